@@ -23,6 +23,7 @@ from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.schema import with_usual_decimals
 from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.other_names import answer_to
 from slackwater.runtime.shown import shown
 
 Path = str | os.PathLike[str]
@@ -195,9 +196,13 @@ def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
     for name, given in (types or {}).items():
         kind = arrow_type(given) if isinstance(given, str) else given
         if not isinstance(kind, pa.DataType):
+            usual = (
+                "use for example 'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or "
+                "'timestamp[ms, tz=UTC]'"
+            )
+            way_out = answer_to("type", str(getattr(given, "__name__", given))) or usual
             raise SettingError(
-                f"types: {name!r} has type {shown(given)}, which is no Arrow type; use for example "
-                "'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or 'timestamp[ms, tz=UTC]'"
+                f"types: {name!r} has type {shown(given)}, which is no Arrow type; {way_out}"
             )
         typed.append((name, with_usual_decimals(kind)))
     return tuple(typed)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, isfunction, signature
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -20,18 +20,18 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.nearest import option_choices
+from slackwater.runtime.other_names import answer_to, option_choices
 from slackwater.runtime.shown import shown
 
-__all__ = ["checked_call", "checked_fields", "must_be"]
+__all__ = ["checked_call", "checked_fields", "checked_methods", "must_be"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
 
 _OWN = ("self", "cls")
-_NAMES = ("name", "column", "by", "on", "left_on", "right_on")
-"""Names of steps and of key columns are checked where the flow knows the others."""
+_NAMES = ("name", "column", "by", "on", "left_on", "right_on", "to")
+"""Names of steps, key columns and types are checked where the others are known."""
 _NAMED = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool, np.bool_), "True or False"),
@@ -57,7 +57,10 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     every = call.parameters.values()
     named = [one.name for one in every if one.kind in _NAMED and one.name not in _OWN]
     takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in every)
-    who = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    place = function.__qualname__.removesuffix(".__init__")
+    who = place.rpartition(".")[2]
+    example = answer_to("call", place)
+    as_written = "" if example is None else f"; {example}"
     kinds: dict[str, Any] = {}  # {argument: annotation}, once there was a call
 
     @wraps(function)
@@ -65,21 +68,32 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
         for option in options:
             if option not in named and not takes_any:
                 way_out = option_choices(option, named)
-                raise SettingError(f"{who}() has no option {option!r}; {way_out}")
+                raise SettingError(f"{who}() has no option {option!r}; {way_out}{as_written}")
         try:
             bound = call.bind(*args, **options).arguments
         except TypeError as problem:
-            raise SettingError(f"{who}(): {problem}; it is {who}({_shown(call)})") from None
+            raise SettingError(
+                f"{who}(): {problem}; it is {who}({_shown(call)}){as_written}"
+            ) from None
         if not kinds:
             checked_here = {*named} - {*_NAMES}
             kinds.update((name, _kind(call.parameters[name], function)) for name in checked_here)
         for name, value in bound.items():
             if name in kinds and (rule := must_be(kinds[name], value)) is not None:
-                hint = _hint(name, value, rule)
+                hint = _hint(name, value, rule) or as_written
                 raise SettingError(f"{who}(): {name}={shown(value, 60)} must be {rule}{hint}")
         return function(*args, **options)
 
     return checked
+
+
+def checked_methods(cls: _C) -> _C:
+    """Check the calls of a class's own methods for users, as `checked_call` does."""
+    inner: Iterable[str] = getattr(cls, "_inner", ())
+    for name, method in list(vars(cls).items()):
+        if isfunction(method) and not name.startswith("_") and name not in inner:
+            setattr(cls, name, checked_call(method))
+    return cls
 
 
 def checked_fields(cls: _C) -> _C:

@@ -8,20 +8,6 @@ from collections.abc import Iterable
 from slackwater.runtime.errors import ColumnError
 
 _SHOWN = 20
-_ELSEWHERE: dict[str, str | tuple[str, ...]] = {
-    **dict.fromkeys(("delimiter", "separator", "delim"), "sep"),
-    **dict.fromkeys(("quotechar", "quote_char"), "quote"),
-    **dict.fromkeys(("na_values", "null_values", "nullstr"), "nulls"),
-    **dict.fromkeys(("dtype", "dtypes", "schema_overrides", "column_types"), "types"),
-    "usecols": "columns",
-    "batch_size": "batch_rows",
-    **dict.fromkeys(("comment_prefix", "comment_char"), "comment"),
-    **dict.fromkeys(("allowed_lateness", "grace", "watermark", "wait"), ("slack", "disorder")),
-    **dict.fromkeys(("max_out_of_orderness", "watermark_delay", "delay"), ("disorder", "slack")),
-    **dict.fromkeys(("timestamp", "time_column", "timestamp_column", "rowtime"), "event_time"),
-    **dict.fromkeys(("ignore_errors", "on_bad_lines"), "on_bad"),
-}
-"""{option of another library: ours, or those of several calls}."""
 _LIKE = 0.4
 """Names are told as the nearest only from here, of difflib's ratio."""
 
@@ -38,11 +24,8 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def choices(name: str, names: Iterable[str]) -> str:
     """Return the way out after a wrong name: the nearest, and all names."""
     every = list(names)
-    return _choices(nearest(name, every), every)
-
-
-def _choices(near: str | None, names: list[str]) -> str:
-    there_are = f"there are: {listed(names)}" if names else "the list is empty"
+    near = nearest(name, every)
+    there_are = f"there are: {listed(every)}" if every else "the list is empty"
     return there_are if near is None else f"the nearest is {near!r}; {there_are}"
 
 
@@ -56,10 +39,3 @@ def listed(names: Iterable[str]) -> str:
 def no_column(column: str, names: Iterable[str], *, step: str) -> ColumnError:
     """Return an error that names the step, the column, the nearest one and all others."""
     return ColumnError(f"step {step!r}: there is no column {column!r}; {choices(column, names)}")
-
-
-def option_choices(option: str, named: Iterable[str]) -> str:
-    """Return the way out after a wrong option, which may be one of another library."""
-    every, ours = list(named), _ELSEWHERE.get(option, ())
-    equal = [one for one in ([ours] if isinstance(ours, str) else ours) if one in every]
-    return _choices(equal[0] if equal else nearest(option, every), every)

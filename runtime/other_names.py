@@ -1,114 +1,545 @@
-"""Names that Polars, pandas, Spark, Flink and Kafka Streams use, and ours.
+"""Words of other libraries, and what to type here.
 
-An error about such a name says ours. Nothing works under two names.
+An error about such a word says ours. Nothing works under two names.
+
+```
+sw.avg("x")          place "module"    write sw.mean('x')
+rows.groupBy("k")    place "stream"    write .aggregate(by='key', …)
+.cast("bigint")      place "type"      write 'int64'
+```
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-from slackwater.runtime.nearest import choices
+from slackwater.runtime.nearest import choices, listed
 
 __all__ = [
-    "EXPRESSION_NAMES",
-    "LIST_NAMES",
-    "STREAM_NAMES",
-    "TEXT_NAMES",
-    "TIME_NAMES",
+    "ANSWERS",
+    "SaysItHasNoParts",
     "SaysOurName",
+    "answer_to",
+    "option_choices",
+    "way_out_of",
 ]
 
-STREAM_NAMES = {
-    **dict.fromkeys(("where", "filterWhere"), "filter(condition)"),
-    **dict.fromkeys(
-        ("group_by", "groupby", "groupBy", "group_by_dynamic", "keyBy", "partition_by"),
-        "aggregate(by='key', window=…, new=…) or .key_by('key')",
-    ),
-    **dict.fromkeys(
-        ("agg", "reduce", "fold", "sum", "count"), "aggregate(window=…, new=sw.count())"
-    ),
-    **dict.fromkeys(
-        ("window", "windowAll", "windowedBy", "rolling", "resample"),
-        "aggregate(window=sw.tumbling('10s'), new=…)",
-    ),
-    "map": "map_rows(function, schema={…}) or .with_columns(new=expression)",
-    **dict.fromkeys(
-        ("apply", "transform", "pipe", "map_partitions", "mapInPandas", "mapInArrow"),
-        "map_batches(function, schema={…})",
-    ),
-    **dict.fromkeys(
-        ("flat_map", "flatMap"), "explode('list') or .map_batches(function, schema={…})"
-    ),
-    **dict.fromkeys(
-        ("with_column", "withColumn", "withColumns", "assign"), "with_columns(new=expression)"
-    ),
-    "withColumnRenamed": "rename({'old': 'new'})",
-    **dict.fromkeys(("union", "unionAll", "concat", "vstack"), "merge(other)"),
-    **dict.fromkeys(
-        ("distinct", "unique", "drop_duplicates", "dropDuplicates", "deduplicate"),
-        "dedupe('key', within='1m')",
-    ),
-    **dict.fromkeys(
-        ("join_asof", "asof_join", "merge_asof", "interval_join", "intervalJoin", "coGroup"),
-        "join(other, on='key', within='5s')",
-    ),
-    **dict.fromkeys(
-        (
-            "watermark",
-            "withWatermark",
-            "with_watermark",
-            "assign_timestamps_and_watermarks",
-            "assignTimestampsAndWatermarks",
+_WINDOW = "window=sw.tumbling('10s')"
+_GROUPED = f"write `.aggregate(by='key', {_WINDOW}, total=sw.sum('x'))`"
+_PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key', within='1h')`"
+_MEASURED = f"aggregates are of a window: write `stream.aggregate({_WINDOW}, new="
+_NO_PARTNER = (
+    "rows without a partner are a pattern: write `stream.key_by('key').pattern(sw.patterns.seq("
+    "sw.patterns.event('a', where=sw.col('x') == 1), sw.patterns.no(sw.patterns.event('b', "
+    "where=sw.col('x') == 2))), within='30s')`"
+)
+_READ = "write `flow.source('rows', sw.{}('{}'), event_time='t')`"
+_RUN = "write `sw.Simulation().submit(flow).wait()`, or sw.Cluster.local() for processes"
+_SUBMIT = "`.submit(flow).wait()`"
+_PRINT = "write `.sink('rows', sw.print_sink())`, or"
+_COLLECT = "`.sink('out', sw.collect_sink())`, and after the run job.result('out')"
+_CLOCK = "write `flow.source('rows', data, event_time='t', out_of_order='late', disorder='5s')`"
+_FIRST = (
+    "a stream has no end, and no first rows; to look at some, write `.sink('few', "
+    "sw.print_sink(20))`"
+)
+_SORTED = (
+    "gates put rows in the order of their event time; for the greatest of each window write a "
+    f"class of yours, {_PROCESS}"
+)
+_NOT_WITHOUT_END = "a stream has no end: write a window, "
+_SESSION = f"sessions are a class of yours: write {_PROCESS}; docs/recipes.md has it"
+
+_TABLE: Mapping[str, Mapping[str, str]] = {
+    "module": {
+        "avg average": "`sw.mean('x')`",
+        "median": "`sw.quantile('x', 0.5)`",
+        "percentile approx_percentile percentile_cont quantile_cont": "`sw.quantile('x', 0.95)`",
+        "len length size n count_all": "`sw.count()`",
+        "count_distinct n_unique approx_count_distinct nunique distinct": (
+            "count what is left: write `stream.dedupe(['key', 'x'], within='10s')`, then "
+            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
         ),
-        "source(…, event_time='ts', disorder='5s') of the flow",
-    ),
-    **dict.fromkeys(
-        ("side_output", "sideOutput", "get_side_output", "getSideOutput"), "late() or .diverted()"
-    ),
-    **dict.fromkeys(
-        ("collect", "to_pandas", "to_arrow", "to_polars", "show", "head", "print", "write"),
-        "sink('name', sw.collect_sink()), sw.print_sink() or another output",
-    ),
-    **dict.fromkeys(("to", "sink_to", "sinkTo", "add_sink"), "sink('name', output)"),
+        "std stddev stddev_samp var variance var_samp": (
+            "of means: write `stream.with_columns(xx=sw.col('x') ** 2)`, then with sw.mean of both "
+            "the deviation is `(sw.col('mean_xx') - sw.col('mean_x') ** 2).sqrt()`"
+        ),
+        "first last any_value arg_max arg_min max_by min_by array_agg collect_list implode": (
+            f"it is a class of yours: write `stream{_PROCESS[1:]}"
+        ),
+        "rank row_number dense_rank lag lead cum_sum over": (
+            f"it is a class of yours: write `stream{_PROCESS[1:]}"
+        ),
+        "session session_window event_time_session_windows session_windows": (
+            f"sessions are a class of yours: write `stream{_PROCESS[1:]}; docs/recipes.md has it"
+        ),
+        "tumble tumbling_window tumbling_windows tumbling_event_time_windows window": (
+            "`sw.tumbling('10s')`"
+        ),
+        "hop hopping sliding_window sliding_windows sliding_event_time_windows rolling": (
+            "`sw.sliding('30s', '10s')`"
+        ),
+        "read_csv scan_csv from_csv csv_source": _READ.format("csv", "rows.csv"),
+        "read_parquet scan_parquet from_parquet": _READ.format("parquet", "rows.parquet"),
+        "read_json read_ndjson scan_ndjson json ndjson read_json_lines": (
+            _READ.format("jsonl", "rows.jsonl")
+        ),
+        "DataFrame LazyFrame from_pandas from_polars from_arrow from_pylist from_dict Table": (
+            "`flow.source('rows', sw.table({'t': [1, 2], 'x': [3, 4]}), event_time='t')`"
+        ),
+        "kafka kafka_source from_kafka socket": (
+            "there is no client of Kafka: write `flow.source('rows', MyInput(), event_time='t')` "
+            "with an input of yours, or sw.spark_stream; docs/extending.md has it"
+        ),
+        "StreamExecutionEnvironment Environment StreamsBuilder KStream Flow Pipeline": (
+            "`sw.Dataflow('name')`"
+        ),
+        "run execute start run_main collect_all": _RUN,
+        "sql SparkSession SQLContext": (
+            "there is no SQL: write `stream.filter(sw.col('x') > 1)`, "
+            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+        ),
+        "struct": "columns stay beside each other: write `stream.select('key', 'x')`",
+        "concat_str concat_ws concat format": "`sw.col('key') + '-' + sw.col('s')`",
+        "concat_list array": (
+            "it is a column of a source, or of `stream.map_rows(function, schema)`"
+        ),
+        "element": "`sw.col('v').list.get(0)`",
+        "date datetime timestamp to_date to_timestamp to_datetime": (
+            "a time is one of Python: write `sw.lit(datetime(2026, 3, 1))`; text as a time is "
+            "`sw.col('s').str.to_time('%Y-%m-%d')`"
+        ),
+        "now current_timestamp processing_time": (
+            "there is no clock, so that each run gives the same: write `sw.event_time()`"
+        ),
+        "interval timedelta seconds minutes hours": "`sw.duration('30s')`",
+        "if_else ifelse iff case nvl2": "`sw.where(sw.col('x') > 1, 'high', 'low')`",
+        "ifnull nvl isnull": "`sw.coalesce(sw.col('x'), 0)`",
+        "all exclude selectors": (
+            "`stream.drop('x')`, or the names one by one: `stream.select('key')`"
+        ),
+        "sqrt log exp floor ceil sin cos": "`sw.col('x').sqrt()`",
+        "abs": "`abs(sw.col('x'))`",
+        "greatest max_horizontal": (
+            "`sw.where(sw.col('x') > sw.col('y'), sw.col('x'), sw.col('y'))`"
+        ),
+        "least min_horizontal": "`sw.where(sw.col('x') < sw.col('y'), sw.col('x'), sw.col('y'))`",
+        "seq no any_of pattern": "`sw.patterns.seq(a, b)`",
+        "map filter join merge union key_on op operators": (
+            "methods of a stream: write `stream.filter(sw.col('x') > 1)`"
+        ),
+        "Int8 Int16 Int32 Int64 Float32 Float64 Utf8 String Boolean": (
+            "types are texts: write `sw.col('x').cast('int64')`"
+        ),
+    },
+    "stream": {
+        "where filter_where": "`.filter(sw.col('x') > 1)`",
+        "group_by group_by_dynamic partition_by": f"{_GROUPED}; for steps by key `.key_by('key')`",
+        "agg reduce fold sum count mean min max avg": (
+            f"`.aggregate({_WINDOW}, n=sw.count(), total=sw.sum('x'))`"
+        ),
+        "window window_all windowed_by rolling resample fold_window count_window": (
+            f"`.aggregate({_WINDOW}, n=sw.count())`"
+        ),
+        "map select_expr": (
+            "`.with_columns(new=sw.col('x') * 2)`, or in Python .map_rows(function, schema)"
+        ),
+        "apply transform pipe map_partitions map_in_pandas map_in_arrow": (
+            "`.map_batches(function, {'x': 'float64'})`"
+        ),
+        "flat_map": "`.explode('v')`, or in Python .map_batches(function, schema)",
+        "filter_map map_elements": "`.map_rows(function, {'x': 'float64'})`",
+        "with_column assign mutate": "`.with_columns(new=sw.col('x') * 2)`",
+        "with_column_renamed": "`.rename({'x': 'speed'})`",
+        "with_row_index with_row_count zip_with_index row_number": (
+            f"rows are numbered by key, in a class of yours: write {_PROCESS}"
+        ),
+        "union union_all concat vstack append": "`.merge(other)`",
+        "unique drop_duplicates deduplicate distinct": "`.dedupe('key', within='1m')`",
+        "n_unique nunique value_counts": (
+            "write `.dedupe(['key', 'x'], within='10s')`, then "
+            f"`.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+        ),
+        "join_asof asof_join merge_asof interval_join co_group cross_join merge_on join_where": (
+            "`.join(other, on='key', within='5s')`; the newest before a row is a class of yours"
+        ),
+        "left_join outer_join full_join right_join anti_join semi_join": _NO_PARTNER,
+        "connect broadcast co_map": "`.merge(other)`, then one class for both",
+        "watermark with_watermark assign_timestamps_and_watermarks with_timestamp_assigner": _CLOCK,
+        "side_output get_side_output": (
+            "write .late(), or .diverted(), after a step that has such rows"
+        ),
+        "collect to_pandas to_arrow to_polars to_list to_dicts fetch": f"write {_COLLECT}",
+        "show print inspect foreach peek": f"{_PRINT} {_COLLECT}",
+        "head limit tail first take sample slice": _FIRST,
+        "to sink_to add_sink write output to_stream": "`.sink('out', sw.parquet_sink('out/'))`",
+        "write_csv to_csv sink_csv": "`.sink('out', sw.csv_sink('out.csv'))`",
+        "write_parquet to_parquet sink_parquet": "`.sink('out', sw.parquet_sink('out/'))`",
+        "write_json write_ndjson to_json sink_ndjson": "`.sink('out', sw.jsonl_sink('out.jsonl'))`",
+        "foreach_batch for_each": "`.sink('out', sw.callback_sink(function))`",
+        "sort order_by sort_values sort_by": _SORTED,
+        "top_k nlargest bottom_k rank": _SORTED,
+        "pivot melt unpivot stack unstack transpose crosstab": (
+            "columns are fixed when the flow is built: write each, "
+            "`.with_columns(a=sw.where(sw.col('key') == 'a', sw.col('x'), 0.0))`"
+        ),
+        "sql": (
+            "there is no SQL: write `.filter(sw.col('x') > 1)`, "
+            f"`.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+        ),
+        "drop_nulls dropna": "`.filter(~sw.col('x').is_null())`",
+        "fill_null fillna fill_nan": "`.with_columns(x=sw.col('x').fill_null(0))`",
+        "cast astype": "`.with_columns(x=sw.col('x').cast('int64'))`",
+        "unnest": "`.with_columns(first=sw.col('v')[0])`, of a struct ['field']",
+        "key_on": "`.key_by('key')`",
+        "shift diff lag lead cum_sum over stateful_map stateful scan": (
+            f"what came before a row is in a class of yours: write {_PROCESS}"
+        ),
+        "session session_window": _SESSION,
+        "suppress trigger allowed_lateness grace": (
+            f"`.aggregate({_WINDOW}, n=sw.count(), slack='5s')`, or late='correct' there"
+        ),
+        "dtypes schema_of print_schema describe info": "`.schema`",
+        "explain": "`.flow.explain()`",
+        "persist cache checkpoint repartition rebalance set_parallelism coalesce": (
+            "nothing; a step takes replicas=: "
+            f"`.aggregate(by='key', {_WINDOW}, n=sw.count(), replicas=4)`"
+        ),
+        "execute run start submit": _RUN,
+        "brackets": "a column is `sw.col('x')`; a stream of some columns is `.select('key', 'x')`",
+        "iterated": f"rows come when the flow runs: write {_COLLECT}",
+    },
+    "keyed stream": {
+        "window window_all windowed_by tumbling rolling group_by": (
+            f"the window is an argument: write `.aggregate({_WINDOW}, n=sw.count())`"
+        ),
+        "agg reduce fold sum count mean min max avg reduce_window fold_window count_window": (
+            f"`.aggregate({_WINDOW}, n=sw.count(), total=sw.sum('x'))`"
+        ),
+        "session session_window": (
+            "sessions are a class of yours: write "
+            "`.process(MyClass, {'n': 'int64'}, within='1h')`; docs/recipes.md has it"
+        ),
+        "map flat_map stateful_map stateful transform transform_with_state scan apply": (
+            "`.process(MyClass, {'n': 'int64'}, within='1h')`"
+        ),
+        "filter select with_columns drop rename map_rows map_batches merge sink": (
+            "keys stand last: write `stream.filter(sw.col('x') > 1).key_by('key')`, "
+            "then the operator"
+        ),
+        "interval_join join_asof left_join": "`.join(other.key_by('key'), within='5s')`",
+        "dedupe unique distinct": "`stream.dedupe('key', within='1m')`",
+        "brackets": "a column is `sw.col('x')`",
+        "iterated": (
+            "a key's rows come to a class of yours: write `.process(MyClass, {'n': 'int64'}, "
+            "within='1h')`"
+        ),
+    },
+    "expression": {
+        "isna isnull": "`.is_null()`",
+        "is_not_null notnull notna drop_nulls": "`~sw.col('x').is_null()`",
+        "isin is_contained_in": "`.is_in([1, 2])`",
+        "not_in is_not_in": "`~sw.col('x').is_in([1, 2])`",
+        "alias as_ name_as name_to label": (
+            "the name is an argument: write `stream.with_columns(new=sw.col('x') * 2)`"
+        ),
+        "astype as_type to_type convert": "`.cast('int64')`",
+        "safe_cast": "`.try_cast('int64')`",
+        "fillna fill_nan ifnull nvl": "`.fill_null(0)`",
+        "apply map transform": "`.map_elements(function, 'float64')`",
+        "otherwise": "`sw.when(sw.col('x') > 1).then('high').otherwise('low')`",
+        "abs": "`abs(sw.col('x'))`",
+        "pow power": "`sw.col('x') ** 2`",
+        "mod": "`sw.col('x') % 2`",
+        "floordiv": "`sw.col('x') // 2`",
+        "add plus": "`sw.col('x') + 1`",
+        "sub minus": "`sw.col('x') - 1`",
+        "mul multiply times": "`sw.col('x') * 2`",
+        "truediv divide div": "`sw.col('x') / 2`",
+        "neg negate": "`-sw.col('x')`",
+        "ln log1p": "`.log()`",
+        "eq equal_to eq_missing eq_null_safe": "`sw.col('x') == 1`",
+        "ne neq not_equal ne_missing": "`sw.col('x') != 1`",
+        "gt greater_than": "`sw.col('x') > 1`",
+        "ge gte": "`sw.col('x') >= 1`",
+        "lt less_than": "`sw.col('x') < 1`",
+        "le lte": "`sw.col('x') <= 1`",
+        "and_ or_ logical_and": "`(sw.col('x') > 1) & (sw.col('x') < 5)`, with | for or",
+        "not_ invert": "`~(sw.col('x') > 1)`",
+        "is_between": "`.between(1, 5)`",
+        "clip clamp": (
+            "`sw.when(sw.col('x') < 0).then(0.0).when(sw.col('x') > 1).then(1.0)"
+            ".otherwise(sw.col('x'))`"
+        ),
+        "replace replace_strict map_dict recode": (
+            "`sw.where(sw.col('x') == 1, 2, sw.col('x'))`; of text .str.replace('a', 'b')"
+        ),
+        "sum": _MEASURED + "sw.sum('x'))`",
+        "mean avg": _MEASURED + "sw.mean('x'))`",
+        "min": _MEASURED + "sw.min('x'))`",
+        "max": _MEASURED + "sw.max('x'))`",
+        "count len": _MEASURED + "sw.count('x'))`",
+        "quantile": _MEASURED + "sw.quantile('x', 0.95))`",
+        "median": _MEASURED + "sw.quantile('x', 0.5))`",
+        "n_unique nunique unique": (
+            "write `stream.dedupe(['key', 'x'], within='10s')`, then "
+            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+        ),
+        "std var first last implode mode arg_max arg_min rolling_mean rolling_sum ewm_mean": (
+            f"it is a class of yours: write `stream{_PROCESS[1:]}"
+        ),
+        "shift diff lag lead over rank cum_sum cum_count forward_fill ffill": (
+            f"what came before a row is in a class of yours: write `stream{_PROCESS[1:]}"
+        ),
+        "sort asc desc limit head top_k": (
+            "gates put rows in the order of their event time; write `sw.event_time()` for it"
+        ),
+        "explode flatten": "`stream.explode('v')`",
+        "struct field get_field": "a field is by its name in brackets, `sw.col('v')[0]` of a list",
+        "get get_item": "`sw.col('v')[0]`, of a struct ['field']",
+        "arr array": "`sw.col('v').list.length()`",
+        "contains like rlike ilike regexp_matches": "`sw.col('s').str.contains('a')`",
+        "startswith": "`sw.col('s').str.starts_with('a')`",
+        "endswith": "`sw.col('s').str.ends_with('a')`",
+        "upper": "`sw.col('s').str.upper()`",
+        "lower": "`sw.col('s').str.lower()`",
+        "strip trim": "`sw.col('s').str.strip()`",
+        "substr substring slice": "`sw.col('s').str.slice(0, 2)`",
+        "split": "`sw.col('s').str.split(',')`",
+        "year month day hour": "`sw.col('t').dt.hour()`",
+        "strftime date_format": "`sw.col('t').dt.format('%Y-%m-%d')`",
+        "truncate trunc date_trunc": "`sw.col('t').dt.truncate('1h')`",
+        "filter where": "`stream.filter(sw.col('x') > 1)`, or sw.when for a value",
+        "brackets": (
+            "write `sw.col('s').str.slice(0, 2)` of text, `sw.col('v').list.slice(0, 2)` of a list"
+        ),
+    },
+    "text": {
+        "to_uppercase upper_case ucase": "`.upper()`",
+        "to_lowercase lower_case lcase": "`.lower()`",
+        "strip_chars trim strip_chars_start lstrip rstrip ltrim": "`.strip()`",
+        "len len_chars char_length size": "`.length()`",
+        "strptime to_datetime to_date to_timestamp": "`.to_time('%Y-%m-%d')`",
+        "replace_all regexp_replace sub replace_many": "`.replace('a', 'b')`",
+        "startswith": "`.starts_with('a')`",
+        "endswith": "`.ends_with('a')`",
+        "substr substring head left": "`.slice(0, 2)`",
+        "tail right": "`.slice(-2)`",
+        "regexp_extract extract_all": "`.extract('([0-9]+)')`",
+        "match like rlike ilike regexp_matches fullmatch find": "`.contains('^a')`",
+        "concat join cat": "`sw.col('key') + sw.col('s')`",
+        "to_integer to_decimal cast astype": "`sw.col('s').cast('int64')`",
+        "json_path_match json_decode get_json_object": (
+            "a class or function reads JSON: write `sw.col('s').map_elements(function, 'float64')`"
+        ),
+        "split_exact rsplit": "`.split(',')`",
+        "brackets": "a part is `.slice(0, 2)`, from the end `.slice(-2)`",
+        "iterated": "a part is `.slice(0, 2)`",
+    },
+    "list": {
+        "len size lengths count": "`.length()`",
+        "eval map apply filter sort unique": (
+            "one row for each element: write `stream.explode('v')`"
+        ),
+        "head": "`.slice(0, 2)`",
+        "array_contains has": "`.contains(1)`",
+        "avg": "`.mean()`",
+        "element_at item": "`.get(0)`",
+        "explode explode_outer": "`stream.explode('v')`",
+        "brackets": "an element is `sw.col('v')[0]`; a part is `.slice(0, 2)`",
+        "iterated": "one row for each element: write `stream.explode('v')`",
+    },
+    "time": {
+        "strftime to_string date_format": "`.format('%Y-%m-%d')`",
+        "floor trunc date_trunc round ceil": "`.truncate('1h')`",
+        "ordinal_day dayofyear": "`.day_of_year()`",
+        "dayofweek day_of_week iso_weekday day_name": "`.weekday()`",
+        "hours": "`.hour()`",
+        "minutes": "`.minute()`",
+        "seconds": "`.second()`",
+        "days": "`.day()`",
+        "date": "`sw.col('t').cast('date')`",
+        "time": "`sw.col('t').cast('time')`",
+        "epoch timestamp unix_timestamp": "`sw.col('t').cast('int64')`",
+        "convert_time_zone replace_time_zone tz_convert tz_localize at_time_zone": (
+            "`sw.col('t').cast('timestamp[us, tz=Europe/Berlin]')`"
+        ),
+        "total_seconds total_milliseconds total_minutes": (
+            "a difference is a number of nanoseconds: write "
+            "`(sw.event_time() - 5) // sw.duration('1s')`"
+        ),
+        "offset_by add_days": "`sw.event_time() + sw.duration('1h')`",
+        "brackets": "a part is a method: write `.hour()`",
+        "iterated": "a part is a method: write `.hour()`",
+    },
+    "choice": {
+        "else_ else default end": "`.otherwise('low')`",
+        "alias": "the name is an argument: write `stream.with_columns(new=sw.col('x') * 2)`",
+    },
+    "aggregates": {
+        "alias as_ name": (
+            f"the name is an argument: write `stream.aggregate({_WINDOW}, new=sw.sum('x'))`"
+        ),
+        "over": (
+            f"keys are an argument: write `stream.aggregate(by='key', {_WINDOW}, new=sw.sum('x'))`"
+        ),
+        "filter where": (
+            "filter before: write `stream.filter(sw.col('x') > 1)`, or count a column that is null "
+            "where it does not hold, sw.count('x')"
+        ),
+        "cast round fill_null": (
+            "compute with the result, downstream: write "
+            "`stream.with_columns(y=sw.col('x').round(2))`"
+        ),
+        "arithmetic": (
+            "compute with the result, downstream: write `stream.with_columns(y=sw.col('x') / "
+            "sw.col('n'))`"
+        ),
+    },
+    "flow": {
+        "execute run start execute_async run_main compute": _RUN,
+        "collect": "`stream.sink('out', sw.collect_sink())`, then job.result('out') after the run",
+        "add_source from_source input stream read from_elements from_collection table load": (
+            _READ.format("csv", "rows.csv")
+        ),
+        "read_csv csv scan_csv": _READ.format("csv", "rows.csv"),
+        "read_parquet parquet scan_parquet": _READ.format("parquet", "rows.parquet"),
+        "read_json jsonl json": _READ.format("jsonl", "rows.jsonl"),
+        "map filter select join aggregate key_by with_columns group_by process pattern": (
+            "methods of the stream that source() returns: write `stream.filter(sw.col('x') > 1)`"
+        ),
+        "output sink add_sink sink_to": "`stream.sink('out', sw.collect_sink())`",
+        "sql execute_sql sql_query": (
+            "there is no SQL: write `stream.filter(sw.col('x') > 1)`, "
+            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+        ),
+        "set_parallelism": f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count(), replicas=4)`",
+        "enable_checkpointing checkpoint": (
+            "`stream.sink('out', sw.parquet_sink('out/', resume=True))`"
+        ),
+        "show print visualize": "`print(flow.explain())`",
+    },
+    "nodes": {
+        "run execute start": f"write {_SUBMIT}",
+        "collect result": f"write {_SUBMIT}; the job that submit returns has result('out')",
+        "shutdown stop terminate": "`.close()`",
+    },
+    "job": {
+        "collect results to_pandas to_polars to_arrow table fetch output rows": "`.result('out')`",
+        "cancel kill terminate": "`.stop()`",
+        "join await_termination get_job_execution_result run execute": "`.wait()`",
+        "ledger": "`.wait().ledger`, or `.report()` while it runs",
+    },
+    "call": {
+        "Filtering.filter": (
+            "conditions are one expression: write `.filter((sw.col('x') > 1) & (sw.col('x') < 5))`"
+        ),
+        "WithColumns.with_columns": (
+            "names are arguments: write `.with_columns(new=sw.col('x') * 2)`"
+        ),
+        "Selecting.select": "`.select('key', 'x', new=sw.col('x') * 2)`",
+        "Selecting.drop": "`.drop('x', 's')`",
+        "Selecting.rename": "`.rename({'x': 'speed'})`",
+        "Aggregating.aggregate": f"`.aggregate(by='key', {_WINDOW}, n=sw.count())`",
+        "Joining.join": "pairs are near in time: write `.join(other, on='key', within='5s')`",
+        "Deduping.dedupe": "`.dedupe('key', within='1m')`",
+        "Processing.process": _PROCESS,
+        "Stream.sink": "`.sink('out', sw.collect_sink())`",
+        "Expr.between": "`sw.col('x').between(1, 5)`",
+        "Expr.log": "`sw.col('x').log10()`, or .log2()",
+        "Expr.is_in": "`sw.col('x').is_in([1, 2])`",
+        "when": "`sw.when(sw.col('x') > 1).then('high').otherwise('low')`",
+        "where": "`sw.where(sw.col('x') > 1, 'high', 'low')`",
+        "coalesce": "`sw.coalesce(sw.col('x'), 0.0)`",
+        "col": "a column each: write `stream.select('key', 'x')`, or `sw.col('x') + sw.col('y')`",
+    },
+    "option": {
+        "how": f"a join has pairs alone; {_NO_PARTNER}",
+        "descending reverse ascending nulls_last": _SORTED,
+    },
+    "type": {
+        "bigint long integer64 i64 longtype int64type": "`'int64'`",
+        "int integer i32 int4 inttype integertype": "say how wide: `'int32'` or `'int64'`",
+        "smallint short i16 int2": "`'int16'`",
+        "tinyint byte i8": "`'int8'`",
+        "ubigint u64": "`'uint64'`",
+        "uinteger u32": "`'uint32'`",
+        "float number real8 f64 doubletype double": "`'float64'`",
+        "real f32 floattype": "`'float32'`",
+        "str text varchar char nvarchar utf8 large_string object stringtype categorical enum": (
+            "`'string'`"
+        ),
+        "boolean booltype bit logical": "`'bool'`",
+        "bytes blob bytea varbinary bytearray": "`'binary'`",
+        "datetime timestamptz timestamp_ntz timestamptype datetime64": (
+            "`'timestamp'`, or with a zone `'timestamp[us, tz=Europe/Berlin]'`"
+        ),
+        "datetype date32": "`'date'`",
+        "interval timedelta duration": "`'duration[ms]'`",
+        "decimal numeric decimaltype money": (
+            "digits, and those after the point: write `'decimal128(10, 2)'`"
+        ),
+        "list array struct map dict": (
+            "lists and structs keep their types; cast an element, `'int64'`"
+        ),
+    },
 }
-EXPRESSION_NAMES = {
-    **dict.fromkeys(("isNull", "isnull", "isna"), "is_null()"),
-    **dict.fromkeys(
-        ("is_not_null", "isNotNull", "notnull", "notna"), "is_null(), with ~ before the expression"
-    ),
-    **dict.fromkeys(("isin", "is_contained_in"), "is_in([…])"),
-    **dict.fromkeys(("alias", "as_", "name_as"), "with_columns(new=expression) of the stream"),
-    **dict.fromkeys(("astype", "as_type"), "cast('int64')"),
-    **dict.fromkeys(("fillna", "fill_nan", "ifnull"), "fill_null(value)"),
-    **dict.fromkeys(("apply", "map"), "map_elements(function, 'float64')"),
-    "otherwise": "fill_null(value), or sw.when(condition).then(a).otherwise(b)",
-    **dict.fromkeys(
-        ("sum", "mean", "avg", "min", "max", "count", "quantile", "median"),
-        "aggregate(window=…, new=sw.sum('x')) of the stream",
-    ),
-    **dict.fromkeys(
-        ("shift", "diff", "lag", "over", "rank", "cum_sum"), "process(…) of the stream"
-    ),
+
+
+def _folded(name: str) -> str:
+    """Return a name without its style: group_by, groupBy, varchar(20) and VARCHAR."""
+    return re.split(r"[(<\[]", name.strip() or name, maxsplit=1)[0].replace("_", "").casefold()
+
+
+ANSWERS: Mapping[str, Mapping[str, str]] = {
+    place: {_folded(name): said for names, said in rows.items() for name in names.split()}
+    for place, rows in _TABLE.items()
 }
-TEXT_NAMES = {
-    **dict.fromkeys(("to_uppercase", "upper_case"), "upper()"),
-    **dict.fromkeys(("to_lowercase", "lower_case"), "lower()"),
-    **dict.fromkeys(("strip_chars", "trim"), "strip()"),
-    **dict.fromkeys(("len", "len_chars", "char_length"), "length()"),
-    **dict.fromkeys(("strptime", "to_datetime", "to_date"), "to_time('%Y-%m-%d')"),
-    **dict.fromkeys(("replace_all", "regexp_replace", "sub"), "replace(pattern, by)"),
-    **dict.fromkeys(("startswith", "startsWith"), "starts_with('a')"),
-    **dict.fromkeys(("endswith", "endsWith"), "ends_with('a')"),
-    **dict.fromkeys(("substr", "substring"), "slice(start, length)"),
+"""{where it is typed: {word of others: what to type, code in backticks}}."""
+
+
+def answer_to(place: str, name: str) -> str | None:
+    """Return what to type for a word of others; None: it is not known."""
+    said = ANSWERS[place].get(_folded(name))
+    if said is None:
+        return None
+    return f"{'write ' if said.startswith('`') else ''}{said}".replace("`", "")
+
+
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(ours.split())
+    for names, ours in {
+        "delimiter separator delim": "sep",
+        "quotechar quote_char": "quote",
+        "na_values null_values nullstr": "nulls",
+        "dtype dtypes schema_overrides column_types": "types",
+        "usecols": "columns",
+        "batch_size": "batch_rows",
+        "comment_prefix comment_char": "comment",
+        "allowed_lateness grace watermark wait": "slack disorder",
+        "max_out_of_orderness watermark_delay delay": "disorder slack",
+        "timestamp time_column timestamp_column rowtime": "event_time",
+        "ignore_errors on_bad_lines": "on_bad",
+    }.items()
+    for name in names.split()
 }
-TIME_NAMES = {
-    **dict.fromkeys(("strftime", "to_string"), "format('%Y-%m-%d')"),
-    **dict.fromkeys(("floor", "trunc", "date_trunc"), "truncate('1h')"),
-    "ordinal_day": "day_of_year()",
-    **dict.fromkeys(("dayofweek", "day_of_week"), "weekday()"),
-}
-LIST_NAMES = dict.fromkeys(("len", "size", "lengths"), "length()")
+"""{option of another library: ours, in calls that have them}."""
+
+
+def option_choices(option: str, named: Iterable[str]) -> str:
+    """Return the way out after a wrong option, perhaps of another library."""
+    every = list(named)
+    equal = next((one for one in _OPTIONS.get(option, ()) if one in every), None)
+    if equal is not None:
+        return f"the nearest is {equal!r}; there are: {listed(every)}"
+    return way_out_of("option", option, every)
+
+
+def way_out_of(place: str, name: str, names: Iterable[str]) -> str:
+    """Return the way out after a wrong name: our word, or the nearest."""
+    return answer_to(place, name) or choices(name, names)
 
 
 class SaysOurName:
@@ -116,21 +547,40 @@ class SaysOurName:
 
     Attributes:
         _called: what has the methods, for errors.
-        _elsewhere: {name of another library: what to write here}.
+        _place: of its words in the table.
+        _inner: public names that are not for users.
     """
 
     _called: ClassVar[str]
-    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    _place: ClassVar[str]
+    _inner: ClassVar[frozenset[str]] = frozenset()
 
     if not TYPE_CHECKING:  # for mypy each name would be there
 
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):  # Python and notebooks ask for these
                 raise AttributeError(name)
-            ours = self._elsewhere.get(name)
-            way_out = f"write .{ours}" if ours is not None else choices(name, self._methods())
-            raise AttributeError(f"{self._called} has no {name!r}; {way_out}")
+            raise AttributeError(f"{self._called} has no {name!r}; {self._way_out_of(name)}")
+
+    def _way_out_of(self, name: str) -> str:
+        return way_out_of(self._place, name, self._methods())
 
     def _methods(self) -> list[str]:
         """Return the names of public methods."""
-        return [name for name in dir(type(self)) if name[0].islower()]
+        return [name for name in dir(type(self)) if name[0].islower() and name not in self._inner]
+
+
+class SaysItHasNoParts(SaysOurName):
+    """SaysItHasNoParts tells what to type for `x[0]` and `for one in x`."""
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise TypeError(
+                f"{self._called} has no [{key!r}]; {answer_to(self._place, 'brackets')}"
+            )
+
+        def __iter__(self) -> Iterator[object]:
+            raise TypeError(
+                f"{self._called} has nothing to go through; {answer_to(self._place, 'iterated')}"
+            )

@@ -42,6 +42,10 @@ def __getattr__(name: str) -> Any:
             return globals()[name]
         if hasattr(front_door, name):
             return getattr(front_door, name)
+        from slackwater.runtime.other_names import way_out_of  # noqa: PLC0415 - as above
+
+        way_out = way_out_of("module", name, front_door.__all__)
+        raise AttributeError(f"{__name__} has no {name!r}; {way_out}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -21,6 +21,7 @@ from slackwater.runtime.foresight.chosen.admission import (
     check_admission,
 )
 from slackwater.runtime.model import Duration
+from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.placement.place import open_slots
 from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.runtime.plan.plan import PlacedBy, Plan
@@ -62,13 +63,15 @@ def _by_search(searched: Plan, written: Plan) -> Plan:
     return replace(searched, placed_by=by)
 
 
-class FlowHost(ABC):
+class FlowHost(SaysOurName, ABC):
     """Named nodes that flows are placed on; a context manager that closes its resources.
 
     Attributes:
         nodes: names of the nodes.
         slots: slots of the nodes: one for each core.
     """
+
+    _called, _place = "a place to run flows", "nodes"
 
     nodes: list[str]
     slots: tuple[SlotPlace, ...]

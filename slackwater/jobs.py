@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,7 +14,9 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.foresight.chosen.admission import RunningFlow
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
+from slackwater.runtime.measure.assemble import unused_notes
 from slackwater.runtime.model import NS_PER_SECOND, Duration
+from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.plan.plan import Plan, collect_sinks
 from slackwater.runtime.plan.slots import SlotPlace
 
@@ -75,8 +78,10 @@ class Running(Protocol):
         ...
 
 
-class ShownJob(ABC):
+class ShownJob(SaysOurName, ABC):
     """A job shows itself as its last report: a few lines."""
+
+    _called, _place = "a job", "job"
 
     @property
     @abstractmethod
@@ -110,11 +115,15 @@ class ShownJob(ABC):
             TimeoutError: the job still runs.
         """
         if not progress:
-            return self._wait(timeout, on_report)
-        from slackwater.report.progress import progress_shown  # noqa: PLC0415 (only who looks)
+            report = self._wait(timeout, on_report)
+        else:
+            from slackwater.report.progress import progress_shown  # noqa: PLC0415 (only who looks)
 
-        with progress_shown(also=on_report) as show:
-            return self._wait(timeout, show)
+            with progress_shown(also=on_report) as show:
+                report = self._wait(timeout, show)
+        for note in unused_notes(report.stages):
+            logging.getLogger("slackwater").warning("%s: %s", report.flow, note)
+        return report
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.metrics}>"

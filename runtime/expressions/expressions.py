@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.calls import checked_call
+from slackwater.runtime.calls import checked_call, checked_methods
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, computed_type
 from slackwater.runtime.expressions.compared import COMPARISONS
@@ -39,17 +39,24 @@ from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit, is_time, nulls_of, time_unit
 from slackwater.runtime.nearest import no_column
-from slackwater.runtime.other_names import EXPRESSION_NAMES, SaysOurName
+from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.shown import shown, text_of
 
 _COMPARING = {*COMPARISONS, "between", "is_in"}
 
 
+@checked_methods
 class Expr(WithLists, SaysOurName, ABC):
     """Expression: a value for each row, computed from columns. Immutable; pickles."""
 
     _called = "an expression"
-    _elsewhere = EXPRESSION_NAMES
+    _place = "expression"
+    _inner = frozenset(
+        (
+            *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "in_own_unit"),
+            *("may_warn", "operand", "operation", "runs_users_code", "type_in", "value"),
+        )
+    )
 
     __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
     __hash__ = object.__hash__
@@ -219,12 +226,11 @@ class Expr(WithLists, SaysOurName, ABC):
 
         If one of these is None, the result is true or null, as in SQL.
         """
-        if isinstance(values, str):
-            raise TypeMismatch(
-                f"is_in({shown(values)}) takes a list of values: is_in([{shown(values)}])"
-            )
         if isinstance(values, Expr):
             raise TypeMismatch(f"is_in({values}) takes values; of a list column: .list.contains(x)")
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            said = shown(values)
+            raise TypeMismatch(f"is_in({said}) takes a list of values; write is_in([{said}])")
         given = list(values)
         literals = [_literal(value) for value in given if value is not None]
         written = f"[{', '.join(map(str, literals))}]"
@@ -264,7 +270,6 @@ class Expr(WithLists, SaysOurName, ABC):
         type_named(to)
         return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
 
-    @checked_call
     def map_elements(self, function: Callable[[Any], Any], returns: str | pa.DataType) -> Expr:
         """Return what a Python function makes of each value: slow, where rows are alone.
 
@@ -294,10 +299,8 @@ class Expr(WithLists, SaysOurName, ABC):
         """Return the expression rounded to `digits` after the point, halves to even.
 
         Raises:
-            TypeMismatch: `digits` is no whole number.
+            SettingError: `digits` is no whole number.
         """
-        if type(digits) is not int:
-            raise TypeMismatch(f"{self}.round({shown(digits)}) takes a whole number of digits")
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
     def ceil(self) -> Expr:
@@ -702,6 +705,7 @@ class Operation(Expr):
         return written(self.op, operands, self._shown)
 
 
+@checked_call
 def col(name: str) -> Expr:
     """Return the column of this name."""
     if not isinstance(name, str):
@@ -709,6 +713,7 @@ def col(name: str) -> Expr:
     return ColumnRef(name)
 
 
+@checked_call
 def lit(value: Writable | None, to: str | None = None) -> Expr:
     """Return a value for every row; a datetime without a zone is UTC.
 
@@ -745,21 +750,26 @@ def event_time() -> Expr:
     return EventTime()
 
 
+@checked_call
 def where(condition: Expr | bool, yes: Expr | Writable | None, no: Expr | Writable | None) -> Expr:
     """Return `yes` where the condition is true, else `no`; None is a null."""
     return Operation("where", condition, yes, no)
 
 
+@checked_call
 def coalesce(first: Expr | Writable | None, *others: Expr | Writable | None) -> Expr:
     """Return the first of these that is not null, in each row."""
     return Operation("coalesce", first, *others)
 
 
-class When:
+@checked_methods
+class When(SaysOurName):
     """Choice by conditions: `sw.when(a).then(x).when(b).then(y).otherwise(z)`.
 
     The first condition that is true decides. `otherwise` ends it, and gives the expression.
     """
+
+    _called, _place = "a choice without a value", "choice"
 
     def __init__(
         self, condition: Expr | bool, before: tuple[tuple[Expr | bool, Any], ...] = ()
@@ -774,8 +784,11 @@ class When:
         return Then((*self._before, (self._condition, value)))
 
 
-class Then:
+@checked_methods
+class Then(SaysOurName):
     """Choice by conditions that has a value for each so far; see `When`."""
+
+    _called, _place = "a choice without its end", "choice"
 
     def __init__(self, branches: tuple[tuple[Expr | bool, Any], ...]) -> None:
         self._branches = branches
@@ -792,6 +805,7 @@ class Then:
         return Operation("when", *itertools.chain(*self._branches), value)
 
 
+@checked_call
 def when(condition: Expr | bool) -> When:
     """Begin a choice by conditions; see `When`."""
     return When(condition)

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, check_comparable, computed_type
 from slackwater.runtime.expressions.compared import comparison_with
@@ -36,7 +37,7 @@ from slackwater.runtime.model.schema import (
     time_unit,
 )
 from slackwater.runtime.nearest import choices
-from slackwater.runtime.other_names import LIST_NAMES, SaysOurName
+from slackwater.runtime.other_names import SaysItHasNoParts, answer_to
 from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
@@ -53,7 +54,8 @@ class WithLists(WithText):
         return ListMethods(self)
 
 
-class ListMethods(SaysOurName, Generic[_E]):
+@checked_methods
+class ListMethods(SaysItHasNoParts, Generic[_E]):
     """Methods of an expression that is a list.
 
     A result is null where the list is.
@@ -63,7 +65,7 @@ class ListMethods(SaysOurName, Generic[_E]):
     """
 
     _called = ".list of an expression"
-    _elsewhere = LIST_NAMES
+    _place = "list"
 
     def __init__(self, of: _E) -> None:
         self._of = of
@@ -88,11 +90,11 @@ class ListMethods(SaysOurName, Generic[_E]):
         """Return `length` elements from `start` on; None: all of them.
 
         Raises:
-            TypeMismatch: one is no whole number ≥ 0.
+            TypeMismatch: one is below 0.
         """
         for what, value in (("start", start), ("length", length)):
-            if value is not None and (type(value) is not int or value < 0):
-                raise TypeMismatch(f"list.slice: {what}={shown(value)} must be a whole number ≥ 0")
+            if value is not None and value < 0:
+                raise TypeMismatch(f"list.slice: {what}={value} must be 0 or more")
         written = str(start) if length is None else f"{start}, {length}"
         return self._made("list.slice", option=(start, length), shown=written)
 
@@ -105,8 +107,6 @@ class ListMethods(SaysOurName, Generic[_E]):
 
     def join(self, by: str) -> _E:
         """Return the elements, which are text, as one text; nulls are omitted."""
-        if not isinstance(by, str):
-            raise TypeMismatch(f"list.join({shown(by)}) takes the text between two elements")
         return self._made("list.join", option=(by,), shown=quoted(by))
 
     def sum(self) -> _E:
@@ -139,8 +139,10 @@ def element(of: _E, key: object) -> _E:
     try:
         literal, kind, written = read_literal(key)
     except TypeMismatch:
+        way_out = f"; {answer_to('expression', 'brackets')}" if isinstance(key, slice) else ""
         raise TypeMismatch(
             f"{of}[{shown(key)}] takes the name of a field, a key of a map, or an element's place"
+            f"{way_out}"
         ) from None
     made: _E = of.operation("[]", option=Operand(kind, literal), shown=written)
     return made

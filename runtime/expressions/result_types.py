@@ -33,7 +33,7 @@ from slackwater.runtime.model.schema import (
     is_time,
 )
 from slackwater.runtime.model.type_names import arrow_type
-from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.other_names import answer_to, way_out_of
 
 TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
@@ -55,7 +55,6 @@ TYPES = {  # name in user code: type inside
     "float": pa.float32(),  # this and the next as Arrow prints them
     "double": pa.float64(),
 }
-_UNCLEAR = ("int", "integer", "long")  # 32 bits in some languages, 64 in others: refused
 
 
 def type_named(name: str) -> pa.DataType:
@@ -65,17 +64,16 @@ def type_named(name: str) -> pa.DataType:
         TypeMismatch: no type has that name; names the nearest, or asks for the width of an integer.
     """
     if not isinstance(name, str):
-        raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
+        called = str(getattr(name, "__name__", name))  # int, numpy.int64, polars.Int64
+        near = answer_to("type", called) or f"write one of: {', '.join(TYPES)}"
+        raise TypeMismatch(f"{name!r} is no type; {near}")
     if name not in TYPES:
         known = arrow_type(name)
         if known is not None and pa.types.is_decimal(known):
             return usual_decimal(known)
         if known is not None and is_time(known):
             return known
-        way_out = choices(name, TYPES)
-        if name in _UNCLEAR:
-            way_out = f"say how wide: 'int32' or 'int64'; there are: {listed(TYPES)}"
-        raise TypeMismatch(f"there is no type {name!r}; {way_out}")
+        raise TypeMismatch(f"there is no type {name!r}; {way_out_of('type', name, TYPES)}")
     return TYPES[name]
 
 

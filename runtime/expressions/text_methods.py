@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.time_methods import (
     Function,
@@ -22,7 +23,7 @@ from slackwater.runtime.expressions.time_methods import (
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import values_of
-from slackwater.runtime.other_names import TEXT_NAMES, SaysOurName
+from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["TEXT", "TextMethods", "WithText"]
@@ -39,7 +40,8 @@ class WithText(WithTimes):
         return TextMethods(self)
 
 
-class TextMethods(SaysOurName, Generic[_E]):
+@checked_methods
+class TextMethods(SaysItHasNoParts, Generic[_E]):
     """Methods of an expression that is text. A result is null where the text is.
 
     Args:
@@ -47,7 +49,7 @@ class TextMethods(SaysOurName, Generic[_E]):
     """
 
     _called = ".str of an expression"
-    _elsewhere = TEXT_NAMES
+    _place = "text"
 
     def __init__(self, of: _E) -> None:
         self._of = of
@@ -62,8 +64,6 @@ class TextMethods(SaysOurName, Generic[_E]):
 
     def strip(self, characters: str | None = None) -> _E:
         """Return the text without these characters at both ends; None: without white space."""
-        if characters is not None:
-            _check_text("strip", characters)
         written = "" if characters is None else repr(characters)
         return self._made("str.strip", option=(characters,), shown=written)
 
@@ -73,9 +73,6 @@ class TextMethods(SaysOurName, Generic[_E]):
 
     def slice(self, start: int, length: int | None = None) -> _E:
         """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
-        for what, value in (("start", start), ("length", length)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-                raise TypeMismatch(f"str.slice: {what}={shown(value)} must be a whole number")
         if length is not None and length < 0:
             raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
         written = str(start) if length is None else f"{start}, {length}"
@@ -87,17 +84,14 @@ class TextMethods(SaysOurName, Generic[_E]):
 
     def starts_with(self, prefix: str) -> _E:
         """Return whether the text begins so."""
-        _check_text("starts_with", prefix)
         return self._made("str.starts_with", option=(prefix,), shown=repr(prefix))
 
     def ends_with(self, suffix: str) -> _E:
         """Return whether the text ends so."""
-        _check_text("ends_with", suffix)
         return self._made("str.ends_with", option=(suffix,), shown=repr(suffix))
 
     def replace(self, pattern: str, value: str, *, literal: bool = False) -> _E:
         r"""Return the text with each match replaced; `\1` in `value` is the first group."""
-        _check_text("replace", value)
         if literal and pattern == "":  # Arrow would look for it forever
             raise TypeMismatch("str.replace('') has nothing to replace; write a text of 1 or more")
         return self._matching("replace", pattern, value, literal=literal)
@@ -109,10 +103,8 @@ class TextMethods(SaysOurName, Generic[_E]):
             TypeMismatch: the pattern is no regular expression, or has no such group.
         """
         _check_pattern("extract", pattern)
-        if not isinstance(group, int) or isinstance(group, bool) or group < 1:
-            raise TypeMismatch(
-                f"str.extract: group={shown(group)} must be a whole number, 1 or more"
-            )
+        if group < 1:
+            raise TypeMismatch(f"str.extract: group={group} must be 1 or more")
         named = _named_groups(pattern)
         try:
             fields = arrow_functions().extract_regex(pa.array([""]), named).type
@@ -128,7 +120,6 @@ class TextMethods(SaysOurName, Generic[_E]):
 
     def split(self, by: str) -> _E:
         """Return the parts between each `by` as a list."""
-        _check_text("split", by)
         if not by:
             raise TypeMismatch("str.split('') has nothing to split by; write a text of 1 or more")
         return self._made("str.split", option=(by,), shown=repr(by))
@@ -152,10 +143,6 @@ class TextMethods(SaysOurName, Generic[_E]):
             TypeMismatch: no format, no such zone, or no such word.
         """
         form = time_format("str.to_time", form)
-        if ambiguous not in ("raise", "earliest", "latest"):
-            raise TypeMismatch(
-                f"str.to_time: ambiguous={shown(ambiguous)} must be 'raise', 'earliest' or 'latest'"
-            )
         check_codes(form)
         if zone is not None:
             _check_zone(zone)
@@ -170,9 +157,7 @@ class TextMethods(SaysOurName, Generic[_E]):
         return made
 
     def _matching(self, name: str, pattern: str, *more: str, literal: bool) -> _E:
-        if literal:
-            _check_text(name, pattern)
-        else:
+        if not literal:
             _check_pattern(name, pattern)
         written = ", ".join([*map(repr, (pattern, *more)), *(["literal=True"] if literal else [])])
         return self._made(f"str.{name}", option=(pattern, *more, literal), shown=written)
@@ -187,13 +172,7 @@ def _check_zone(zone: object) -> None:
         ) from None
 
 
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise TypeMismatch(f"str.{name}({shown(value)}) takes text")
-
-
-def _check_pattern(name: str, pattern: object) -> None:
-    _check_text(name, pattern)
+def _check_pattern(name: str, pattern: str) -> None:
     try:
         arrow_functions().match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as problem:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
@@ -25,7 +26,7 @@ from slackwater.runtime.model.zones import (
     offset_text,
     offsets_at,
 )
-from slackwater.runtime.other_names import TIME_NAMES, SaysOurName
+from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 
 __all__ = [
@@ -112,7 +113,8 @@ class WithTimes:
         raise NotImplementedError
 
 
-class TimeMethods(SaysOurName, Generic[_E]):
+@checked_methods
+class TimeMethods(SaysItHasNoParts, Generic[_E]):
     """Methods of timestamps and dates; hour, minute and second of a time of day too.
 
     They count in the column's zone; without one in UTC.
@@ -122,7 +124,7 @@ class TimeMethods(SaysOurName, Generic[_E]):
     """
 
     _called = ".dt of an expression"
-    _elsewhere = TIME_NAMES
+    _place = "time"
 
     def __init__(self, of: _E) -> None:
         self._of = of

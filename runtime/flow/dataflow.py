@@ -25,10 +25,10 @@ from slackwater.runtime.flow import checks
 from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.model.diverted import OnBad
-from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
+from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of

@@ -12,6 +12,7 @@ from slackwater.runtime.measure.deadline import deadline_notes, with_totals
 from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.kept import kept_notes
 from slackwater.runtime.measure.ledger import ledger_of, untold_rows
+from slackwater.runtime.measure.outcomes import BAD_TIME, FAILED, UNREADABLE
 from slackwater.runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
 from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.measure.report import (
@@ -31,6 +32,12 @@ from slackwater.runtime.model.row_marks import rows_by_mark
 from slackwater.runtime.plan.plan import Plan, Stage
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
+_LOOK_AT = {
+    BAD_TIME: "look at event_time= and time_unit= of the source",
+    UNREADABLE: "look at the form of its file, such as sep=, columns= or types=",
+    FAILED: "look at the error of its function",
+}
+"""{outcome of rows that cannot be used: where their reason may be}."""
 _UNREPORTED = (
     "slot {slot!r} ended before its last report: its counts are of an earlier moment, and what it "
     "read and sent after it is not known"
@@ -178,6 +185,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         error=error,
         notes=[
             *notes,
+            *unused_notes(ordered),
             *published_notes(state, sinks),
             *_untold_notes(state, carried),
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
@@ -192,6 +200,19 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         prediction=prediction,
         standstills=still,
     )
+
+
+def unused_notes(stages: Iterable[StageReport]) -> list[str]:
+    """Return notes on stages that could use none of their rows."""
+    notes = []
+    for stage in stages:
+        bad = {outcome: stage.counts[outcome] for outcome in _LOOK_AT}
+        if stage.rows_in and sum(bad.values()) == stage.rows_in:
+            hints = "; ".join(_LOOK_AT[outcome] for outcome, rows in bad.items() if rows)
+            notes.append(
+                f"stage {stage.name!r} could use none of its {stage.rows_in:,} rows; {hints}"
+            )
+    return notes
 
 
 def _unheard(plan: Plan, stage: Stage) -> StageReport:

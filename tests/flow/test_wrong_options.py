@@ -120,7 +120,7 @@ def test_a_promise_may_be_a_columns_name_and_round_takes_an_expression() -> None
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: rows().where, r"a stream has no 'where'; write \.filter\(condition\)"),  # type: ignore[attr-defined]
+        (lambda: rows().where, r"a stream has no 'where'; write \.filter\(sw\.col"),  # type: ignore[attr-defined]
         (lambda: rows().filtr, "a stream has no 'filtr'; the nearest is 'filter'"),  # type: ignore[attr-defined]
         (lambda: rows().key_by("x").filter, "made last before an operator, has no 'filter'"),  # type: ignore[attr-defined]
         (lambda: sw.col("x").isin, r"an expression has no 'isin'; write \.is_in"),  # type: ignore[attr-defined]

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
-from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
 from slackwater.runtime.operators.ground.checks import (
     column_type,
@@ -18,6 +17,7 @@ from slackwater.runtime.operators.ground.checks import (
     unique_columns,
 )
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.shown import shown
 
 WINDOW_COLUMNS = ("window_start", "window_end")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NoReturn
 
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
@@ -19,14 +20,23 @@ AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(SaysOurName):
     """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
+
+    _called, _place = "an aggregate", "aggregates"
+    _inner = frozenset(("kind", "column", "level", "scale"))
 
     kind: AggregateName
     column: str | None = None
     level: float | None = None
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
+
+    def _computed(self, other: object) -> NoReturn:  # noqa: ARG002 - as operators are called
+        raise TypeError(f"{self._called} is no column; {answer_to('aggregates', 'arithmetic')}")
+
+    __add__ = __sub__ = __mul__ = __truediv__ = __gt__ = __lt__ = _computed
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _computed
 
 
 @dataclass(frozen=True)

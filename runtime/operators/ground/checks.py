@@ -87,9 +87,11 @@ def predicate_of_row(value: Any, schema: pa.Schema, *, step: str, what: str) -> 
     checked = expression(value, step=step, what=what)
     kind = checked.type_in(schema, step=step)
     if kind != pa.bool_():
+        way_out = "compare it with something"
+        if isinstance(value, str):
+            way_out = "write it in Python, such as sw.col('speed') > 8"
         raise TypeMismatch(
-            f"step {step!r}: {what} {checked} is {kind}, and must be true or false; "
-            "compare it with something"
+            f"step {step!r}: {what} {checked} is {kind}, and must be true or false; {way_out}"
         )
     return checked.bound(schema)
 
@@ -103,6 +105,8 @@ def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
     """
     if not isinstance(column, str):
         way_out = f"write {column.name!r}" if isinstance(column, ColumnRef) else "write it as text"
+        if isinstance(column, list | tuple):
+            way_out = f"write the names without the list, {', '.join(map(repr, column))}"
         raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; {way_out}")
     if column not in schema.names:
         raise no_column(column, schema.names, step=step)

@@ -8,6 +8,7 @@ from typing import Any
 from slackwater.runtime.errors import DuplicateName, FlowError
 from slackwater.runtime.model import READY_ONLY, Release
 from slackwater.runtime.operators.ground.keep import default_keep
+from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.graph import order_steps
 from slackwater.runtime.plan.slack import AsFlow, Slack, rule_of
@@ -16,7 +17,7 @@ from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.plan.traits import Keep
 
 
-class FlowBuilder:
+class FlowBuilder(SaysOurName):
     """FlowBuilder has the steps of a flow; the flow's streams add steps to it.
 
     Attributes:
@@ -27,6 +28,11 @@ class FlowBuilder:
     Raises:
         FlowError: no name of printable text.
     """
+
+    _called, _place = "a dataflow", "flow"
+    _inner = frozenset(
+        ("add", "graph", "keep", "name_for", "needed_columns", "put", "release", "with_steps")
+    )
 
     def __init__(self, name: str) -> None:
         self.name = _checked_name(name, "a dataflow")

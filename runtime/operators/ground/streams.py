@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
-from slackwater.runtime.other_names import STREAM_NAMES, SaysOurName
+from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.shown import shown
@@ -21,11 +21,11 @@ from slackwater.runtime.shown import shown
 Names = str | Sequence[str]
 
 
-class AnyStream(SaysOurName):
+class AnyStream(SaysItHasNoParts):
     """A stream is what leaves one step of a flow."""
 
     _called = "a stream"
-    _elsewhere = STREAM_NAMES
+    _place = "stream"
 
     def __init__(self, flow: FlowBuilder, step: Step) -> None:
         self.flow = flow
@@ -35,6 +35,10 @@ class AnyStream(SaysOurName):
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.type}" for field in self.schema)
         return f"<{type(self).__name__} {self.name!r} ({columns})>"
+
+    def _way_out_of(self, name: str) -> str:
+        schema = vars(self).get("schema", ())
+        return f"write sw.col({name!r})" if name in schema.names else super()._way_out_of(name)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -60,10 +64,11 @@ class AnyStream(SaysOurName):
 
 
 @dataclass(frozen=True)
-class Keyed(SaysOurName):
+class Keyed(SaysItHasNoParts):
     """A stream and the columns that tell its rows apart."""
 
     _called = "a stream with keys, made last before an operator,"
+    _place = "keyed stream"
 
     stream: AnyStream
     keys: tuple[str, ...]
