@@ -37,6 +37,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "wire-cost": ("engine.wire_cost", "a small message between two slots: CPU, system calls"),
     "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
+    "replays": ("engine.replays", "feeds recorded together: own starts, and one beginning"),
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
     "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
     "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
@@ -109,6 +110,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 }
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
     "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
+    "replays": {"replays"},
     "engine-cost": {"cost", "compiled", "idle-memory"},
     "values": {"values", "dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import pyarrow as pa
@@ -67,13 +68,15 @@ class FrameInput:
         return self.columns
 
     def open(self) -> FrameReader:
-        """Start to fetch the first part.
+        """Fetch the first part that has rows, so that the first poll returns some.
 
         Raises:
-            IngestError: as `schema`.
+            IngestError: as `schema`, or of that part as `FrameReader.poll`.
         """
         self.schema()
-        return FrameReader(self)
+        reader = FrameReader(self)
+        reader.fetch_first()
+        return reader
 
 
 class FrameReader:
@@ -86,6 +89,15 @@ class FrameReader:
         self._blocks: Iterator[pa.RecordBatch] = iter(())
         self._next: Future[pa.Table] | None = None
         self._fetch()
+
+    def fetch_first(self) -> None:
+        """Wait for the first part that has rows."""
+        block: pa.RecordBatch | EndOfInput | None = None
+        while block is None and self._next is not None:
+            wait([self._next])
+            block = self.poll()
+        if isinstance(block, pa.RecordBatch):
+            self._blocks = chain([block], self._blocks)
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return the next block, None while it is on its way, or END_OF_INPUT.

@@ -24,6 +24,7 @@ from slackwater.runtime.model import Duration
 from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.placement.place import open_slots
 from slackwater.runtime.placement.placement_text import placement_lines
+from slackwater.runtime.plan.beginning import beginning_lines
 from slackwater.runtime.plan.plan import PlacedBy, Plan
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.prepare import admit, prepare
@@ -179,7 +180,10 @@ class FlowHost(SaysOurName, ABC):
             text = f"{prediction.placed_text()}\n\n{prediction.text()}{plans}"
             refused = admitted_plan(prediction, "reject").verdict.refusal
             text += "" if refused is None else f"\n\nwith admission='reject': {refused}"
-        lines = [flow.explain(), "", "placement", *placement_lines(plan), "", text]
+        lines = [flow.explain(), "", "placement", *placement_lines(plan), ""]
+        if plan.beginnings:
+            lines += ["replay", *beginning_lines(plan.beginnings), ""]
+        lines.append(text)
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines), plan

@@ -139,14 +139,12 @@ def paced_tables(seed: int, *, rate: int, seconds: int) -> tuple[pa.Table, pa.Ta
     """Return the same with column `arrival` (timestamp[ns]), for a run of wall-clock time.
 
     Half of `rate` events a second are buses, at regular intervals. Scats arrive as they happen;
-    buses late by `lag_ns`, none before the one ahead of it. The first of each arrives at 0,
-    since a source counts arrivals from its first.
+    buses late by `lag_ns`, none before the one ahead of it.
     """
     rng = np.random.default_rng(seed)
     rows = rate // 2 * seconds
     happened = np.arange(rows) * (seconds * 1_000 * MS // rows)
     arrived = np.maximum.accumulate(happened + lag_ns(rng, happened))
-    arrived[0] = 0
     ts = pa.array(happened // MS)
     stamps = [pa.array(a).view(pa.timestamp("ns")) for a in (arrived, happened)]
     buses, loops = _buses(rng, ts.to_numpy()), _loops(rng, ts.to_numpy())

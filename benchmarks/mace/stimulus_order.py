@@ -198,9 +198,8 @@ def build(case: Case, seconds: int, seed: int) -> sw.Dataflow:
     rng = np.random.default_rng(seed)
     flow = sw.Dataflow("stimulus-order")
     at_s = np.arange(0, seconds, 1 / LAGGING_RATE)
-    # From none at the start, for a source's clock begins with its first row.
     lag_s = case.lag_s + case.jitter_s * np.sin(at_s / 3 + rng.uniform(0, 6))
-    arrival_s = np.maximum.accumulate(at_s + np.minimum(lag_s, at_s))
+    arrival_s = np.maximum.accumulate(at_s + lag_s)
     prompt_s = np.arange(0.005, seconds, 1 / 20)
     prompt = _source(flow, "prompt", prompt_s, prompt_s)
     lagging = _source(flow, "lagging", at_s, arrival_s)

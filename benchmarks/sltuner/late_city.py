@@ -86,7 +86,6 @@ def jam() -> sw.Expr:
 
 
 def _table(rng: np.random.Generator, times_ns: Ints, arrival_ns: Ints, **own: Ints) -> pa.Table:
-    arrival_ns = arrival_ns - arrival_ns[0]  # a source counts arrivals from its first
     return pa.table(
         {
             "ts": times_ns,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from datetime import datetime
 from html import escape
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -48,6 +49,7 @@ class SourceOptions(TypedDict, total=False):
     time_unit: Literal["ns", "us", "ms", "s"] | None
     arrival: str | None
     speed: float | None
+    start: datetime | str | None
     writer: str | None
     promise: Expr | str | None
     out_of_order: OrderWord | Reorder

@@ -29,8 +29,8 @@ from slackwater.runtime.sources.spec import SourceSpec
 __all__ = ["canonical_step", "canonical_work"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
-_PACE = frozenset({"input", "speed", "max_rows"})
-"""Fields of a source without effect on its output: the input has its own fingerprint, and the speed
+_PACE = frozenset({"input", "speed", "start", "max_rows"})
+"""Fields of a source without effect on its output: the input has its own fingerprint, and the pace
 changes no row."""
 _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature", "on_bad", "on_error", "units", "scale"}

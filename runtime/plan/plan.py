@@ -35,6 +35,7 @@ from slackwater.runtime.model import (
     duration_ns,
 )
 from slackwater.runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
+from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
 from slackwater.runtime.plan.graph import StepGraph, columns_read, needed_columns
@@ -134,6 +135,8 @@ class Stage:
     """Arrivals that a source tells; None: no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
+    beginning: Beginning | None = None
+    """Beginning of a source's replay; None: its own first arrival, or the stage replays nothing."""
     is_backlog: bool = False
     """Whether all sources of its flow read existing data as fast as they can."""
 
@@ -228,6 +231,11 @@ class Plan:
     def tuned(self) -> tuple[str, ...]:
         """Stages whose slack follows from the deadline, in topological order."""
         return tuple(stage.name for stage in self.stages if stage.is_tuned)
+
+    @property
+    def beginnings(self) -> dict[str, Beginning]:
+        """Return {replayed source: beginning of its replay}, of those that are known."""
+        return {one.name: one.beginning for one in self.stages if one.beginning is not None}
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""

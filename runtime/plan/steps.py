@@ -43,13 +43,28 @@ class SourceStep(Step):
         return needed
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield the source's input and times."""
-        del steps
+        """Yield the source's input, times and the beginning of its replay."""
         yield f"reads    {self.source.input.describe()}"
         yield f"time     {times_text(self.source)}"
+        if begins := self._begins(steps):
+            yield f"begins   {begins}"
         unread = [f"{one.name} ({one.type})" for one in self.schema if not is_read(one)]
         if unread:
             yield f"not read {', '.join(unread)}: does not travel"
+
+    def _begins(self, steps: Mapping[str, Step]) -> str:
+        """Return the text of where its replay begins; "": no other source is replayed."""
+        spec = self.source
+        if spec.start_ns is not None:
+            return f"at {spec.start}"
+        sources = [step for step in steps.values() if isinstance(step, SourceStep)]
+        replayed = [step for step in sources if step.source.speed is not None]
+        if spec.speed is None or len(replayed) < 2:
+            return ""
+        if not spec.shares_beginning:
+            return "with its own first arrival" + ("" if spec.start else ", as its input is live")
+        shared = [step.name for step in replayed if step.source.shares_beginning]
+        return f"with the first arrival of {', '.join(shared)}" if len(shared) > 1 else ""
 
     def planned(self) -> SourceStep:
         """Return the source with its input as a plan fixes it.

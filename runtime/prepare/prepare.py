@@ -18,6 +18,7 @@ from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.beginning import beginnings, far_note
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.slots import SlotPlace
@@ -58,7 +59,11 @@ def prepare(
         name: step.planned() if isinstance(step, SourceStep) else step
         for name, step in flow.steps.items()
     }
-    stages = plan_stages(replace(flow.graph, steps=steps), fuse=limits.fuse)
+    begins = beginnings(steps)
+    stages = [
+        replace(stage, beginning=begins.get(stage.name))
+        for stage in plan_stages(replace(flow.graph, steps=steps), fuse=limits.fuse)
+    ]
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )
@@ -82,6 +87,6 @@ def admit(plan: Plan) -> Plan:
 def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
     steps = [stage.step for stage in plan.stages]
     sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
-    note = unpaced_note(plan.deadline_ns, sources)
-    said = [*([] if note is None else [note]), *notes]
+    known = [unpaced_note(plan.deadline_ns, sources), far_note(plan.beginnings)]
+    said = [note for note in [*known, *notes] if note is not None]
     return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(said))

@@ -168,6 +168,7 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         start_ns=start_ns,
         needed=stage.needed,
         teller=teller_of(stage, step),
+        beginning_ns=None if stage.beginning is None else stage.beginning.arrival_ns,
     )
     return StageSource(
         machine,

@@ -199,8 +199,15 @@ class StageMachine:
 
     @property
     def progress_ns(self) -> int:
-        """Promise of a source: the least goes first. START_NS for other stages."""
-        return START_NS if self.source is None else self.source.promise_ns
+        """Promise of a source: the least goes first. START_NS for other stages.
+
+        Paced sources are alike: of rows that are due together the first in rank goes first, as in
+        the gate, where rows of one event time that come the other way round would be late.
+        """
+        source_at = self.source_at
+        if source_at is None:
+            return START_NS
+        return START_NS + 1 if source_at.is_paced else source_at.machine.promise_ns
 
     # -- doing it -----------------------------------------------------------------------
 

@@ -52,6 +52,8 @@ from slackwater.runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
 """At most this many rows are worked on at once: about a millisecond, and it fits the cache."""
+_FIRST_ROWS = 1_024
+"""At most this many rows are worked on at once where only the first arrival is needed."""
 
 
 class BlockReader:
@@ -65,6 +67,7 @@ class BlockReader:
         rank: its rank in the plan.
         needed: the columns to carry; None: all.
         teller: gives each row its arrival; None if arrivals are not used.
+        beginning_ns: arrival at which its replay begins; None: its first.
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
@@ -108,6 +111,7 @@ class BlockReader:
         rank: int,
         needed: frozenset[str] | None,
         teller: ArrivalTeller | None = None,
+        beginning_ns: int | None = None,
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         if spec.promise is not None:
@@ -141,7 +145,9 @@ class BlockReader:
         self._few = few_reader(
             spec, self._schema, self._columns, self._carried, tells_arrivals=teller is not None
         )
-        self._pace = None if spec.speed is None else Pace(spec.speed)
+        self._pace: Pace | None = None
+        if spec.speed is not None:
+            self._pace = Pace(spec.speed, beginning_ns=beginning_ns)
         self._promises = PromiseLine(spec, order)
         self._numbered: NumberedBlocks | None = None
         if spec.numbered is not None and spec.sequence is not None:
@@ -171,7 +177,7 @@ class BlockReader:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 
         Args:
-            start_ns: wall clock at which the first row of a paced source is due.
+            start_ns: wall clock at which the replay of a paced source begins.
             now_ns: wall clock; when rows arrive for which nothing else says so.
 
         Raises:
@@ -186,11 +192,7 @@ class BlockReader:
                 raise OrderError(all_are_early(self._source, self._spec, self._early))
             if (few := self._few_rows(rest)) is not None:
                 return few
-            piece = rest.slice(0, _PIECE_ROWS)
-            with placed(self._reader):
-                rows = self._rows(piece, now_ns)
-            self._rows_read += len(piece)
-            self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
+            rows = self._next_rows(rest, now_ns, most=_PIECE_ROWS)
             if rows is None:
                 continue
             if self._early is not None and self._pace is not None:
@@ -204,6 +206,26 @@ class BlockReader:
             return self._numbered.rest(self._pace, start_ns=start_ns)
         last = None if self._early is None else self._early.rest()
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
+
+    def first_arrival_ns(self) -> int | None:
+        """Return the arrival of the first row with a time, and read it; None: no row is there.
+
+        Raises:
+            SchemaError, IngestError: as `next_block`.
+        """
+        while self._has_more() and (rest := self._rest) is not None:
+            if (rows := self._next_rows(rest, START_NS, most=_FIRST_ROWS)) is not None:
+                return int(rows.arrival_ns[0])
+        return None
+
+    def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
+        """Return the next rows that have times, of the rest of a block; None: none has."""
+        piece = rest.slice(0, most)
+        with placed(self._reader):
+            rows = self._rows(piece, now_ns)
+        self._rows_read += len(piece)
+        self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
+        return rows
 
     @property
     def rows_left(self) -> int:

@@ -47,9 +47,10 @@ class SourceMachine(SourceState):
         schema: inside schema of its input.
         writer_id: its rank in the plan, 0 <= writer_id < 32,768; the high bits of the ids
             of the writers within it.
-        start_ns: wall clock at which the first row of a paced source is due.
+        start_ns: wall clock at which the replay of a paced source begins.
         needed: the columns to carry; None: all.
         teller: what it tells of arrivals; None if they are not used.
+        beginning_ns: arrival at which its replay begins; None: its first.
 
     Attributes:
         late_dropped: rows older than promised, or whose number had been given up, and dropped.

@@ -1,4 +1,11 @@
-"""Due times of a replay: arrivals, some times faster than they were."""
+"""Due times of a replay: arrivals, some times faster than they were.
+
+```
+arrivals of a    0.0   0.4   0.9          both begin at 0.0, so that
+arrivals of b          0.6   0.8          rows come in the order in which they came
+due              0.0 0.4 0.6 0.8 0.9
+```
+"""
 
 from __future__ import annotations
 
@@ -13,21 +20,22 @@ _LONGEST_NS = 2**62
 
 
 class Pace:
-    """Turns arrivals into due times; remembers the first arrival and the newest.
+    """Turns arrivals into due times; remembers where the replay began, and the newest arrival.
 
     Args:
         speed: how many times faster than the arrivals were, > 0.
+        beginning_ns: arrival that is due at the start, and earlier ones with it. None: the first.
     """
 
     STATE = Fields("_first_ns", "_newest_ns")
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, *, beginning_ns: int | None = None) -> None:
         self._speed = speed
-        self._first_ns: int | None = None
-        self._newest_ns = START_NS
+        self._first_ns = beginning_ns
+        self._newest_ns = START_NS if beginning_ns is None else beginning_ns
 
     def begin(self, arrival_ns: int) -> int:
-        """Count from this arrival, unless there was one before; return the one that counts."""
+        """Begin at this arrival, unless the beginning is known; return where the replay began."""
         if self._first_ns is None:
             self._first_ns = self._newest_ns = arrival_ns
         return self._first_ns
@@ -37,7 +45,7 @@ class Pace:
 
         Args:
             arrival_ns: shape (rows,), rows > 0; where it runs backwards, the newest counts.
-            start_ns: wall clock at which the first row of the input is due.
+            start_ns: wall clock at which the replay begins.
         """
         first_ns = self.begin(int(arrival_ns[0]))
         in_order_ns = running_max(arrival_ns, self._newest_ns)
@@ -48,11 +56,11 @@ class Pace:
         """Return when moments between arrivals are due, shape (moments,); they are no rows.
 
         Args:
-            times_ns: shape (moments,), none before the first arrival.
+            times_ns: shape (moments,); those before the beginning are due with it.
             start_ns: as above.
         """
         assert self._first_ns is not None, "rows came before"
-        return self._mapped(times_ns, self._first_ns, start_ns)
+        return self._mapped(np.maximum(times_ns, self._first_ns), self._first_ns, start_ns)
 
     def _mapped(self, in_order_ns: Int64Array, first_ns: int, start_ns: int) -> Int64Array:
         # Unsigned, so that any two int64 can be subtracted.

@@ -7,6 +7,7 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `mach
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
@@ -15,12 +16,16 @@ import pyarrow as pa
 from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.literals import read_literal
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.order.policies import OrderWord, reorder_of
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
+
+OWN_START = "own"
+"""The `start` of a source whose replay begins with its own first arrival."""
 
 
 class EndOfInput:
@@ -125,6 +130,10 @@ class SourceSpec:
         arrival: the column of when it arrived, same types; None: as event time.
         speed: replay arrivals this many times faster than they were; None: as fast as
             possible, in the order of the input.
+        start: arrival at which the replay begins. None: the first of all sources of the flow that
+            are replayed, so that rows arrive as they did; of a live input, its own first. "own":
+            its own first, for a source that was recorded apart. A `datetime`, or its text such as
+            "2024-05-01 08:00": that time (UTC without a zone), and earlier rows are due with it.
         writer: the column that tells the writers of this source apart (a vehicle); each
             writer's own events are in time order, or out by `disorder_ns` at most. With a
             `disorder_ns` and no `promise` no writer may be further than that after the newest
@@ -168,6 +177,7 @@ class SourceSpec:
     time_unit: Literal["ns", "us", "ms", "s"] | None = None
     arrival: str | None = None
     speed: float | None = None
+    start: datetime | str | None = None
     writer: str | None = None
     promise: Expr | None = None
     out_of_order: OrderWord | Reorder = "error"
@@ -185,6 +195,12 @@ class SourceSpec:
                 f"speed={shown(self.speed)} must be a positive number (60 replays an hour in a "
                 "minute), or None for as fast as possible"
             )
+        if self.start is not None and self.speed is None:
+            raise SettingError(
+                f"start={self.start!r} is of a replay, and the source has no speed; write "
+                "speed=1.0 too, or omit start"
+            )
+        _ = self.start_ns
         reorder_of(self.out_of_order, self.disorder_ns)
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
@@ -219,6 +235,30 @@ class SourceSpec:
                 f"{option}= uses event time, and out_of_order='sequence' numbers, which "
                 f"promises what it has released: leave {option} away"
             )
+
+    @cached_property
+    def start_ns(self) -> int | None:
+        """Arrival at which the replay begins, as written; None: no time was.
+
+        Raises:
+            SettingError: `start` is a text that is no time.
+        """
+        if self.start is None or self.start == OWN_START:
+            return None
+        try:
+            given = self.start
+            time = given if isinstance(given, datetime) else datetime.fromisoformat(given)
+        except ValueError:
+            raise SettingError(
+                f"start={self.start!r} is no time; write start='2024-05-01 08:00:00', or "
+                "start='own' to begin with the first arrival of this source"
+            ) from None
+        return int(read_literal(time)[0])
+
+    @property
+    def shares_beginning(self) -> bool:
+        """Whether its replay begins with those of other sources of the flow."""
+        return self.speed is not None and self.start is None and self.is_history
 
     @cached_property
     def time_column(self) -> str:

@@ -65,6 +65,7 @@ class SourceState:
         start_ns: int,
         needed: frozenset[str] | None = None,
         teller: ArrivalTeller | None = None,
+        beginning_ns: int | None = None,
     ) -> None:
         self.name = name
         self.taken = 0
@@ -88,7 +89,14 @@ class SourceState:
         self._passes = teller is None and getattr(self._order, "holds_nothing", False)
         self._waits_by_clock = spec.goes_by_clock
         self._blocks = BlockReader(
-            name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
+            name,
+            spec,
+            schema,
+            order=self._order,
+            rank=writer_id,
+            needed=needed,
+            teller=teller,
+            beginning_ns=beginning_ns,
         )
         self._teller = teller
         self._arrived_ns = START_NS  # the newest arrival of the rows consumed

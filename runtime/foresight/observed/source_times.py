@@ -91,6 +91,7 @@ def _read(
         writer_id=0,
         start_ns=0,
         needed=frozenset(),
+        beginning_ns=None if stage.beginning is None else stage.beginning.arrival_ns,
     )
     most, until_s = rows * LOOKS, now_s() + LOOK_S
     each = 1

@@ -56,8 +56,8 @@ def test_nobody_waits_for_a_source_that_had_ended(tmp_path: Path) -> None:
 
 def test_a_source_is_late_when_it_was_in_the_record(tmp_path: Path) -> None:
     """One comes for 39 s, the other for 24 s, and is late by 4 s from the 16th to the 18th."""
-    of_s = np.arange(15, 40, 0.1)
-    at_s = np.maximum.accumulate(of_s + np.where((of_s > 26) & (of_s < 29), 4.0, 0.2))
+    of_s = np.arange(0, 25, 0.1)
+    at_s = np.maximum.accumulate(of_s + np.where((of_s > 11) & (of_s < 14), 4.0, 0.2))
     flow = merged(np.arange(0, 39, 0.1), at_s, lags_s=at_s - of_s)
     _, made = measured(flow, tmp_path, horizon="100s")
     assert made.gates is not None

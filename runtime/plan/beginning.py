@@ -1,0 +1,99 @@
+"""Beginnings of replays: the sources of a flow that are replayed begin at one arrival.
+
+```
+a   first row at 08:00:00.0 ─┐                        a   due at the start
+b   first row at 08:00:00.6 ─┴─▶ begins 08:00:00.0    b   due 0.6 s after it, at speed=1
+c   start="own"                                       c   due at the start
+```
+
+They are worked out with the plan, which carries them to whichever slot replays a source. A flow
+that replays one source opens no input for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.opened import first_arrival_ns
+
+__all__ = ["FAR_NS", "Beginning", "beginning_lines", "beginnings", "far_note"]
+
+FAR_NS = 3_600 * 10**9
+"""A source whose first row is due later than this after the start was recorded apart, perhaps."""
+
+
+class Beginning(NamedTuple):
+    """Beginning of a source's replay.
+
+    Attributes:
+        arrival_ns: arrival that is due at the start of the run.
+        after_ns: time from there to the arrival of its first row; None: not known.
+        due_ns: the same by the clock, at its speed.
+    """
+
+    arrival_ns: int
+    after_ns: int | None = None
+    due_ns: int | None = None
+
+
+def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
+    """Return {source: beginning of its replay}; others begin with their own first arrival.
+
+    Opens the inputs of sources that share a beginning, if there are several.
+
+    Args:
+        steps: {name: step} of the flow.
+    """
+    sources = [step for step in steps.values() if isinstance(step, SourceStep)]
+    found = {
+        step.name: Beginning(start_ns)
+        for step in sources
+        if (start_ns := step.source.start_ns) is not None
+    }
+    shared = [step for step in sources if step.source.shares_beginning]
+    if len(shared) < 2:
+        return found
+    first_ns = {
+        step.name: arrival_ns
+        for step in shared
+        if (arrival_ns := first_arrival_ns(step.name, step.source, step.schema)) is not None
+    }
+    at_ns = min(first_ns.values(), default=0)
+    for step in shared:
+        if step.name in first_ns:
+            after_ns = first_ns[step.name] - at_ns
+            due_ns = round(after_ns / (step.source.speed or 1))
+            found[step.name] = Beginning(at_ns, after_ns, due_ns)
+    return found
+
+
+def beginning_lines(known: Mapping[str, Beginning]) -> Iterator[str]:
+    """Yield a line for each source of which it is known where its replay begins."""
+    width = max(map(len, known), default=0)
+    for name, beginning in known.items():
+        time = np.datetime_as_string(np.datetime64(beginning.arrival_ns, "ns"), unit="auto")
+        line = f"  {name:<{width}}  begins at {time}Z"
+        if beginning.after_ns:
+            line += f", its first row arrived {format_ns(beginning.after_ns)} later"
+        yield line
+
+
+def far_note(known: Mapping[str, Beginning]) -> str | None:
+    """Return a note on sources that begin long after others; None: none do."""
+    far = {name: one.due_ns for name, one in known.items() if (one.due_ns or 0) > FAR_NS}
+    if not far:
+        return None
+    waits = " and ".join(
+        f"the first row of {name!r} is due {format_ns(due_ns or 0)} after the start"
+        for name, due_ns in far.items()
+    )
+    return (
+        f"replayed sources begin with the first arrival of all, so that {waits}; write "
+        "start='own' at a source that was recorded apart"
+    )
