@@ -71,10 +71,8 @@ class CsvInput(TextInput):
                     raise
                 good, block, more = salvaged(piece, names, places, self.dialect, read)
                 bad = sorted(bad + more)
-            if bad:
-                yield bad
-            if block is not None:
-                yield Good(block, partial(self._lines, good))
+            rows = None if block is None else Good(block, partial(self._lines, good))
+            yield from self._in_order(bad, rows)
 
     def _lines(self, piece: Piece) -> list[int]:
         return [line for line, _ in records(piece, self.dialect.form)]

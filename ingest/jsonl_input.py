@@ -96,10 +96,8 @@ class JsonLinesInput(TextInput):
                 of_piece = list(_lines(piece))
                 good, block, more = by_halves(of_piece, self._reasons(of_piece, schema), read)
                 bad = sorted(bad + more)
-            if bad:
-                yield bad
-            if block is not None:
-                yield Good(block, partial(_numbers, good))
+            rows = None if block is None else Good(block, partial(_numbers, good))
+            yield from self._in_order(bad, rows)
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         form, is_first = Form(encoding=self.encoding), True

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar
 
 import pyarrow as pa
 
-from slackwater.ingest.inputs import FileInput
+from slackwater.ingest.inputs import FileInput, Good, Part
+from slackwater.ingest.record_walk import Bad
 from slackwater.runtime.model.diverted import OnBad
 
 __all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "suffixes_of"]
@@ -44,8 +48,37 @@ class TextInput(FileInput):
 
     untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
 
+    def _in_order(self, bad: list[Bad], good: Good | None) -> Iterator[Part]:
+        """Yield the records of a piece: diverted ones in their places, others before good ones.
+
+        A diverted row has the time of the rows before it, wherever the file was cut.
+        """
+        if self.on_bad == "divert" and bad and good is not None and good.lines is not None:
+            yield from _interleaved(bad, good.block, good.lines())
+            return
+        if bad:
+            yield bad
+        if good is not None:
+            yield good
+
     def _untold(self, files: list[str]) -> pa.Schema:
         return pa.schema(self.types) if self.types else super()._untold(files)
+
+
+def _interleaved(bad: list[Bad], block: pa.RecordBatch, lines: list[int]) -> Iterator[Part]:
+    """Yield good and bad records by their lines."""
+    start = 0
+    for stop, records in groupby(bad, lambda one: bisect_left(lines, one.line)):
+        if stop > start:
+            yield _rows(block, lines, start, stop)
+        yield list(records)
+        start = stop
+    if start < len(lines):
+        yield _rows(block, lines, start, len(lines))
+
+
+def _rows(block: pa.RecordBatch, lines: list[int], start: int, stop: int) -> Good:
+    return Good(block.slice(start, stop - start), lambda: lines[start:stop])
 
 
 def suffixes_of(*plain: str) -> tuple[str, ...]:

@@ -46,12 +46,15 @@ class DivertedRow(NamedTuple):
         row: a record as it came, or the row as JSON.
         file: of the record; None if it is not known.
         line: of the record, from 1; None if it is not known.
+        event_time_ns: its own, or the newest of the rows before it in its stream; 0 if there is
+            none. No cut of the rows into blocks and slices changes it.
     """
 
     error: str
     row: str
     file: str | None = None
     line: int | None = None
+    event_time_ns: int = 0
 
     def __str__(self) -> str:
         place = "" if self.file is None else f"{self.file}: "

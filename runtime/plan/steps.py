@@ -147,8 +147,8 @@ class SideStep(Step):
 class DivertedStep(SideStep):
     """Rows that its input diverted, since it could not use them.
 
-    Its columns are those of DIVERTED_SCHEMA. The event time of such a row is what its input had
-    promised when it was found.
+    Its columns are those of DIVERTED_SCHEMA. The event time of such a row is its own, or that of
+    the newest row before it.
     """
 
     @cached_property

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.model.nullable import as_dtype
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.side_outputs import SideOutputs
@@ -17,10 +18,16 @@ SIDES = ("left", "right")
 
 
 class LateOutputs(SideOutputs):
-    """Channels of rows that were too late for a stage's operator."""
+    """Channels of rows that were too late for a stage's operator.
+
+    Such a row happened when it was found, so it is never older than was promised.
+    """
+
+    STATE = Fields("_promise_ns", "_outputs")
 
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
         super().__init__(channels, start_ns=start_ns)
+        self._promise_ns = 0
         self._rows: Sequence[LateRows] = []
 
     def take(self, rows: Sequence[LateRows], *, promise_ns: int) -> bool:

@@ -1,8 +1,8 @@
 """Outputs of a stage beside its results: late rows, and rows that it diverted.
 
 ```
-stage ──┬──▶ results         a row beside the results travels as an event of its own: it happened
-        └──▶ side rows ──▶ … when it was found, so never older than was promised
+stage ──┬──▶ results
+        └──▶ side rows ──▶ …     a row beside the results travels as an event of its own
 ```
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slackwater.runtime.model import START_NS, Batch, Message, concat_batches
+from slackwater.runtime.model import Batch, Message, concat_batches
 from slackwater.runtime.model.diverted import DivertedRow, columns_of_diverted
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel
@@ -30,12 +30,11 @@ class SideOutputs(ABC):
         start_ns: of the job.
     """
 
-    STATE = Fields("_promise_ns", "_outputs")
+    STATE = Fields("_outputs")
 
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
         self._channels = list(channels)
         self._outputs = [StageOutputs([channel], start_ns=start_ns) for channel in channels]
-        self._promise_ns = 0
 
     def parts(self, message: Message, now_ns: int) -> list[tuple[Channel, Message]]:
         """Return what goes on each channel: its rows, once, and the stage's promise."""
@@ -64,11 +63,10 @@ class DivertedOutputs(SideOutputs):
         super().__init__(channels, start_ns=start_ns)
         self._rows: dict[str, list[DivertedRow]] = {}
 
-    def take(self, step: str, rows: list[DivertedRow], *, promise_ns: int) -> None:
-        """Take rows that a step diverted, and what the stage had promised before."""
+    def take(self, step: str, rows: list[DivertedRow]) -> None:
+        """Take rows that a step diverted."""
         if rows:
             self._rows.setdefault(step, []).extend(rows)
-        self._promise_ns = promise_ns
 
     @property
     def has_rows(self) -> bool:
@@ -82,9 +80,7 @@ class DivertedOutputs(SideOutputs):
             return []
         columns = columns_of_diverted(channel.diverted, rows)
         carried = {name: columns[name] for name in channel.schema.names}
-        # Before the first promise a row is of 1970: an event must have a time.
-        time_ns = 0 if self._promise_ns == START_NS else self._promise_ns
-        times_ns = np.full(len(rows), time_ns, np.int64)
+        times_ns = np.array([one.event_time_ns for one in rows], np.int64)
         return [Batch(times_ns, np.full(len(rows), now_ns, np.int64), carried)]
 
     def clear(self) -> None:  # noqa: D102

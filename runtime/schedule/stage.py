@@ -298,7 +298,7 @@ class StageMachine:
         """Send rows that a step could not use to their stream."""
         self.report.counts[DIVERTED] += len(rows)
         self.report.rows_out += len(rows)
-        outputs.take(step, rows, promise_ns=self._promise_ns)
+        outputs.take(step, rows)
 
     def _emit(self, released: GateRead, now_ns: int) -> tuple[Message | None, Result | None]:
         """Return what a read makes leave, and the operator's result."""

@@ -91,6 +91,7 @@ class BlockReader:
         "_diverted_plain",
         "first_bad",
         "_newest_ns",
+        "_before_ns",
         "_has_times",
         "_promises",
         "_pace",
@@ -159,6 +160,7 @@ class BlockReader:
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
+        self._before_ns = START_NS  # newest time of the rows read, if rows are diverted
         self._has_times = False
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
@@ -208,7 +210,7 @@ class BlockReader:
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
 
     def first_arrival_ns(self) -> int | None:
-        """Return the arrival of the first row with a time, and read it; None: no row is there.
+        """Read up to the first row with a time; return its arrival, None without one.
 
         Raises:
             SchemaError, IngestError: as `next_block`.
@@ -219,7 +221,7 @@ class BlockReader:
         return None
 
     def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
-        """Return the next rows that have times, of the rest of a block; None: none has."""
+        """Return the block's next rows that have times; None: none has."""
         piece = rest.slice(0, most)
         with placed(self._reader):
             rows = self._rows(piece, now_ns)
@@ -294,7 +296,11 @@ class BlockReader:
         self._bad_read += len(rows)
         is_diverted = self._spec.diverts_unreadable
         self.unreadable += 0 if is_diverted else len(rows)
-        told = [DivertedRow(one["reason"], one["text"], one["file"], one["line"]) for one in rows]
+        time_ns = _known_ns(self._before_ns)
+        told = [
+            DivertedRow(one["reason"], one["text"], one["file"], one["line"], time_ns)
+            for one in rows
+        ]
         self._keep_bad(told, is_diverted=is_diverted)
 
     def _keep_bad(self, rows: list[DivertedRow], *, is_diverted: bool) -> None:
@@ -319,6 +325,7 @@ class BlockReader:
             self._rest = None
             self._rows_read += few.rows
             self._newest_ns, self._promises.reached_ns = few.newest_ns, few.promised_ns
+            self._before_ns = max(self._before_ns, few.newest_ns)
         return few
 
     def _check_end(self) -> None:
@@ -338,18 +345,45 @@ class BlockReader:
         if on_bad != "error":
             good = rows_with_times(arrow, self._times, unit=self._spec.time_unit or "ns")
         if good is None:
-            return self._read(arrow, now_ns)
+            read = self._read(arrow, now_ns)
+            if self._spec.diverts:
+                self._before_ns = self._newest_before(read).item(-1)
+            return read
         kept = self._columns.kept(arrow, good, row=self._rows_read)
         rows = self._read(kept, now_ns) if len(kept) else None
         is_diverted = on_bad == "divert"
         self.bad_times += 0 if is_diverted else len(arrow) - len(kept)
         bad = np.flatnonzero(~good)
         told = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
-        self._keep_bad(self._without_times(arrow, told), is_diverted=is_diverted)
+        before_ns = self._newest_before(rows)
+        times_ns = before_ns[told - np.arange(len(told))]  # by the number of good rows before
+        self._before_ns = before_ns.item(-1)
+        self._keep_bad(self._without_times(arrow, told, times_ns), is_diverted=is_diverted)
         return None if rows is None else replace(rows, row=self._rows_read + good.nonzero()[0])
 
-    def _without_times(self, arrow: pa.RecordBatch, bad: Int64Array) -> list[DivertedRow]:
-        """Return rows without a time that can be, with all columns that are not damaged."""
+    def _newest_before(self, rows: Rows | None) -> Int64Array:
+        """Return the newest times before each row, shape (rows + 1,).
+
+        The last is that after all rows. None is older than what the source promises there: a row
+        counts by its event time, or by what it promises.
+        """
+        if rows is None:
+            return np.array([self._before_ns])
+        times_ns = rows.event_time_ns
+        if rows.spoken_ns is not None:
+            times_ns = np.maximum(times_ns, rows.spoken_ns)
+        return running_max(np.append(self._before_ns, times_ns), START_NS)
+
+    def _without_times(
+        self, arrow: pa.RecordBatch, bad: Int64Array, times_ns: Int64Array
+    ) -> list[DivertedRow]:
+        """Return rows without a time that can be, with all columns that are not damaged.
+
+        Args:
+            arrow: rows.
+            bad: places of such rows.
+            times_ns: their event times, those of the rows before them.
+        """
         file = (self._reader.place or None) if self._reader is not None else None
         columns = {
             name: column.take(pa.array(bad))
@@ -357,7 +391,11 @@ class BlockReader:
             if is_sound(column) and (self._computed is None or name != self._spec.time_column)
         }
         texts = rows_as_json(pa.record_batch(columns)) if columns else ["{}"] * len(bad)
-        return [DivertedRow(bad_time_text(self._times), text, file) for text in texts]
+        error = bad_time_text(self._times)
+        return [
+            DivertedRow(error, text, file, event_time_ns=_known_ns(time_ns))
+            for text, time_ns in zip(texts, times_ns.tolist(), strict=True)
+        ]
 
     def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
@@ -481,3 +519,8 @@ class BlockReader:
         kind = self._schema.field(name).type
         unit = time_unit(kind) if is_time(kind) else self._spec.time_unit or "ns"
         return near_time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+
+
+def _known_ns(time_ns: int) -> int:
+    """Return a row's time by those before it; without one 1970."""
+    return 0 if time_ns == START_NS else time_ns

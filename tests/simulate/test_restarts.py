@@ -50,7 +50,7 @@ def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
 def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_way_out() -> None:
     one, other = any_flow(3).slot_names[:2]
     state = slot_of(one).snapshot()
-    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 16"):
+    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 17"):
         slot_of(one).restore({**state, "version": 0})
     with pytest.raises(SettingError, match=f"slot '{other}' cannot go on .* it has the stages"):
         slot_of(other).restore(state)

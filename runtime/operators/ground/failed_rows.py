@@ -45,13 +45,17 @@ class FailedRows:
         rows, self._rows = self._rows, []
         return rows
 
-    def add(self, rows: Sequence[dict[str, Any]], problem: OperatorError) -> None:
-        """Keep rows for which a user's code raised, or gave what does not fit."""
+    def add(
+        self, rows: Sequence[dict[str, Any]], problem: OperatorError, *, event_time_ns: int
+    ) -> None:
+        """Keep rows of one event time that a user's code could not use."""
         cause = problem.__cause__
         error = _STEP.sub("", text_of(problem).partition("\n")[0])
         if cause is not None and not isinstance(cause, OperatorError):
             error = in_words(cause)
-        self._rows += [DivertedRow(error, values_as_json(row)) for row in rows]
+        self._rows += [
+            DivertedRow(error, values_as_json(row), event_time_ns=event_time_ns) for row in rows
+        ]
 
     def applied(self, work: Callable[[Batch], Batch], batch: Batch) -> Batch:
         """Return what `work` makes of a batch, without the rows for which it raises.
@@ -62,7 +66,8 @@ class FailedRows:
             return work(batch)
         except OperatorError as problem:
             if len(batch) == 1:
-                self.add(_rows_of(batch), problem)
+                time_ns = batch.event_time_ns.item(0)
+                self.add(_rows_of(batch), problem, event_time_ns=time_ns)
                 return batch.slice(0, 0)
         middle = len(batch) // 2
         halves = batch.slice(0, middle), batch.slice(middle, len(batch))

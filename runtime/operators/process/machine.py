@@ -148,7 +148,7 @@ class ProcessMachine(PlainOperator):
             _columns_of(returned, self._step)  # whether they fit
         except OperatorError as problem:
             self._objects.put_back(one, before)
-            self._failed.add(sent, problem)
+            self._failed.add(sent, problem, event_time_ns=rows.event_time_ns)
         else:
             made.add(one, rows.event_time_ns, returned)
 
