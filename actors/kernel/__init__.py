@@ -4,5 +4,6 @@
 | --- | --- |
 | `boot.py` | the boot id of this host's kernel |
 | `process_identity.py` | identifies a process that others start for us, and ends it |
+| `descendants.py` | ends the processes that code here has started |
 | `plain_files.py` | reads a file that another user may have put there |
 """

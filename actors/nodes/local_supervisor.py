@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
     phase, plan = arguments[0], json.loads(arguments[1])
     signal.signal(signal.SIGTERM, lambda *_: take_down_and_exit(plan))
     if phase == "supervise":
-        wait_for_the_driver(plan)
+        wait_for_the_driver(plan, is_bare=True)
         take_down_and_exit(plan)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
@@ -167,11 +167,13 @@ def go_on_bare(plan: dict[str, Any]) -> NoReturn:
     os.execv(sys.executable, bare)  # noqa: S606 no shell is meant
 
 
-def wait_for_the_driver(plan: dict[str, Any]) -> None:
+def wait_for_the_driver(plan: dict[str, Any], *, is_bare: bool = False) -> None:
     """Return when the driver has closed its end of the pipe, or has ended."""
     while os.getppid() == plan["driver_pid"]:
         if select.select([0], [], [], LOOK_S)[0] and not os.read(0, 64):
             return
+        if is_bare:  # children of workers that have ended are ours; Ray collects its own
+            has_children()
 
 
 def take_down_and_exit(plan: dict[str, Any], *, status: int = 0) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from slackwater.actors.sinks.memory import CollectSink
 from slackwater.actors.sinks.open import NOBODY, open_sink, print_line
@@ -38,6 +39,8 @@ class SlotSinks:
         self.clock_ns, self._show = clock_ns, show
         self._sinks: dict[str, Sink] = {}
         self._rows: dict[str, ArrowRows] = {}
+        self.at_work: str | None = None
+        """Sink that begins or ends now; None if none does."""
 
     def open(
         self,
@@ -78,8 +81,9 @@ class SlotSinks:
         Raises:
             SinkError: a custom output could not be opened.
         """
-        for sink in self._sinks.values():
-            sink.begin()
+        for name, sink in self._sinks.items():
+            with self._working(name):
+                sink.begin()
 
     def write(self, name: str, batch: Batch) -> Written:
         """Write results to a sink."""
@@ -100,11 +104,21 @@ class SlotSinks:
 
     def close(self, name: str, state: str) -> None:
         """Finish a sink; state is "done" or "stopped"."""
-        self._sinks[name].close(state)
+        with self._working(name):
+            self._sinks[name].close(state)
 
     def abort(self, name: str, error: str) -> None:
         """Finish a sink after a failure."""
-        self._sinks[name].abort(error)
+        with self._working(name):
+            self._sinks[name].abort(error)
+
+    @contextmanager
+    def _working(self, name: str) -> Iterator[None]:
+        self.at_work = name
+        try:
+            yield
+        finally:
+            self.at_work = None
 
     def leave(self) -> None:
         """Release paths where no row was written: the job never started."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from slackwater.actors.kernel.descendants import end_descendants
 from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
@@ -51,6 +52,8 @@ class SlotActor:
         if method == "prepare":
             self._expect(args[0].stages)
         answer = getattr(self._host, method)(*args)
+        if method == "join":
+            end_descendants()  # of users' functions; Ray would leave zombies
         if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
             answer.said = self._output.take(is_last=True)
         return answer

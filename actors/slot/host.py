@@ -205,7 +205,9 @@ class SlotHost(MovingStages):
             self._wants_report.set()
             self._waker.wake()
             if not self._has_report.wait(REPORT_S):
-                return stuck(self._report, self._slot, self._clock.now_ns())
+                assert self._slot is not None, "its loop has begun"
+                at_work = self._sinks.at_work or self._slot.at_work
+                return stuck(self._report, at_work, self._clock.now_ns())
         return self._report
 
     def news(self, within_s: float) -> SlotReport:
@@ -306,9 +308,9 @@ class SlotHost(MovingStages):
         poller = self._ends.poller
         if self._is_stopping:
             return "stopped"
-        self._sinks.begin()
         slot.open(self._clock.now_ns())
-        self._publish("running")  # in case the first slice hangs
+        self._publish("running")  # in case a sink or the first slice hangs
+        self._sinks.begin()
         sharpen_timers()
         # began_ns: of the next slice; no slice is charged for the loop's other work.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()

@@ -109,18 +109,21 @@ class ReadAheadInput:
                 "but not taken before the job ended"
             )
         since_s = None if reader is None else reader.waits_since_s
-        if since_s is None:
+        if reader is None or since_s is None:
             return None
         waits_s = time.monotonic() - since_s
         if waits_s < (CLOSE_S if is_over else STANDS_S):
             return None
         note = (
             f"source {self.source!r}: {type(self.inner).__qualname__}, a custom input, has "
-            f"been in one call of open or poll for {waits_s:.0f} s"
+            f"been in one call of {reader.call} for {waits_s:.0f} s"
         )
-        if is_over:
-            return f"{note}; the job has ended without it, and its close was not called"
-        return f"{note}; its origin may be silent; the other sources go on meanwhile"
+        so = "its origin may be silent; the other sources go on meanwhile"
+        if reader.call == "close":
+            so = "all its rows are read, so the job does not wait for it"
+        elif is_over:
+            so = "the job has ended without it, and its close was not called"
+        return f"{note}; {so}"
 
 
 class ReadAhead:
@@ -135,6 +138,8 @@ class ReadAhead:
     def __init__(self, source: str, input: Input, wake: Callable[[], None]) -> None:  # noqa: A002
         self.waits_since_s: float | None = None
         """Monotonic time since which a call of the user's code has not returned; None: no call."""
+        self.call = "open or poll"
+        """Name of that call."""
         self.close_problem: str | None = None
         """Error of the reader's close."""
         self.left_rows = 0
@@ -234,37 +239,41 @@ class ReadAhead:
             end = self._read()
         except BaseException as problem:  # also sys.exit() in the user's code
             end = problem
-        self._cpu_ns, self._cpu_clock = time.thread_time_ns(), None
         with self._changed:
             self._end = end
-        self._wake()
+        self._wake()  # before the close, which may hang, or take long
+        self._close_reader()
+        self._cpu_ns, self._cpu_clock = time.thread_time_ns(), None
 
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
         reader = self._reader = NamedReader(self._source, self._input)
         found_s = time.monotonic()
-        try:
-            while not self._is_closed:
-                self.waits_since_s = polled_s = time.monotonic()
-                polled = reader.poll()
-                self.waits_since_s = None
-                if isinstance(polled, EndOfInput):
-                    return polled
-                if polled is None:
-                    self._rest(found_s, polled_s)
-                elif isinstance(polled, BadRows):
-                    bad = polled.rows.replace_schema_metadata({BAD: b""})
-                    self._put(bad, bad.num_rows)
-                elif rows := polled.num_rows:
-                    self._put(polled, rows)
-                    found_s = time.monotonic()
-            return None
-        finally:
+        while not self._is_closed:
+            self.waits_since_s = polled_s = time.monotonic()
+            polled = reader.poll()
             self.waits_since_s = None
+            if isinstance(polled, EndOfInput):
+                return polled
+            if polled is None:
+                self._rest(found_s, polled_s)
+            elif isinstance(polled, BadRows):
+                bad = polled.rows.replace_schema_metadata({BAD: b""})
+                self._put(bad, bad.num_rows)
+            elif rows := polled.num_rows:
+                self._put(polled, rows)
+                found_s = time.monotonic()
+        return None
+
+    def _close_reader(self) -> None:
+        self.call = "close"
+        if self._reader is not None:
+            self.waits_since_s = time.monotonic()
             try:
-                reader.close()
+                self._reader.close()
             except IngestError as problem:  # all rows are there: a note, no failure
                 self.close_problem = str(problem)
+        self.waits_since_s = None
 
     def _rest(self, found_s: float, polled_s: float) -> None:
         """Rest after an empty poll.

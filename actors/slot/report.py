@@ -18,7 +18,6 @@ from slackwater.runtime.measure.report import (
 )
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.plan.plan import Plan
-from slackwater.runtime.schedule import Slot
 
 
 class SlotIdentity(NamedTuple):
@@ -61,19 +60,31 @@ class SlotReport:
     """At the end: lines of users' functions that were not yet taken."""
 
 
-def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
-    """Return the last report of a slot that does not answer, brought up to now."""
+def stuck(report: SlotReport, at_work: str | None, now_ns: int) -> SlotReport:
+    """Return the last report of a slot that does not answer, brought up to now.
+
+    Args:
+        report: the last one.
+        at_work: stage whose code runs; None if none does.
+        now_ns: the reference's time.
+    """
     passed_ns = 0 if report.at_ns is None else now_ns - report.at_ns
     stages = [
         replace(
             stage,
-            still_ns=None if stage.still_ns is None else stage.still_ns + passed_ns,
+            still_ns=_grown(stage, passed_ns, is_at_work=stage.name == at_work),
             due_in_ns=None,  # it may be due by now
-            is_stuck=slot is not None and stage.name == slot.at_work,
+            is_stuck=stage.name == at_work,
         )
         for stage in report.stages
     ]
     return replace(report, stages=stages)
+
+
+def _grown(stage: StageReport, passed_ns: int, *, is_at_work: bool) -> int | None:
+    if stage.still_ns is None:  # it has ended, save that its sink may not return
+        return passed_ns if is_at_work else None
+    return stage.still_ns + passed_ns
 
 
 def put_together(

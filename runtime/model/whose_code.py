@@ -52,6 +52,11 @@ def let_ctrl_c_pass(problem: BaseException) -> None:
         raise problem
 
 
+def is_ours(thing: object) -> bool:
+    """Return whether an object's class is of this package."""
+    return type(thing).__module__.partition(".")[0] == "slackwater"
+
+
 def raised(problem: BaseException) -> str:
     """Return how an error says what a user's code raised."""
     if isinstance(problem, SystemExit):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import NullError
-from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, where_raised
+from slackwater.runtime.model.whose_code import RUNNING, is_ours, let_ctrl_c_pass, where_raised
 from slackwater.runtime.shown import MOST_SHOWN, in_words
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
@@ -71,8 +71,10 @@ class NamedReader:
 
     def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
         self._source = source
-        self._copies = not traits_of(input).blocks_stay
-        self._reader: SourceReader = called_by_name(source, input, "open")
+        traits = traits_of(input)
+        self._copies = not traits.blocks_stay
+        self._is_ours = traits.reads_inline and is_ours(input)
+        self._reader: SourceReader = called_by_name(source, input, "open", is_ours=self._is_ours)
 
     def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return what the reader returns, rows in memory that it cannot fill again.
@@ -81,7 +83,7 @@ class NamedReader:
             IngestError: as when it was opened.
             SchemaError: it returned no record batch.
         """
-        polled: Any = called_by_name(self._source, self._reader, "poll")
+        polled: Any = self._called("poll")
         if self._copies:
             if isinstance(polled, pa.RecordBatch):
                 return copied_block(polled)
@@ -113,22 +115,26 @@ class NamedReader:
 
     def close(self) -> None:
         """Close the reader."""
-        called_by_name(self._source, self._reader, "close")
+        self._called("close")
+
+    def _called(self, method: str) -> Any:
+        return called_by_name(self._source, self._reader, method, is_ours=self._is_ours)
 
 
-def called_by_name(source: str, of: object, method: str) -> Any:
+def called_by_name(source: str, of: object, method: str, *, is_ours: bool = False) -> Any:
     """Return what a method of an input, or of its reader, returns.
 
     Args:
         source: whose it is.
         of: the input or the reader.
         method: its name.
+        is_ours: whether no code of a user runs.
 
     Raises:
         IngestError: it raised what is no error of ours, `sys.exit()` too: that would end the
             slot, or the user's process, without a word of whose it was.
     """
-    token = RUNNING.set(source)
+    token = None if is_ours else RUNNING.set(source)
     try:
         return getattr(of, method)()
     except SlackwaterError:
@@ -137,7 +143,8 @@ def called_by_name(source: str, of: object, method: str) -> Any:
         let_ctrl_c_pass(problem)
         raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
     finally:
-        RUNNING.reset(token)
+        if token is not None:
+            RUNNING.reset(token)
 
 
 def _named(problem: BaseException, source: str, what: str) -> IngestError:

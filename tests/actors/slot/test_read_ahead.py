@@ -159,6 +159,30 @@ def test_a_close_that_raises_is_said() -> None:
     assert "BadReader.close raised OSError" in str(reading.input.standstill(is_over=True))
 
 
+def test_a_close_that_never_returns_keeps_no_job_and_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_S", 0.0)
+    monkeypatch.setattr(module, "STANDS_S", 0.0)
+    release = threading.Event()
+
+    class Hangs(Feed):
+        def open(self) -> Any:
+            reader = super().open()
+            reader.close = release.wait
+            return reader
+
+    reading = Reading(Hangs(lambda: iter([rows(0, 2)])))
+    assert len(reading.next()) == 2
+    assert isinstance(reading.next(), EndOfInput)
+    waiting.until(lambda: reading.reader.call == "close", within_s=5, what="the close")
+    reading.reader.close()
+    for is_over in (True, False):
+        note = str(reading.input.standstill(is_over=is_over))
+        assert "has been in one call of close for 0 s; all its rows are read" in note
+    release.set()
+
+
 def test_inputs_of_ours_are_read_by_the_slot_itself() -> None:
     table = pa.table({"t": [1]})
     ours = [traits_of(one) for one in (sw.table(table), sw.parquet("x"), sw.csv("x"))]
