@@ -15,6 +15,7 @@ from slackwater.ingest.records import BadText, Piece, line_of_record
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import travels
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 
 __all__ = ["Place", "columns_of", "guessed", "header_names", "parsed", "wrong_lengths"]
@@ -201,7 +202,7 @@ def wrong_lengths(data: bytes, width: int, dialect: Dialect) -> tuple[dict[int, 
     wrong: dict[int, str] = {}
 
     def skip(row: arrow_csv.InvalidRow) -> str:
-        count = f"{row.actual_columns} value(s)"
+        count = count_of(row.actual_columns, "value")
         wrong[row.number - 1] = f"{count}, and the header names {row.expected_columns}"
         return "skip"
 

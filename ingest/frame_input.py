@@ -19,6 +19,7 @@ from ray.exceptions import RayError
 
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.exact_casts import cast_exactly
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
@@ -52,7 +53,7 @@ class FrameInput:
     def describe(self) -> str:
         """Return the number of parts."""
         count = len(self.refs)
-        return f"{self.kind} ({count} {self.part}{'' if count == 1 else 's'})"
+        return f"{self.kind} ({count_of(count, self.part)})"
 
     def schema(self) -> pa.Schema:
         """Return the columns.

@@ -24,6 +24,7 @@ from slackwater.runtime.errors import IngestError, SchemaError, SettingError, wa
 from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
@@ -132,7 +133,7 @@ class FileInput(ABC):
     def describe(self) -> str:
         """Return kind, path and number of files."""
         count = len(self._found())
-        return f"{self.kind} {self.pattern} ({count} file{'' if count == 1 else 's'})"
+        return f"{self.kind} {self.pattern} ({count_of(count, 'file')})"
 
     def schema(self) -> pa.Schema:
         """Return the columns to read; a column that shows only nulls has type null.

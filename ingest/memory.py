@@ -16,6 +16,7 @@ from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.copies import copied_block, copied_table
 from slackwater.runtime.model.unset import with_nulls
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
@@ -133,7 +134,7 @@ class BlocksInput:
     def describe(self) -> str:
         """Return the number of rows."""
         rows = sum(map(len, self.parts))
-        return f"table of {rows} row{'' if rows == 1 else 's'}"
+        return f"table of {count_of(rows, 'row')}"
 
     def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.nearest import choices
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 
 _ENDS = 4_096
@@ -81,7 +82,7 @@ def print_of(files: Sequence[str]) -> tuple[str, str]:
             ends.update(file.read(_ENDS))
         facts = (os.path.realpath(path), status.st_size, status.st_mtime_ns, ends.hexdigest())
         digest.update(repr(facts).encode(errors="surrogatepass"))
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    count = count_of(len(files), "file")
     return f"{count} of {size:,} bytes", digest.hexdigest()
 
 

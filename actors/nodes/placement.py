@@ -15,6 +15,7 @@ import ray
 
 from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.plurals import agreeing, count_of
 
 __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
 
@@ -142,9 +143,10 @@ def check_room(slots: Mapping[str, str], *, within_s: float = FREED_S) -> None:
     while missing := missing_cpus(slots, list_nodes()):
         if time.monotonic() >= deadline_s:
             raise ClusterError(
-                f"{len(slots)} slots of 1 CPU do not fit: {'; '.join(missing)}; stop what holds "
-                "CPUs (other jobs, Spark's executors), start nodes with more, or place the "
-                "stages on fewer nodes or others (placement=)"
+                f"{count_of(len(slots), 'slot')} of 1 CPU {agreeing(len(slots), 'does', 'do')} "
+                f"not fit: {'; '.join(missing)}; stop what holds CPUs "
+                "(other jobs, Spark's executors), start nodes with more, or place the stages "
+                "on fewer nodes or others (placement=)"
             )
         time.sleep(LOOK_EVERY_S)
 

@@ -22,6 +22,7 @@ from slackwater.actors.nodes.connecting import (
 from slackwater.actors.nodes.gateway import usable_nodes
 from slackwater.actors.nodes.local import LocalNodes
 from slackwater.actors.nodes.placement import LOOK_EVERY_S, NodeInfo
+from slackwater.runtime.plurals import agreeing, count_of
 
 __all__ = ["RayNodes"]
 
@@ -92,8 +93,9 @@ class RayNodes:
             progress=progress,
         )
         note = (
-            f"{nodes} nodes are simulated on one machine: "
-            f"they share its clock and its {os.cpu_count()} cores"
+            f"{count_of(nodes, 'node')} {agreeing(nodes, 'is', 'are')} simulated on one machine: "
+            f"{agreeing(nodes, 'it shares', 'they share')} its clock and its "
+            f"{count_of(os.cpu_count() or 1, 'core')}"
         )
         return cls(local.address, local.environment, notes=[note], local=local)
 

@@ -28,6 +28,7 @@ from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
 from slackwater.actors.sinks.sink import SinkProgress
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of
 from slackwater.runtime.sinks import HasEnded, SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
@@ -214,8 +215,9 @@ class FileSink:
     def _tell_infinite(self) -> None:
         if self._infinite:
             self.progress.notes.append(
-                f"{self._infinite:,} infinite value(s) are null there, since JSON has no number "
-                "for them; parquet_sink keeps them, and .cast('string') writes them as text"
+                f"{count_of(self._infinite, 'infinite value')} "
+                f"{agreeing(self._infinite, 'is', 'are')} null there, since JSON has no number; "
+                "parquet_sink keeps them, and .cast('string') writes them as text"
             )
 
     def abort(self, error: str) -> None:

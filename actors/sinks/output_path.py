@@ -24,6 +24,7 @@ from pathlib import Path
 
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import in_words
 from slackwater.runtime.sinks.manifest import Manifest, Part
 from slackwater.runtime.sinks.open_decision import ExistingOutput
@@ -156,14 +157,15 @@ class OutputPath:
                 known = replace(known, pending=())
                 self._show(named, known.removing, known.parts, token=known.run.token)
                 notes.append(
-                    f"published {len(named)} part(s) that job {known.run.job!r} had committed"
+                    f"published {count_of(len(named), 'part')} that job {known.run.job!r} had "
+                    "committed"
                 )
                 self.write_manifest(replace(known, removing=()))
         left = list(self._leftovers())
         for path in left:
             path.unlink(missing_ok=True)
         if left:
-            notes.append(f"removed {len(left)} unfinished file(s) of an earlier run")
+            notes.append(f"removed {count_of(len(left), 'unfinished file')} of an earlier run")
         return notes
 
     def commit(self, manifest: Manifest, new: Sequence[Part]) -> None:

@@ -17,6 +17,7 @@ from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
@@ -148,7 +149,7 @@ class PrintOutput(OurOutput):
         return SinkTraits(runs_users_code=True, only_shows=True)
 
     def describe(self) -> str:  # noqa: D102
-        return f"print, {self.limit:,} row{'' if self.limit == 1 else 's'} at most"
+        return f"print, {count_of(self.limit, 'row')} at most"
 
     def open(self, schema: pa.Schema, context: OutputContext) -> PrintSink:  # noqa: D102
         from slackwater.actors.sinks.shown import PrintSink  # noqa: PLC0415 (few flows need it)

@@ -22,6 +22,7 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plurals import count_of
 
 __all__ = ["JobHistory", "SampleHistory", "in_order", "job_files", "most_samples"]
 
@@ -74,7 +75,7 @@ class SampleHistory:
             count += len(jobs[-1])
         newest = [sample for job in reversed(jobs) for sample in job][-self._most :]
         words = f"{len(newest):,} samples of {len(jobs)} earlier jobs"
-        return newest, f"{words}, {unread} files could not be read" if unread else words
+        return newest, f"{words}, {count_of(unread, 'file')} could not be read" if unread else words
 
     def _known(self, samples: Iterable[StageSample]) -> list[StageSample]:
         length_ns = self._interval_ns

@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
-from html import escape
 from typing import Any, Literal, TypedDict, Unpack
 
 from slackwater.runtime.calls import checked_call
@@ -26,6 +25,7 @@ from slackwater.runtime.flow import checks
 from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
@@ -155,7 +155,7 @@ class Dataflow(FlowMethods):
         return explain_graph(self.graph)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.explain())}</pre>"
+        return fixed_width(self.explain())
 
     def needed_columns(self) -> dict[str, frozenset[str]]:
         """Return {step: columns of its output that later steps read}."""

@@ -9,6 +9,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plurals import times as in_times
 from slackwater.runtime.shown import shown
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
@@ -49,7 +50,7 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
             f"without a slack ({why}); leave `slack=` out where the deadline is to decide",
         ]
     if tuning is not None and tuning.restarts:
-        times = "once" if tuning.restarts == 1 else f"{tuning.restarts} times"
+        times = in_times(tuning.restarts)
         notes.append(
             f"the tuner died {times} and was started again; meanwhile the slacks stayed as they "
             "were"

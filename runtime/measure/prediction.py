@@ -10,6 +10,7 @@ from typing import Any
 from slackwater.runtime.measure.series import LatencySeries
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.plurals import times
 
 __all__ = [
     "MOST_SPANS",
@@ -219,17 +220,17 @@ def prediction_notes(prediction: PredictionReport | None) -> list[str]:
             "with these rates and a new sample"
         )
     if prediction.restarts:
-        times = "once" if prediction.restarts == 1 else f"{prediction.restarts} times"
-        notes.append(f"the process that estimates latency died {times} and was started again")
+        often = times(prediction.restarts)
+        notes.append(f"the process that estimates latency died {often} and was started again")
     if prediction.is_cut_short:
         notes.append(
             "the process that estimates latency did not answer as the job ended: what arrived "
             "last is missing from its estimate"
         )
     if prediction.errors:
-        times = "once" if prediction.errors == 1 else f"{prediction.errors:,} times"
+        often = times(prediction.errors)
         notes.append(
-            f"the estimate of latency went wrong {times}; the run went on without: "
+            f"the estimate of latency went wrong {often}; the run went on without: "
             f"{prediction.last_error}"
         )
     return notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from html import escape
 from typing import Any, TypeVar
 
 from slackwater.runtime.closing.policy import ClosingCounts
@@ -29,6 +28,7 @@ from slackwater.runtime.measure.series import LatencySeries
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import format_ns
+from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.shedding.counts import SheddingCounts
 
 
@@ -336,7 +336,7 @@ class JobReport:
         return "\n".join(lines if self.error is None else [*lines, f"error: {self.error}"])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return fixed_width(str(self))
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 
 __all__ = ["placement_lines"]
@@ -50,7 +51,7 @@ def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
         return f"placement= has put {listed(moved)} here"
     spread = [one for one in plan.stages if plan.placed_by.get(one.name) != "feed"]
     sources = sum(one.kind == "source" for one in spread)
-    slots = f"{plan.offered} slot{'s' if plan.offered != 1 else ''}"
+    slots = count_of(plan.offered, "slot")
     if len(spread) <= plan.offered:  # sources share the slots except the one left to operators
         return f"{sources} sources leave the last of {slots} to the operators"
     return f"{len(spread)} sources and operators for {slots}"

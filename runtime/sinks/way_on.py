@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.manifest import Part
 from slackwater.runtime.sinks.open_decision import (
@@ -40,7 +41,7 @@ def way_on(
         waiting: rows that no reader sees.
         remedy: hint that removes the cause.
     """
-    hidden = f"{waiting:,} rows after them are not visible"
+    hidden = f"{count_of(waiting, 'row')} after them {agreeing(waiting, 'is', 'are')} not visible"
     if existing is None:
         return (
             "the parts published there cannot be looked at now, "
@@ -49,12 +50,15 @@ def way_on(
     manifest = existing.manifest
     if manifest is not None and manifest.failed is not None and not parts:
         return (
-            f"the output of job {manifest.run.job!r} stays, {waiting:,} rows of this one are not "
-            f"visible; {remedy}, and submit again"
+            f"the output of job {manifest.run.job!r} stays, {count_of(waiting, 'row')} of this one "
+            f"{agreeing(waiting, 'is', 'are')} not visible; {remedy}, and submit again"
         )
     visible = [part for part in parts if existing.shown.get(part.name) == part.bytes]
     rows = sum(part.rows for part in visible)
-    said = f"{len(visible)} part(s) with {rows:,} rows are published and safe, {hidden}"
+    said = (
+        f"{count_of(len(visible), 'part')} with {count_of(rows, 'row')} "
+        f"{agreeing(len(visible), 'is', 'are')} published and safe, {hidden}"
+    )
     away = f"choose another path, or move {existing.path} away"
     if manifest is None or not (manifest.parts or manifest.removing):
         return f"{said}; {away if existing.shown else remedy}, and submit again"
@@ -79,15 +83,15 @@ def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str,
     lost = [part for part in parts if shown.get(part.name) != part.bytes]
     if not lost:
         return "", frozenset()
-    said = [
-        f"{part.name} with {part.rows:,} rows is gone"
-        if (size := shown.get(part.name)) is None
-        else f"{part.name} with {part.rows:,} rows has {size:,} bytes and had {part.bytes:,}"
-        for part in lost[:_MOST_NAMED]
-    ]
+    said = [_lost_text(part, shown.get(part.name)) for part in lost[:_MOST_NAMED]]
     more = f", and {len(lost) - _MOST_NAMED:,} more" if len(lost) > _MOST_NAMED else ""
     note = (
         f"not all that was published is there: {'; '.join(said)}{more}; another program changed "
         "it, and readers miss these rows; write the output again to another path, or put it back"
     )
     return note, frozenset(part.name for part in lost)
+
+
+def _lost_text(part: Part, size: int | None) -> str:
+    who = f"{part.name} with {count_of(part.rows, 'row')}"
+    return f"{who} is gone" if size is None else f"{who} has {size:,} bytes and had {part.bytes:,}"

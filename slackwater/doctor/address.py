@@ -19,6 +19,7 @@ from slackwater.doctor.findings import (
 )
 from slackwater.doctor.own_token import judge_own_token
 from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.plurals import count_of
 
 if TYPE_CHECKING:
     from slackwater.actors.nodes.placement import NodeInfo
@@ -51,7 +52,7 @@ def examine_address(address: str | None, *, say: Callable[[str], None]) -> list[
             problem(CLUSTER, f"node {node.name} is up for Ray, but its host {node.ip} is silent")
             for node in nodes.silent
         ]
-        say(f"looking at {len(nodes.nodes)} nodes")
+        say(f"looking at {count_of(len(nodes.nodes), 'node')}")
         return [*findings, *_examine_nodes(nodes)]
 
 

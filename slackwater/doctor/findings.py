@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from slackwater.runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.plurals import count_of
 
 if TYPE_CHECKING:
     from slackwater.actors.nodes.placement import NodeInfo
@@ -129,7 +130,7 @@ def judge_slots(about: str, node: NodeInfo) -> Finding:
         return ok(about, f"{text}; it offers no slot, so no stage will run there")
     own = slots_of_nodes({node.name: node.cores})
     names = own[0].name if len(own) == 1 else f"{own[0].name} to {own[-1].name}"
-    offers = f"it offers {len(own)} slot{'s' if len(own) > 1 else ''} ({names})"
+    offers = f"it offers {count_of(len(own), 'slot')} ({names})"
     if not node.free_slots:
         return warning(about, f"{text}: no slot fits; stop what holds them; {offers}")
     some = "" if node.free_slots == node.cores else f", {node.free_slots} of them now"

@@ -10,6 +10,7 @@ from slackwater.actors.nodes.host_facts import host_facts
 from slackwater.actors.nodes.versions import own_versions
 from slackwater.doctor.findings import Finding, judge_machine, ok
 from slackwater.doctor.own_token import HERE
+from slackwater.runtime.plurals import count_of
 
 __all__ = ["examine_here"]
 
@@ -25,7 +26,7 @@ def examine_here(facts: Mapping[str, Any] | None = None) -> list[Finding]:
     findings = [
         ok(HERE, versions),
         *judge_machine(HERE, facts, is_running=True),
-        ok(HERE, f"{len(os.sched_getaffinity(0))} CPUs, one each for as many slots"),
+        ok(HERE, f"{count_of(len(os.sched_getaffinity(0)), 'CPU')}, one each for as many slots"),
     ]
     if facts["ports"].get("6379") == "ray":
         findings.append(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.report.kept import kept
-from slackwater.report.picture import INK, new_figure, plain_text, style_panel, write_png
+from slackwater.report.picture import INK, LIMIT, new_figure, plain_text, style_panel, write_png
 from slackwater.runtime.measure import TuningReport, TuningSpan
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINE, _LIMIT = "#0b7285", "#c92a2a"
+_LINE = "#0b7285"
 _GATES = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#868e96")
 _Values = npt.NDArray[np.float64]
 
@@ -51,12 +51,14 @@ def deadline_figure(tuning: TuningReport, *, flow: str) -> Figure:
     at_s = np.array([span.second for span in spans], dtype=np.float64) * interval_s
     width_s = tuning.series.width_s * interval_s
     each = "second" if interval_s == 1 else f"{format_ns(tuning.interval_ns)}"
-    _panel(latency, "latency, s", f"the worst path, the longest in each {each}: [ssg] Eq. 2")
+    _panel(latency, "latency, s", f"latency of each {each}, along the worst path")
     _steps(latency, at_s, _seconds([span.latency_ns for span in spans]), _LINE, "latency")
-    latency.axhline(tuning.deadline_ns / NS_PER_SECOND, color=_LIMIT, ls="--", lw=1.2)
-    _panel(slack, "slack or hold, s", "how long a row may wait for older ones (gap: ready-only)")
-    _panel(ran_out, "rows a second", "slack-ready: released before all that is older had come")
-    _panel(late, "rows a second", "late: older than what had been released")
+    latency.axhline(tuning.deadline_ns / NS_PER_SECOND, color=LIMIT, ls="--", lw=1.2)
+    latency.lines[-1].set_label("deadline")
+    latency.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _panel(slack, "slack or hold, s", "slack or hold of each gate (a gap: the gate is ready-only)")
+    _panel(ran_out, "rows a second", "slack-ready rows: released before they were ready")
+    _panel(late, "rows a second", "late rows: older than the watermark of their gate")
     for number, gate in enumerate(tuning.gates):
         colour = _GATES[number % len(_GATES)]
         name = plain_text(gate.stage)

@@ -8,6 +8,7 @@ from typing import Any
 
 from slackwater.runtime.measure import JobReport, TuningReport
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from slackwater.runtime.plurals import count_of
 
 
 def policy_words(status: Mapping[str, Any]) -> str:
@@ -35,8 +36,10 @@ def kept(tuning: TuningReport) -> str:
     is_second = tuning.interval_ns == NS_PER_SECOND
     if not tuning.seconds:
         return f"no {'second' if is_second else 'interval'} is over yet ({tuning.policy})"
-    what = "seconds" if is_second else f"intervals of {format_ns(tuning.interval_ns)}"
-    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
+    noun = "second" if is_second else "interval"
+    length = "" if is_second else f" of {format_ns(tuning.interval_ns)}"
+    seconds = count_of(tuning.seconds, noun)
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {seconds}{length}"
     return f"{kept_in} ({tuning.policy})"
 
 

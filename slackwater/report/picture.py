@@ -16,6 +16,7 @@ from slackwater.report.report_file import replace_file
 from slackwater.runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.plurals import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LEAST_NS = 1_000  # a log axis has no zero; lower values are drawn here
 INK = "#2b2b2b"
-_P50, _P99, _MOST, _PREDICTED = "#0b7285", "#e8590c", "#868e96", "#5f3dc4"
+LIMIT, PREDICTED = "#c92a2a", "#5f3dc4"
+_P50, _P99, _MOST = "#0b7285", "#e8590c", "#495057"
+_MOST_DOTS = 120
+"""Most dots of a panel 9 inches wide that do not run together."""
 
 
 def draw_latency(report: JobReport, path: Path) -> None:
@@ -33,19 +37,22 @@ def draw_latency(report: JobReport, path: Path) -> None:
     Raises:
         SinkError: the file cannot be written.
     """
+    write_png(latency_figure(report), path)
+
+
+def latency_figure(report: JobReport) -> Figure:
+    """Return the panels, with the deadline and the prediction where there are results."""
     panels = max(len(report.sinks), 1)
     figure = new_figure(
         f"{plain_text(report.flow)}: latency over stimulus time ({report.host}, "
-        f"{len(report.nodes)} node{'s' if len(report.nodes) != 1 else ''}, {report.state})",
+        f"{count_of(len(report.nodes), 'node')}, {report.state})",
         height_in=1.1 + 3.1 * panels,
     )
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     starts = [other.start_ns for sink in report.sinks for other in sink.series.bins()[:1]]
     origin_ns = min(starts, default=0)
     for panel, sink in zip(axes, report.sinks, strict=False):
-        if report.prediction is not None:
-            _draw_prediction(panel, report.prediction, origin_ns=origin_ns)
-        _draw_sink(panel, sink, origin_ns=origin_ns)
+        _draw_sink(panel, sink, report.prediction, origin_ns=origin_ns)
     if starts:
         ends = [
             other.start_ns + other.width_ns for s in report.sinks for other in s.series.bins()[-1:]
@@ -54,7 +61,7 @@ def draw_latency(report: JobReport, path: Path) -> None:
     if not report.sinks:
         axes[0].set_axis_off()
     axes[-1].set_xlabel("stimulus time since the first result's, seconds", color=INK)
-    write_png(figure, path)
+    return figure
 
 
 def sparkline(series: LatencySeries, *, width: int = 60) -> str:
@@ -87,7 +94,9 @@ def _block(p99_ns: int, low_ns: int, high_ns: int) -> str:
     return _BLOCKS[min(int(height * len(_BLOCKS)), len(_BLOCKS) - 1)]
 
 
-def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
+def _draw_sink(
+    panel: Axes, sink: SinkReport, prediction: PredictionReport | None, *, origin_ns: int
+) -> None:
     whole = sink.latency
     summary = "no results"
     if whole.count:
@@ -102,19 +111,31 @@ def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
         panel.spines[:].set_visible(False)
         return
     _draw_bins(panel, bins, origin_ns)
+    if prediction is not None:
+        _draw_prediction(panel, prediction, bins, origin_ns=origin_ns)
+    if sink.deadline_ns is not None:
+        panel.axhline(max(sink.deadline_ns, _LEAST_NS), color=LIMIT, ls="--", lw=1.2, zorder=4)
+        panel.lines[-1].set_label("deadline")
+    _set_scale(panel, bins)
     style_panel(panel)
 
 
-def _draw_prediction(panel: Axes, made: PredictionReport, *, origin_ns: int) -> None:
+def _draw_prediction(
+    panel: Axes, made: PredictionReport, bins: Sequence[SeriesBin], *, origin_ns: int
+) -> None:
+    """Draw the lines of a prediction, with a gap where no result left."""
     at_s, planned, estimated = prediction_lines(made, origin_ns=origin_ns)
+    starts_s = np.array([span.start_ns - origin_ns for span in bins]) / NS_PER_SECOND
+    width_s = max([bins[0].width_ns, *(span.width_ns for span in made.spans)]) / NS_PER_SECOND
+    before = starts_s[np.maximum(np.searchsorted(starts_s, at_s, side="right") - 1, 0)]
+    has_results = (at_s >= starts_s[0]) & (at_s < before + width_s)
     for values, style, label in ((planned, ":", "predicted"), (estimated, "--", "from arrivals")):
-        if not np.isnan(values).all():
-            panel.plot(at_s, values, ls=style, lw=1.4, color=_PREDICTED, label=label)
+        shown_ns = np.where(has_results, values, np.nan)
+        if not np.isnan(shown_ns).all():
+            panel.plot(at_s, shown_ns, ls=style, lw=1.4, color=PREDICTED, label=label)
 
 
 def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
-
     at_s = (
         np.array([span.start_ns + span.width_ns / 2 - origin_ns for span in bins]) / NS_PER_SECOND
     )
@@ -130,7 +151,7 @@ def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
         style = "-" if len(bins) > 1 else "none"
         marker = "o" if len(bins) <= 40 else None
         panel.plot(
-            broken_s, broken, color=colour, label=label, lw=1.8, ls=style, marker=marker, ms=3
+            broken_s, broken, color=colour, label=label, lw=1.8, ls=style, marker=marker, ms=5
         )
     panel.fill_between(
         broken_s,
@@ -140,9 +161,21 @@ def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
         alpha=0.10,
         lw=0,
     )
-    panel.plot(at_s, most, ls="none", marker=".", ms=4, color=_MOST, label="max", zorder=1)
+    if len(bins) <= _MOST_DOTS:
+        panel.plot(at_s, most, ls="none", marker="^", ms=5, color=_MOST, label="max", zorder=3)
+    else:
+        panel.plot(
+            broken_s, np.insert(most.astype(float), gaps, np.nan), lw=0.8, color=_MOST, label="max"
+        )
+
+
+def _set_scale(panel: Axes, bins: Sequence[SeriesBin]) -> None:
+    """Set a log axis that shows all lines, and the legend."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
     panel.set_yscale("log")
-    low, high = float(p50.min()), float(most.max())
+    drawn = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in panel.lines])
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
     if high / low < 10:  # less than a decade: widen, or the axis has no label
         middle = math.sqrt(low * high)
         low, high = middle / math.sqrt(10), middle * math.sqrt(10)
@@ -151,7 +184,8 @@ def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 3 else (1,), numticks=12))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     panel.yaxis.set_minor_formatter(NullFormatter())
-    width = "1 s" if width_s == 1 else format_ns(bins[0].width_ns)
+    width_ns = bins[0].width_ns
+    width = "1 s" if width_ns == NS_PER_SECOND else format_ns(width_ns)
     panel.legend(
         title=f"per {width}",
         title_fontsize=8,

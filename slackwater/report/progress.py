@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from typing import Any
 
@@ -21,6 +20,7 @@ from slackwater.report.sanitize import sanitized
 from slackwater.report.tables import format_count
 from slackwater.runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from slackwater.runtime.model import END_NS, START_NS, format_ns
+from slackwater.runtime.notebook import fixed_width
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0
@@ -126,7 +126,7 @@ class _Html:
         return self._text
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self._text)}</pre>"
+        return fixed_width(self._text)
 
 
 @dataclass(frozen=True)

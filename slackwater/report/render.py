@@ -32,6 +32,7 @@ from slackwater.runtime.measure import (
 from slackwater.runtime.measure.outcomes import LedgerPlace, at_stages
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.model.row_marks import row_marks
+from slackwater.runtime.plurals import count_of
 
 PLAIN_COLUMNS = 100
 
@@ -106,7 +107,7 @@ def plain_console(file: io.TextIOBase) -> Console:
 
 
 def _header(report: JobReport) -> Text:
-    nodes = f"{len(report.nodes)} node" + ("s" if len(report.nodes) != 1 else "")
+    nodes = count_of(len(report.nodes), "node")
     style = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow"}
     style["lost"] = style["failed"]
     line = Text(report.flow, style="bold")

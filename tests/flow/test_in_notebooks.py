@@ -18,6 +18,7 @@ def test_a_flow_and_a_stream_are_html_with_names_escaped() -> None:
         assert "a<b" not in shown
     assert "timestamp[us]" in stream._repr_html_()
     assert "out (sink) ← in" in flow._repr_html_()
+    assert "font-family: monospace" in flow._repr_html_()
 
 
 def test_a_report_is_a_few_lines_of_text_and_the_same_as_html() -> None:

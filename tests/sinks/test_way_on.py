@@ -119,11 +119,11 @@ def test_what_is_advised_is_what_the_next_run_may_do(name: str) -> None:
 
 
 def test_only_whole_parts_that_readers_see_count_as_published() -> None:
-    assert advice(OUTPUTS["whole"]).startswith("2 part(s) with 5 rows are published and safe, 4 ")
-    assert advice(OUTPUTS["gone"]).startswith("1 part(s) with 2 rows are published and safe")
-    assert advice(OUTPUTS["cut"]).startswith("1 part(s) with 2 rows")
+    assert advice(OUTPUTS["whole"]).startswith("2 parts with 5 rows are published and safe, 4 ")
+    assert advice(OUTPUTS["gone"]).startswith("1 part with 2 rows is published and safe")
+    assert advice(OUTPUTS["cut"]).startswith("1 part with 2 rows")
     hidden = existing(shown={}, hidden=SHOWN)
-    assert advice(hidden).startswith("0 part(s) with 0 rows")
+    assert advice(hidden).startswith("0 parts with 0 rows")
 
 
 def test_what_cannot_be_looked_at_is_not_gone() -> None:

@@ -10,6 +10,7 @@ from slackwater.runtime.foresight.predicted.gate_waits import GatePart
 from slackwater.runtime.foresight.predicted.prediction import Prediction, Verdict
 from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
 from slackwater.runtime.model import format_ns
+from slackwater.runtime.plurals import agreeing, count_of
 
 __all__ = ["Provision", "provisioned"]
 
@@ -64,7 +65,7 @@ class Provision:
                 f"{', '.join(what.bottleneck.operators)} keeps a backlog"
             )
             return "\n".join([head, "", self.made.text()])
-        many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
+        many = f"{count_of(self.nodes, 'node')} {agreeing(self.nodes, 'keeps', 'keep')}"
         whole = " with nothing dropped" if self.made.shedding else ""
         may = ""
         if self.verdict == "may be missed":

@@ -30,6 +30,7 @@ from slackwater.runtime.order.reorder import SortedWithin
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["KeptJob", "sample_of_jobs"]
@@ -184,4 +185,4 @@ def _waits_ns(spec: SourceSpec) -> int:
 
 
 def _jobs(count: int) -> str:
-    return f"{count} job{'' if count == 1 else 's'}"
+    return count_of(count, "job")

@@ -9,6 +9,7 @@ from slackwater.runtime.foresight import LatencyEstimate
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import GatedStep
+from slackwater.runtime.plurals import agreeing, count_of
 
 __all__ = ["divided", "why_it_does_not_fit"]
 
@@ -47,7 +48,7 @@ def why_it_does_not_fit(
         if here + machine.taken > machine.cores and machine.cores - machine.taken <= offered:
             return _too_few_cores(machine, here)
     if needed > offered > 0:
-        slots = "is 1 slot" if offered == 1 else f"are {offered} slots"
+        slots = f"{agreeing(offered, 'is', 'are')} {count_of(offered, 'slot')}"
         least = math.ceil(needed / ROOM)
         return (
             f"its stages need {needed:.2f} cores at these rates, and there {slots} of "
@@ -64,7 +65,7 @@ def why_it_does_not_fit(
 
 
 def _too_few_cores(machine: SharedCores, needed: float) -> str:
-    cores = "1 core" if machine.cores == 1 else f"{machine.cores:g} cores"
+    cores = count_of(machine.cores, "core")
     others = f", of which flows that run there take {machine.taken:.2f}" if machine.taken else ""
     least = math.ceil((needed + machine.taken) / ROOM)
     return (

@@ -29,6 +29,7 @@ from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.foresight.sustainable import sustainable
 from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
+from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
 from slackwater.runtime.plan.plan import Plan
 
@@ -290,6 +291,9 @@ class Prediction:
     def text(self) -> str:
         """Return the prediction as text."""
         return "\n".join(_lines(self))
+
+    def _repr_html_(self) -> str:
+        return fixed_width(self.text())
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; times in seconds."""

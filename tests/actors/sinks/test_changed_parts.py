@@ -54,7 +54,7 @@ def test_a_part_changed_before_its_renaming_is_not_named_and_resume_goes_on(
         finish(self)
 
     monkeypatch.setattr(FileSink, "_finish_part", changed)
-    with pytest.raises(SinkError, match=r"by another program.*1 part\(s\) with 4 rows") as caught:
+    with pytest.raises(SinkError, match=r"by another program.*1 part with 4 rows") as caught:
         sink.write(rows(4, 4))
     monkeypatch.undo()
     assert named(tmp_path) == [f"part-00000001.{of.__name__.removesuffix('_sink')}"]
@@ -97,7 +97,7 @@ def test_a_hidden_part_that_is_removed_early_fails_without_a_lie(
     with pytest.raises(SinkError) as caught:
         sink.close()
     assert "make room" not in str(caught.value)
-    assert "0 part(s) with 0 rows are published" in str(caught.value)
+    assert "0 parts with 0 rows are published" in str(caught.value)
     assert ".incomplete" not in str(caught.value)
     assert "resume=True" not in str(caught.value)
     write_all(of(path), count=5)
@@ -126,7 +126,7 @@ def test_a_folder_in_the_manifests_place_is_named_and_the_advice_works(tmp_path:
     with pytest.raises(SinkError, match=r"move .*/out away") as caught:
         sink.write(rows(4, 4))
     said = str(caught.value)
-    assert "1 part(s) with 4 rows are published" in said
+    assert "1 part with 4 rows is published" in said
     for wrong in ("resume=True", "overwrite=True", "make room", ".json."):
         assert wrong not in said
     path.rename(tmp_path / "away")

@@ -210,7 +210,7 @@ def test_infinite_values_in_lists_are_null_and_counted_but_outside_they_stay(
     sink.close()
     assert (tmp_path / "x.csv").read_text() == 'x,list\ninf,"[null, 1.0]"\nnan,[null]\n'
     assert sink.progress is not None
-    assert [note[:17] for note in sink.progress.notes] == ["2 infinite value("]
+    assert [note[:17] for note in sink.progress.notes] == ["2 infinite values"]
 
 
 @pytest.mark.parametrize(
