@@ -157,7 +157,12 @@ def _status_of(place: Path) -> RunStatus:
     path = place if place.is_file() else _files_in(place)[0]
     if path.name == STATUS_FILE:
         return load_status(path)
-    return RunStatus(load_report(path), path, _age_s(path))
+    report = RunStatus(load_report(path), path, _age_s(path))
+    later = path.with_name(STATUS_FILE)
+    if place == path or not later.is_file() or _age_s(later) > report.age_s:
+        return report
+    status = load_status(later)  # of a run that began after the report, or that has just ended
+    return report if status.report.state in _ENDED else status
 
 
 def _files_in(folder: Path) -> list[Path]:

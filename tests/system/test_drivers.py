@@ -66,7 +66,7 @@ def test_ctrl_c_stops_the_job_keeps_whole_results_and_leaves_no_process(
     out, errors = driver.process.communicate(timeout=GONE_S + START_S)
     assert psutil.wait_procs(driver.started, timeout=GONE_S)[1] == []
     assert driver.process.returncode == 130
-    assert out == ""
+    assert "balanced" in out
     interrupted, kept = errors.splitlines()[-2:]
     assert interrupted == "slackwater: interrupted"
     assert kept.startswith("(what had been done until then is in ")

@@ -112,6 +112,19 @@ def test_a_run_that_goes_on_is_no_report_unless_there_is_no_other(tmp_path: Path
     assert find_report(tmp_path / "new").report.state == "running"
 
 
+@pytest.mark.parametrize(("state", "shown"), [("running", "lost"), ("done", "stopped")])
+def test_a_folder_that_is_used_again_shows_its_later_run(
+    tmp_path: Path, state: str, shown: str
+) -> None:
+    save_report(city_report(state="stopped"), tmp_path / "report.json")
+    age(tmp_path / "report.json", 100)
+    of_process(tmp_path, state, start=1)
+    assert find_report(tmp_path).report.state == shown
+    assert find_report(tmp_path / "report.json").report.state == "stopped"
+    age(tmp_path / "status.json", 200)
+    assert find_report(tmp_path).report.state == "stopped"
+
+
 def test_a_folder_without_runs_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(SlackwaterError, match=r"slackwater run FLOW\.py"):
         find_report(tmp_path)
