@@ -93,7 +93,7 @@ class Ledger:
         return f"{least}{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
 
     def __str__(self) -> str:
-        beside = (LedgerPlace.WENT_ON, LedgerPlace.BESIDE)
+        beside = (LedgerPlace.WENT_ON, LedgerPlace.BESIDE, LedgerPlace.STATE)
         notes = [
             f"{self.counts[outcome]:,} {outcome.note}"
             for outcome in of_jobs(*beside)

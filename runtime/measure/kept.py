@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from slackwater.runtime.measure.outcomes import FORGOTTEN
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -11,9 +12,10 @@ from slackwater.runtime.plan.traits import Keep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
-    """Return a note for each step that dropped rows early, or got rows late.
+    """Return a note for each step that dropped rows early or forgot keys.
 
-    And for each join that keeps rows by its slack and has a source that promises nothing.
+    So it does for each that got rows late, and for each join that keeps rows by its slack and has a
+    source that promises nothing.
 
     Args:
         plan: of the run.
@@ -22,10 +24,21 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     notes: list[str] = []
     for stage in plan.stages:
         notes += _by_slack(stage, plan)
+        if stage.name in stages:
+            notes += _forgotten(stage, stages[stage.name])
         if stage.name in stages and _kept_by(stage) == "promise":
             notes += _dropped_early(stage, stages, plan)
             notes += _behind(stage, stages[stage.name], plan)
     return notes
+
+
+def _forgotten(stage: Stage, report: StageReport) -> Iterable[str]:
+    if keys := report.counts[FORGOTTEN]:
+        yield (
+            f"{stage.name!r} forgot the state of {keys:,} keys, of which no row came for its "
+            "within=; a later row of such a key begins with a new state: write within=None to "
+            "keep each key to the end"
+        )
 
 
 def _kept_by(stage: Stage) -> Keep | None:

@@ -21,6 +21,7 @@ from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
     FAILED,
     FILTERED,
+    FORGOTTEN,
     IN_FLIGHT,
     OF_JOB,
     OUT,
@@ -71,6 +72,8 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     followed = {channel.name for channel in side.channels}
     parts = [c for c in received if c.name in followed or c.source in side.ends]
     of_sources = {stage.name for stage in stages if stage.kind == "source"}
+    # Of all stages: a state may be of rows that other states have made.
+    tally.counts[FORGOTTEN] = sum(stage.counts[FORGOTTEN] for stage in stages)
     for name, rows in untold_rows(parts).items():
         tally.untold += rows
         tally.untold_upstream += 0 if name in of_sources else rows

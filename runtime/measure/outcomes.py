@@ -10,6 +10,7 @@ CAME_OUT      –                               yes
 LEFT_OUT      yes                             yes
 LEFT_BEHIND   no: a part of WENT_ON           yes
 BESIDE        no: never was a row             no: told beside it
+STATE         no: a state, no row             no: told beside it
 HERE          yes                             yes, and none once it is done
 ```
 
@@ -32,6 +33,7 @@ __all__ = [
     "DUPLICATE",
     "FAILED",
     "FILTERED",
+    "FORGOTTEN",
     "GIVEN_UP",
     "IN_FLIGHT",
     "LATE",
@@ -65,6 +67,8 @@ class LedgerPlace(Enum):
     """Rows went on, and a later step of the same stage left them out."""
     BESIDE = "beside"
     """Events were expected and never came: no rows."""
+    STATE = "state"
+    """States of keys, and no rows."""
     HERE = "here"
     """Rows have not gone on yet."""
 
@@ -139,7 +143,9 @@ def _named(name: str) -> Outcome:
 
 def at_stages(*places: LedgerPlace) -> list[Outcome]:
     """Return the outcomes that stages count, at these places or at all places, in order."""
-    return _at(places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND, LedgerPlace.BESIDE))
+    return _at(
+        places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND, LedgerPlace.BESIDE, LedgerPlace.STATE)
+    )
 
 
 def of_jobs(*places: LedgerPlace) -> list[Outcome]:
@@ -149,7 +155,15 @@ def of_jobs(*places: LedgerPlace) -> list[Outcome]:
     """
     # The outcome furthest from "in order" is printed first.
     noted = [outcome for outcome in reversed(_at([LedgerPlace.WENT_ON])) if outcome.note]
-    return _at(places) if places else [*_at(OF_JOB), *noted, *_at([LedgerPlace.BESIDE])]
+    return (
+        _at(places)
+        if places
+        else [
+            *_at(OF_JOB),
+            *noted,
+            *_at([LedgerPlace.BESIDE, LedgerPlace.STATE]),
+        ]
+    )
 
 
 def _at(places: Iterable[LedgerPlace]) -> list[Outcome]:
@@ -316,6 +330,15 @@ DIVERTED = registered(
         LedgerPlace.BESIDE,
         "Could not be used, and left by the stream of diverted rows.",
         note="left by streams of diverted rows",
+    )
+)
+FORGOTTEN = registered(
+    Outcome(
+        "forgotten",
+        LedgerPlace.STATE,
+        "States of keys that `process` forgot, as no row of theirs came for `within=`: no rows.",
+        heading="keys forgotten",
+        note="keys were forgotten with their state (within=)",
     )
 )
 FILTERED = registered(

@@ -63,7 +63,7 @@ def _whole(
         for replica in replicas
     )
     counts[IN_FLIGHT] += on_the_wire
-    for outcome in (FILTERED, SHED, FAILED, *at_stages(LedgerPlace.BESIDE)):
+    for outcome in (FILTERED, SHED, FAILED, *at_stages(LedgerPlace.BESIDE, LedgerPlace.STATE)):
         counts[outcome] = sum(replica.counts[outcome] for replica in replicas)
     # The gate knows how rows went on. Rows that replicas then left out as late were late at the
     # gate; if more rows went on at the gate than here, those furthest from "in order" count first.

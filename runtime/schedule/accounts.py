@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from slackwater.runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED, UNREADABLE
+from slackwater.runtime.measure.outcomes import (
+    BAD_TIME,
+    DUPLICATE,
+    FORGOTTEN,
+    GIVEN_UP,
+    SHED,
+    UNREADABLE,
+)
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.sources.machine import SourceMachine
 
 _OWN = frozenset({"comparisons", "dropped_early", "closing", "shedding"})
 """What reports have a place of its own for."""
+_OUTCOMES = {outcome.name: outcome for outcome in (SHED, FORGOTTEN)}
+"""What operators count of their rows and keys."""
 
 
 def count_gate(
@@ -42,8 +51,8 @@ def count_in(report: StageReport, name: str, counted: Any) -> None:
     missed a window of theirs (`late_used`): all others that came out of order have not waited for
     what was older.
     """
-    if name == SHED.name:
-        report.counts[SHED] = counted
+    if name in _OUTCOMES:
+        report.counts[_OUTCOMES[name]] = counted
     elif name == "late_used":
         went_on = report.used
         report.late = counted

@@ -27,12 +27,13 @@ def ledger_line(report: JobReport) -> Text:
     passed = sum(stage.late for stage in report.stages if stage.kind == "source")
     at_gates = Counts(ledger.counts)
     at_gates[LATE] = max(at_gates[LATE] - passed, 0)
-    at_sources = [_noted(ledger.counts, is_beside=True)]
+    at_sources = [_noted(ledger.counts, LedgerPlace.BESIDE)]
     if passed:
         at_sources.insert(0, f"{passed:,} passed on late")
     for where, special in (
-        ("gates", _noted(at_gates, is_beside=False)),
+        ("gates", _noted(at_gates, LedgerPlace.WENT_ON)),
         ("sources", ", ".join(filter(None, at_sources))),
+        ("keyed steps", _noted(ledger.counts, LedgerPlace.STATE)),
     ):
         if special:
             line.append(f"\n        at the {where}, {special}", style="not bold")
@@ -47,12 +48,8 @@ def _not_known(report: JobReport) -> str:
     return f"slot{'s' * (len(ledger.unreported) > 1)} {slots} ended before a last report"
 
 
-def _noted(counts: Counts, *, is_beside: bool) -> str:
-    noted = [
-        outcome
-        for outcome in of_jobs()
-        if outcome.note and counts[outcome] and (outcome.place is LedgerPlace.BESIDE) == is_beside
-    ]
+def _noted(counts: Counts, place: LedgerPlace) -> str:
+    noted = [one for one in of_jobs() if one.place is place and one.note and counts[one]]
     return ", ".join(f"{counts[outcome]:,} {outcome.note}" for outcome in noted)
 
 

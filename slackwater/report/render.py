@@ -153,7 +153,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         stage
         for stage in stages
         if stage.ready != stage.rows_in
-        or stage.counts.at(LedgerPlace.LEFT_BEHIND)
+        or stage.counts.at(LedgerPlace.LEFT_BEHIND, LedgerPlace.STATE)
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
@@ -165,7 +165,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
             shown, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND
         ),
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in shown]),
-        *_outcome_columns(shown, LedgerPlace.HERE),
+        *_outcome_columns(shown, LedgerPlace.HERE, LedgerPlace.STATE),
     ]
     if any(stage.early for stage in shown):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in shown]))

@@ -71,8 +71,8 @@ class Failing:
         self.due_ns = rows.event_time_ns + 1
         if self.method == "on_rows":
             raise KeyError("nothing of the kind")
-        if self.method == "far":
-            self.due_ns = rows.event_time_ns + 10**18
+        if self.method == "past":
+            self.due_ns = rows.event_time_ns
         return {"a": 1} if self.method == "dict" else [{"a": 1}] if self.method == "names" else None
 
     def on_time(self, key: str, t: int) -> Any:  # noqa: ARG002
@@ -84,7 +84,7 @@ class Failing:
     [
         ("on_rows", r"step 'own': .*KeyError.*\n(.*\n)*.*nothing of the kind(.*\n)*first"),
         ("on_time", r"step 'own': .*ValueError: out of time\n(.*\n)*key '\d' at event_time_ns="),
-        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= after the last row"),
+        ("past", r"step 'own': Failing has set due_ns=\d+; it must be .*later than \d+"),
         ("dict", r"step 'own': Failing.on_rows returned a dict; it must return a list of rows"),
         ("names", r"step 'own': what its function returned lacks bus and has besides a"),
     ],

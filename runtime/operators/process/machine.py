@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.state import Fields
@@ -29,6 +30,9 @@ from slackwater.runtime.operators.ground.user_code import given, rows_of
 from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects, one_nan
 from slackwater.runtime.operators.process.step import ProcessStep
 
+_MOST_CALLS = 10_000
+"""Most calls of `on_time` of one object after the last row of the stream."""
+
 
 class ProcessMachine(PlainOperator):
     """The machine of a `ProcessStep`.
@@ -37,15 +41,17 @@ class ProcessMachine(PlainOperator):
         timers: calls of `on_time` so far.
     """
 
-    STATE = Fields("_objects", "_waiting", "_done_ns", "_tidied", "_missed", "timers")
+    STATE = Fields("_objects", "_waiting", "_done_ns", "_newest_ns", "_tidied", "_missed", "timers")
 
-    def __init__(self, step: ProcessStep, *, most_kept_rows: int) -> None:
-        del most_kept_rows  # which of the user's objects could go is not known
+    def __init__(self, step: ProcessStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
         self._step = step
+        self._most_kept = most_kept_rows  # objects: which of them could go is not known
+        self._looks_at = most_kept_rows  # when there are more, they are checked
         self._objects = Objects(step)
         self._waiting: list[Batch] = []  # rows of a time of which more may come
         self._due: list[tuple[int, int, Any]] = []  # heap: (when, number of the object, key)
         self._done_ns = START_NS  # rows that happened before this have gone to their objects
+        self._newest_ns = START_NS  # of the rows that have gone to their objects
         self._tidied = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self._failed = failed_rows(step.on_error)
@@ -61,16 +67,15 @@ class ProcessMachine(PlainOperator):
         if until_ns > self._done_ns:
             rows = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
             self._done_ns = until_ns
-            objects = self._objects
-            if until_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
-                objects.forget_before(until_ns)
-                self._tidied = len(objects.by_key)
+            self._tidy()
+            if until_ns == END_NS:
+                self._objects.by_key.clear()
         # What follows is as new as a row, or a time, to come.
         failed = self._failed.take() if self._failed is not None else ()
         return Result(rows, released.frontier_ns, *self._missed.take(), failed=failed)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"timers": self.timers}
+        return {"timers": self.timers, "forgotten": self._objects.forgotten}
 
     @property
     def late_dropped(self) -> int:  # noqa: D102
@@ -79,6 +84,34 @@ class ProcessMachine(PlainOperator):
     @property
     def rows_held(self) -> int:  # noqa: D102
         return sum(len(batch) for batch in self._waiting) + len(self._objects.by_key)
+
+    def _tidy(self) -> None:
+        """Forget objects that are over: at the end, and whenever most may be.
+
+        By the newest row and not by the promise, so that their number is the same in each run.
+        """
+        objects = self._objects
+        if self._done_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
+            objects.forget_before(self._newest_ns)
+            self._tidied = len(objects.by_key)
+
+    def _check_size(self, time_ns: int) -> None:
+        """Forget objects that are over, as there may be too many.
+
+        Raises:
+            OperatorError: more are kept than may be.
+        """
+        objects, most = self._objects, self._most_kept
+        objects.forget_before(time_ns)
+        kept = len(objects.by_key)
+        if kept > most:
+            raise OperatorError(
+                f"step {self._step.name!r}: {kept:,} keys are kept, more than "
+                f"most_kept_rows={most:,}\nwithin= is long, or None, which keeps each key to the "
+                "end\nforget keys with within=, add replicas=, or allow more with "
+                "limits=sw.Limits(most_kept_rows=…)"
+            )
+        self._looks_at = max(most, kept + most // 8)  # its time is proportional to all keys
 
     # -- rows in, rows out --------------------------------------------------------------
 
@@ -116,6 +149,7 @@ class ProcessMachine(PlainOperator):
             assert ready is not None
             self._call_in_time(time_ns, rows_out)
             self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, rows_out)
+            self._newest_ns = time_ns
             start = stop
         self._call_in_time(until_ns, rows_out)
         return rows_out.batch(self._step)
@@ -135,6 +169,8 @@ class ProcessMachine(PlainOperator):
             given = KeyedRows([rows[place] for place in own], time_ns)
             self._give(one, given, batch, made)
             self._note_due(one)
+            if len(self._objects.by_key) > self._looks_at:
+                self._check_size(time_ns)
 
     def _give(self, one: Keyed, rows: KeyedRows, batch: Batch, made: _Made) -> None:
         """Give an object its rows; `on_error` restores one that raises."""
@@ -153,13 +189,22 @@ class ProcessMachine(PlainOperator):
             made.add(one, rows.event_time_ns, returned)
 
     def _call_in_time(self, before_ns: int, made: _Made) -> None:
-        """Call the objects that are due before that, in order."""
+        """Call the objects that are due before that, in order; END_NS: all.
+
+        Raises:
+            OperatorError: at the end an object sets its `due_ns` again and again.
+        """
+        calls: dict[int, int] = {}  # after the last row, {number of an object: calls}
         while self._due and (self._due[0][0] < before_ns or before_ns == END_NS):
             due_ns, number, key = heappop(self._due)
             one = self._objects.by_key.get(key)
             if one is None or (one.due_ns, one.number) != (due_ns, number):
                 continue  # the object has changed its due_ns
             self.timers += 1
+            if before_ns == END_NS:
+                calls[number] = calls.get(number, 0) + 1
+                if calls[number] > _MOST_CALLS:
+                    raise self._objects.never_ends(one, _MOST_CALLS)
             made.add(one, due_ns, self._objects.call_in_time(one, due_ns))
             self._note_due(one)
 

@@ -62,6 +62,7 @@ class Keyed:
         last_row_ns: when its last row happened.
         stimulus_ns: the latest stimulus of its rows.
         due_ns: when `on_time` is called next, by event time; None: not.
+        called_ns: when `on_time` was called last, by event time.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Keyed:
     last_row_ns: int = START_NS
     stimulus_ns: int = START_NS
     due_ns: int | None = None
+    called_ns: int = START_NS
 
 
 class Objects:
@@ -79,18 +81,25 @@ class Objects:
 
     Args:
         step: the step whose objects they are.
+
+    Attributes:
+        by_key: {key: its object}.
+        forgotten: objects whose `within` was over before the newest row, so far.
     """
 
     def __init__(self, step: ProcessStep) -> None:
         self._step = step
         self._names = step.schema.names
         self.by_key: dict[Any, Keyed] = {}
+        self.forgotten = 0
         self._number = 0
 
     def of(self, key: Any, time_ns: int) -> Keyed:
-        """Return a key's object at an event time, in place of a finished one."""
+        """Return a key's object at an event time, in place of a forgotten one."""
         keyed = self.by_key.get(key)
-        if keyed is None or time_ns - self._step.within_ns > keyed.last_row_ns:
+        if keyed is None or self._is_over(keyed, time_ns):
+            if keyed is not None:
+                self.forgotten += 1
             keyed = Keyed(self._number, key, self._copied(key))
             self._number += 1
             self.by_key[key] = keyed
@@ -132,6 +141,7 @@ class Objects:
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
         one.due_ns = one.operator.due_ns = None
+        one.called_ns = time_ns
         about = f"key {shown(one.key)} at event_time_ns={time_ns}"
         call: Callable[..., Any] | None = getattr(one.operator, "on_time", None)
         if call is None:
@@ -170,28 +180,38 @@ class Objects:
         due_ns = getattr(one.operator, "due_ns", None)
         if due_ns == one.due_ns:
             return
-        latest_ns = one.last_row_ns + self._step.within_ns
-        if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns <= latest_ns):
+        if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns < END_NS):
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns={shown(due_ns)}; it must be "
-                "None "
-                f"or whole nanoseconds of event time, later than {now_ns} and up to {latest_ns}, "
-                f"which is within= after the last row of its key\n{about}"
+                f"None or whole nanoseconds of event time, later than {now_ns}\n{about}"
             )
         one.due_ns = due_ns
+
+    def never_ends(self, one: Keyed, calls: int) -> OperatorError:
+        """Return the error for an object that is due for ever at the end."""
+        return OperatorError(
+            f"step {self._step.name!r}: {self._who}.on_time has set due_ns {calls:,} times after "
+            f"the last row\nkey {shown(one.key)}, up to event_time_ns={one.called_ns}; the stream "
+            "has ended, and each due_ns is called\nset due_ns in on_rows, and in on_time at most a "
+            "few times more"
+        )
 
     @property
     def _who(self) -> str:
         return type(self._step.operator).__qualname__
 
-    def forget_before(self, done_ns: int) -> None:
-        """Drop objects for which no row from this event time on can come; END_NS: all."""
+    def forget_before(self, time_ns: int) -> None:
+        """Forget, and count, the objects that are over at an event time."""
+        left = {key: one for key, one in self.by_key.items() if not self._is_over(one, time_ns)}
+        self.forgotten += len(self.by_key) - len(left)
+        self.by_key = left
+
+    def _is_over(self, one: Keyed, time_ns: int) -> bool:
+        """Whether a row at that event time would begin with a new object."""
         within_ns = self._step.within_ns
-        self.by_key = {
-            key: one
-            for key, one in self.by_key.items()
-            if done_ns != END_NS and one.last_row_ns + within_ns >= done_ns
-        }
+        if within_ns is None or one.due_ns is not None or one.called_ns >= time_ns:
+            return False
+        return time_ns - within_ns > one.last_row_ns
 
     def snapshot(self) -> dict[str, Any]:
         """Return all objects, as plain values.
@@ -201,6 +221,7 @@ class Objects:
         """
         return {
             "number": self._number,
+            "forgotten": self.forgotten,
             "objects": [
                 {
                     "number": one.number,
@@ -209,6 +230,7 @@ class Objects:
                     "last_row_ns": one.last_row_ns,
                     "stimulus_ns": one.stimulus_ns,
                     "due_ns": one.due_ns,
+                    "called_ns": one.called_ns,
                 }
                 for one in self.by_key.values()
             ],
@@ -225,7 +247,7 @@ class Objects:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._number, self.by_key = state["number"], {}
+        self._number, self.forgotten, self.by_key = state["number"], state["forgotten"], {}
         for own in state["objects"]:
             operator = copy.copy(self._step.operator)
             operator.__dict__ = copy.deepcopy(from_plain(own["state"]))

@@ -22,8 +22,8 @@ class ProcessStep(GatedStep):
     keys: tuple[str, ...]
     operator: Any
     """Each key begins with a copy of this object."""
-    within_ns: int
-    """How long an object is kept after the last row of its key."""
+    within_ns: int | None
+    """How long an object is kept after the last row of its key; None: to the end."""
     release: Release
     on_error: OnBad = "error"
     """Fate of rows for which `on_rows` raises."""
@@ -40,7 +40,7 @@ class ProcessStep(GatedStep):
         return StepTraits(
             kind="process",
             role=Role.AFTER_GATE,
-            reach_ns=self.within_ns,
+            reach_ns=self.within_ns or 0,
             runs_users_code=True,
             release=self.release,
             port_keys=(self.keys,),
@@ -60,7 +60,11 @@ class ProcessStep(GatedStep):
         del steps
         yield f"by       {', '.join(self.keys)}"
         yield f"calls    {type(self.operator).__qualname__}, for each key"
-        yield f"keeps    a key until {format_ns(self.within_ns)} after its last row"
+        if self.within_ns is None:
+            yield "keeps    each key to the end, as many as most_kept_rows"
+        else:
+            kept = f"until {format_ns(self.within_ns)} after its last row, and its due_ns"
+            yield f"keeps    a key {kept}; counts those that it forgets"
         if self.on_error != "error":
             yield f"errors   rows for which it raises: {self.on_error}"
         yield f"gate     {self.release.text}"

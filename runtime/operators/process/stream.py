@@ -29,7 +29,7 @@ class Processing(AnyStream):
         operator: Any,
         schema: checks.Declared,
         *,
-        within: Duration,
+        within: Duration | None = None,
         by: Names = (),
         on_error: OnBad = "error",
         slack: Slack = AS_FLOW,
@@ -54,8 +54,9 @@ class Processing(AnyStream):
         Args:
             operator: a class, made without arguments, or an object: each key begins with a copy.
             schema: {column: type} of the rows it returns, or a pyarrow schema.
-            within: how long an object is kept, in event time, after the last row of its key, and
-                how much later than that `due_ns` may be. A row further away begins with a new one.
+            within: how long an object is kept, in event time, after the last row of its key and
+                until its `due_ns`. A later row begins with a new one, and the report counts what
+                was forgotten. None: each is kept to the end, up to `Limits.most_kept_rows` keys.
             by: the key columns.
             on_error: "error": what `on_rows` raises, or returns that does not fit `schema`, ends
                 the job; "skip": the rows of that call are omitted, counted and reported, and the
@@ -88,6 +89,9 @@ class Processing(AnyStream):
                 f"step {name!r}: {shown(operator)} must be a class or an object with "
                 "on_rows(key, rows), and keep what it knows in its attributes"
             )
+        within_ns = None
+        if within is not None:
+            within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         return self._add(
@@ -99,7 +103,7 @@ class Processing(AnyStream):
                 operator=operator,
                 on_error=on_error,
                 units=units_of(self.schema),
-                within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+                within_ns=within_ns,
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,
             )
