@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from slackwater.ingest import record_walk
 from slackwater.ingest.dialect import Form
+from slackwater.ingest.packed import refuse_packed
 from slackwater.ingest.record_walk import Bad, BadText, count_lines, line_ends, walk
 
 __all__ = [
@@ -102,13 +103,19 @@ def pieces(path: str, form: Form, *, keeps_bad: bool = False) -> Iterator[Piece]
 def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
     """Yield the file as UTF-8, and None at its end."""
     with pa.input_stream(path, compression="detect") as file:
+        start = file.read(PIECE_BYTES)
+        refuse_packed(start)
         if encoding == "utf-8":
-            while more := file.read(PIECE_BYTES):
+            more = start
+            while more:
                 yield more
+                more = file.read(PIECE_BYTES)
         else:
             decoder = codecs.getincrementaldecoder(encoding)("slackwater.undecodable")
-            while more := file.read(PIECE_BYTES):
+            more = start
+            while more:
                 yield decoder.decode(more).encode(errors="surrogateescape")
+                more = file.read(PIECE_BYTES)
             yield decoder.decode(b"", True).encode(errors="surrogateescape")
     yield None
 

@@ -14,6 +14,7 @@ Times reach a cast in their own unit; the type of their column travels as `OfTyp
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from slackwater.runtime.expressions.times import rescaled
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.exact_casts import cast_of_decimals
+from slackwater.runtime.model.decimal_types import MOST_WIDE_DIGITS
+from slackwater.runtime.model.exact_casts import cast_of_decimals, last_digits, zero_for_null
 from slackwater.runtime.model.nullable import valid_bits
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
@@ -46,6 +48,8 @@ from slackwater.runtime.shown_rows import cell_shown
 
 __all__ = ["cast", "try_cast"]
 
+_MOST_POWER = 18
+"""Powers of ten up to this one fit 64 bits."""
 _FRACTION = r"(\.[0-9]*?)0+(Z|[+-][0-9:]{4,8}|)$"
 _PLUS = r"^\+([0-9]+)$"
 _ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2})$"
@@ -146,11 +150,18 @@ def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
 
 
 def _cut(decimals: pa.Array) -> pa.Array:
-    """Return decimals cut to whole numbers."""
-    if decimals.type.scale < decimals.type.precision:
-        return arrow_functions().trunc(decimals)
-    nothing = np.zeros(len(decimals), np.int64)  # all are below 1, which Arrow refuses to cut
-    return pa.array(nothing, mask=~valid_bits(decimals))
+    """Return decimals cut to whole numbers.
+
+    Arrow's own trunc is off by one, and by more, for some numbers about powers of two.
+    """
+    low, fits = last_digits(zero_for_null(decimals))
+    scale = decimals.type.scale
+    if fits.all() and scale <= _MOST_POWER:
+        power = np.int64(10**scale)
+        whole = low // power + ((low < 0) & (low % power != 0))
+        return pa.array(whole, mask=~valid_bits(decimals))
+    exact = [None if one is None else Decimal(int(one)) for one in decimals.to_pylist()]
+    return pa.array(exact, pa.decimal256(MOST_WIDE_DIGITS, 0))
 
 
 def _whole_in_text(text: pa.Array, target: pa.DataType) -> Column:

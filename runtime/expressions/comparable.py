@@ -94,5 +94,5 @@ def _check_digits(op: str, left: Operand, right: Operand) -> None:
     if digits > MOST_WIDE_DIGITS:
         raise TypeMismatch(
             f"compares {left.type} with {right.type}, which takes {digits} digits, and a decimal "
-            f"has {MOST_WIDE_DIGITS} at most; cast one to fewer, or to 'float64'"
+            f"has {MOST_WIDE_DIGITS} at most; cast one to fewer digits where its values fit"
         )

@@ -21,10 +21,11 @@ from slackwater.runtime.expressions.decimals import (
     literal_of,
 )
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
+from slackwater.runtime.expressions.holding import cast_of_both, holding_type
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
-from slackwater.runtime.model.decimal_types import decimal_holding, usual_decimal
+from slackwater.runtime.model.decimal_types import usual_decimal
 from slackwater.runtime.model.schema import (
     GUESSED,
     OF_SOURCE,
@@ -276,9 +277,12 @@ def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTy
         _check_same_decimals("fills", values, "with", filling)
         return values.type
     if pa.types.is_integer(values.type) and pa.types.is_floating(filling.type):
+        way_out = "fill with a whole number"
+        if pa.float64() == holding_type(values, Operand(pa.float64())):
+            way_out = "write .cast('float64') first, or a whole number"
         raise TypeMismatch(
             f"fills {values.type} with {filling.type}, which would make whole numbers floats; "
-            "write .cast('float64') first, or a whole number"
+            f"{way_out}"
         )
     return common_number(
         Operand(values.type), filling
@@ -344,9 +348,7 @@ def common_number(left: Operand, right: Operand) -> pa.DataType:
         for one, other in ((left, right), (right, left)):
             gives_way = one.is_literal and not other.is_literal and int(one.value or 0) >= 0
             if one.type != pa.uint64() and not gives_way:
-                raise TypeMismatch(
-                    f"mixes uint64 with {one.type}; cast one of them, such as .cast('int64')"
-                )
+                raise TypeMismatch(f"mixes uint64 with {one.type}; {cast_of_both(left, right)}")
         return pa.uint64()
     deciding = [each.type for each in (left, right) if not each.is_literal]
     is_single = deciding and all(each == pa.float32() for each in deciding)
@@ -427,19 +429,6 @@ def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -
         f"{does} {left.type} {joint} {right.type}; both must be of one type; "
         f"{cast_of_both(left, right)}"
     )
-
-
-def cast_of_both(left: Operand, right: Operand) -> str:
-    """Return the cast to write where two operands must have one type."""
-    kind, families = pa.string(), {family(left.type), family(right.type)}
-    if families == {"timestamp"}:
-        kind = right.type if pa.types.is_date(left.type) else left.type
-    elif families <= {"number", "decimal"}:
-        kind = pa.float64()
-        if not any(pa.types.is_floating(each.type) for each in (left, right)):
-            both = [decimal_of(each.type, each.value) for each in (left, right)]
-            kind = decimal_holding(*both) or kind
-    return f"write .cast('{kind}') on both"
 
 
 def _listed(operands: Sequence[Operand]) -> str:

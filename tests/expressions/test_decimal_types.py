@@ -110,6 +110,19 @@ def test_decimals_below_one_are_cut_to_zero(digits: int) -> None:
         assert computed(cast, x=x) == [0, None, 0]
 
 
+def test_decimals_about_powers_of_two_are_cut_exactly() -> None:
+    for scale in (0, 3, 14, 18):
+        last = Decimal(1).scaleb(-scale)
+        whole = [sign * 2**bits for bits in (0, 30, 33, 53, 62) for sign in (1, -1)]
+        values = [None, *(EXACT.add(one, step) for one in whole for step in (-last, 0, last))]
+        for precision in (19 + scale, 38, 60):
+            kind = (pa.decimal256 if precision > 38 else pa.decimal128)(precision, scale)
+            found = computed(amount.cast("int64"), x=pa.array(values, kind))
+            assert found == [None if one is None else int(one) for one in values]
+    most = pa.array([Decimal(2**64 - 1), Decimal(2**64)], pa.decimal128(38, 18))
+    assert computed(amount.try_cast("uint64"), x=most) == [2**64 - 1, None]
+
+
 @st.composite
 def columns(draw: st.DrawFn, rows: int) -> pa.Array:
     is_wide = draw(st.booleans())

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand
-from slackwater.runtime.expressions.result_types import cast_of_both
+from slackwater.runtime.expressions.holding import cast_of_both
 from slackwater.runtime.model.schema import is_text
 from slackwater.runtime.operators.ground.checks import is_whole, key_types, unique_columns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
