@@ -10,5 +10,6 @@
 | `verdict.py` | whether a plan may run, and the notes for its user |
 | `slots.py`, `slot_plan.py` | a slot as a value, and its part of a plan |
 | `relocation.py` | from one placement to another: what moves, and who holds still |
+| `beginning.py` | where the replays of sources begin |
 | `unpaced.py` | words for deadlines of history |
 """

@@ -155,6 +155,12 @@ def test_explain_says_where_replays_begin() -> None:
         assert "begins   with its own first arrival" in nodes.explain(windows(start="own"))
 
 
+@pytest.mark.parametrize("start", [None, "own", "2023-11-14 22:13:19"])
+def test_a_flow_is_predicted_whatever_its_replays_begin_at(start: str | None) -> None:
+    with sw.Simulation(1) as nodes:
+        assert nodes.predict(windows(start=start), {"one": 100, "other": 100}).worst_s > 0
+
+
 def test_a_wait_of_hours_is_noted() -> None:
     flow = sw.Dataflow("far")
     for name, at in (("one", 0), ("other", 7_200_000)):
