@@ -226,7 +226,7 @@ def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
         return operands[0].type
     _check_numbers(op, operands)
     if operands[0].type == pa.uint64():
-        raise TypeMismatch("uint64 has no negative numbers; write .cast('int64') first")
+        raise TypeMismatch("uint64 has no negative numbers; write .cast('decimal128(20, 0)') first")
     return widened(operands[0].type)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from uuid import UUID
 
 import numpy as np
@@ -26,6 +26,8 @@ EXACT_POWER = 22
 """Powers of ten up to this one are floats without an error."""
 _EXACT = 2**53
 """Whole numbers up to here are floats without an error."""
+_EXACT_DECIMALS = Context(prec=200)
+"""Context in which no decimal of Arrow is rounded."""
 _WITHOUT_EXPONENT = 6
 """Most digits after the point of decimals that Arrow never writes with an exponent."""
 _ROUNDED = 1e-6
@@ -123,7 +125,13 @@ def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
     if pa.types.is_integer(values.type):  # Arrow asks for a decimal of all digits
         values = values.cast(pa.decimal128(20, 0))
     # Arrow scales 32 and 64 bits by few digits only.
-    made = values.cast(to if to.bit_width > 64 else pa.decimal128(38, to.scale)).cast(to)
+    wide = to if to.bit_width > 64 else pa.decimal128(38, to.scale)
+    try:
+        made = values.cast(wide).cast(to)
+    except pa.ArrowInvalid:
+        if not pa.types.is_decimal(values.type) or to.scale >= values.type.scale:
+            raise
+        made = _with_fewer_digits(values, wide).cast(to)
     if not pa.types.is_floating(values.type):  # Arrow checks those, and rounds them
         given, kept = (
             each.cast(pa.float64()).to_numpy(zero_copy_only=False) for each in (values, made)
@@ -131,6 +139,22 @@ def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
         if (np.abs(given - kept) > _ROUNDED * np.abs(given)).any():
             raise pa.ArrowInvalid(f"some values do not fit {to}")
     return made
+
+
+def _with_fewer_digits(decimals: pa.Array, to: pa.DataType) -> pa.Array:
+    """Cast decimals to a lesser scale: Arrow refuses some about powers of two that fit.
+
+    Raises:
+        ArrowInvalid: one does not fit.
+    """
+    last = _EXACT_DECIMALS.scaleb(Decimal(1), -to.scale)
+    made = [
+        None if one is None else one.quantize(last, context=_EXACT_DECIMALS)
+        for one in decimals.to_pylist()
+    ]
+    if made != decimals.to_pylist():
+        raise pa.ArrowInvalid(f"some values have more than {to.scale} digits after the point")
+    return pa.array(made, to)
 
 
 def is_text_extension(kind: pa.DataType) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.model.zones import zoned_text
@@ -65,10 +66,20 @@ def plain(column: pa.Array) -> pa.Array:
             column = column.cast(pa.float32())
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
     if pa.types.is_duration(kind):
-        return column.cast(pa.duration("ns")).cast(pa.int64())
+        return _in_nanoseconds(column)
     if pa.types.is_time(kind):  # Python's have no nanoseconds
         return column.cast(pa.string())
     return column
+
+
+def _in_nanoseconds(durations: pa.Array) -> pa.Array:
+    try:
+        return durations.cast(pa.duration("ns")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"a {durations.type} is longer than 292 years, and JSON has nanoseconds of 64 bits; "
+            "write csv or parquet, or filter out such rows"
+        ) from None
 
 
 def _plain_nested(column: pa.Array) -> pa.Array:

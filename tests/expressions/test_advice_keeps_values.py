@@ -198,3 +198,18 @@ def test_nan_is_filled_by_where_as_the_answer_says() -> None:
         x.fill_nan(0)  # type: ignore[attr-defined]
     filled = sw.where(x.is_nan(), 0, x)
     assert computed(filled, x=pa.array([1.5, float("nan"), None])) == [1.5, 0.0, None]
+
+
+def test_advice_neither_shrinks_a_bound_nor_refuses_large_numbers() -> None:
+    times = pa.array([1], pa.timestamp("s"))
+    table = pa.table({"ts": times, "k": ["a"], "d": [1.9], "id": [1.5]})
+
+    def bounded(a: sw.Stream, b: sw.Stream) -> sw.Stream:
+        return a.join(b, on="k", within="9s", drift="d")
+
+    with pytest.raises(TypeMismatch, match=r"\.ceil\(\)\.cast\('int64'\)"):
+        result_of(bounded, table, table, batch_rows=1)
+    with pytest.raises(TypeMismatch, match=r"cast\('decimal128\(20, 0\)'\)"):
+        computed(-sw.col("x"), x=pa.array([2**63], pa.uint64()))
+    negative = -sw.col("x").cast("decimal128(20, 0)")
+    assert computed(negative, x=pa.array([2**63], pa.uint64())) == [-(2**63)]

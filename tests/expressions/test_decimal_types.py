@@ -121,6 +121,8 @@ def test_decimals_about_powers_of_two_are_cut_exactly() -> None:
             assert found == [None if one is None else int(one) for one in values]
     most = pa.array([Decimal(2**64 - 1), Decimal(2**64)], pa.decimal128(38, 18))
     assert computed(amount.try_cast("uint64"), x=most) == [2**64 - 1, None]
+    assert computed(amount.cast("decimal128(38, 0)"), x=most) == [2**64 - 1, 2**64]
+    assert computed(amount.cast("decimal128(38, 2)"), x=most) == [2**64 - 1, 2**64]
 
 
 @st.composite

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError
+from slackwater.runtime.errors import IngestError, SchemaError
 from tests.support.readers import rows_of
 
 UNITS = ["s", "ms", "us", "ns"]
@@ -43,6 +43,12 @@ def test_durations_are_read_back_as_they_were_written(form: str, unit: str, tmp_
     table = pa.table({"t": range(len(values)), "d": lengths})
     found = through(form, tmp_path, table, {"d": f"duration[{unit}]"})
     assert found["d"].combine_chunks().equals(lengths)
+
+
+def test_a_duration_that_json_has_not_is_refused_with_words(tmp_path: Path) -> None:
+    far = pa.array([2**40], pa.int64()).view(pa.duration("s"))
+    with pytest.raises(SchemaError, match=r"longer than 292 years.*write csv or parquet"):
+        through("jsonl", tmp_path, pa.table({"t": [1], "d": far}), {"d": "duration[s]"})
 
 
 @pytest.mark.parametrize("to", UNITS)

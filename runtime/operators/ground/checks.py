@@ -153,7 +153,7 @@ def word_type(schema: pa.Schema, column: str, *, step: str, role: str) -> pa.Dat
     if not (is_whole(kind) or family(kind) in ("text", "bool")):
         raise TypeMismatch(
             f"step {step!r}: {role} column {column!r} is {kind}, and must be text, integers or "
-            "booleans; cast it, such as .with_columns(key=col(...).cast('int64'))"
+            f"booleans; cast it, such as .with_columns(text=col({column!r}).cast('string'))"
         )
     return kind
 

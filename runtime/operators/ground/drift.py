@@ -192,9 +192,10 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
             )
         kind = column_type(schema, name, step=step)
         if not is_whole(kind):
+            up = ".ceil()" if pa.types.is_floating(kind) else ""  # a bound may not shrink
             raise TypeMismatch(
                 f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
-                f"it, such as .with_columns({name}=col({name!r}).cast('int64'))"
+                f"it, such as .with_columns({name}=col({name!r}){up}.cast('int64'))"
             )
     column: str = name
     return column
