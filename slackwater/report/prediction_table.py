@@ -63,4 +63,5 @@ def _at(start_ns: int, first_ns: int) -> str:
 
 
 def _time(ns: int | None) -> str:
-    return "–" if ns is None else format_ns(ns)
+    """Return a latency as text; 0 is none, since even the least work takes time."""
+    return format_ns(ns) if ns else "–"

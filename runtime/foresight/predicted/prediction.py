@@ -13,8 +13,11 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.predicted.coverage import (
+    SupportedRange,
     covered_lines,
     not_held,
+    off_estimates,
+    supported_range,
     uncounted,
     uncounted_text,
     widened_s,
@@ -87,9 +90,19 @@ class Prediction:
     @cached_property
     def bounds_s(self) -> tuple[float, float]:
         """Bounds of the worst latency, seconds; inf: no upper one is known."""
-        of = self.plan, self.sample, self.graph, self.outlook
-        least_s, most_s = widened_s(self.estimate.bounds_s, *of)
+        least_s, most_s = widened_s([self.estimate, *self._off])
         return least_s, float("inf") if self.uncounted else most_s
+
+    @cached_property
+    def supported(self) -> SupportedRange:
+        """Range of the worst latency that the sample supports, or the reason for none."""
+        if self.uncounted:
+            return SupportedRange(why="upper bound not known: rows wait for their order")
+        return supported_range(self.estimate, self._off, self.sample)
+
+    @cached_property
+    def _off(self) -> list[LatencyEstimate]:
+        return off_estimates(self.plan, self.sample, self.graph, self.outlook)
 
     @property
     def uncounted(self) -> tuple[str, ...]:
@@ -315,6 +328,8 @@ class Prediction:
                 "mace_s": found.mace_worst_s,
                 "least_s": lower,
                 "most_s": None if np.isinf(upper) else upper,
+                "range_s": self.supported.range_s and list(self.supported.range_s),
+                "no_range": self.supported.why or None,
             },
             "gates": None if self.gates is None else self.gates.to_json(),
             "shedding": [each.to_json() for each in self.shedding],
@@ -352,7 +367,6 @@ def _range(rates: FloatArray, width_s: float) -> RateRange:
 
 def _lines(made: Prediction) -> list[str]:
     found, plan = made.estimate, made.plan
-    lower, upper = made.bounds_s
     rows = f"{sum(made.sample.rows.values()):,} rows"
     origin = made.sample.origin
     known = f"the history ({origin}, {rows})" if origin else f"a sample of {rows}"
@@ -377,16 +391,7 @@ def _lines(made: Prediction) -> list[str]:
             "could do"
         )
     else:
-        of_what = "of what leaves by then: " if found.is_held else ""
-        between = f"between {format_s(lower)} and {format_s(upper)}"
-        if np.isinf(upper):
-            why = "rows wait for their order" if made.uncounted else "ways come back"
-            between = f"at least {format_s(lower)}; upper bound not known: {why}"
-        lines.append(
-            f"latency     {of_what}worst {format_s(found.worst_s)} ({between}), p99 "
-            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
-            f"{format_s(found.mace_worst_s)}"
-        )
+        lines.append(_latency_line(made))
     is_enough = made.is_trace and made.verdict in ("kept", "may be missed")
     if made.too_much is not None and not is_enough:
         lines.append(f"too much    {made.too_much}")
@@ -418,6 +423,21 @@ def _lines(made: Prediction) -> list[str]:
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
         lines.append(by_slack)
     return lines
+
+
+def _latency_line(made: Prediction) -> str:
+    """Return one figure with the range that its sample supports, or the reason for none."""
+    found, supported = made.estimate, made.supported
+    has_circle = np.isinf(made.bounds_s[1]) and not made.uncounted
+    bound = "; upper bound not known: ways come back" if has_circle else ""
+    if not supported.has_figure:
+        return f"latency     no figure can be given: {supported.why}{bound}"
+    of_what = "of what leaves by then: " if found.is_held else ""
+    return (
+        f"latency     {of_what}worst {format_s(found.worst_s)} ({supported.text}{bound}), p99 "
+        f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
+        f"{format_s(found.mace_worst_s)}"
+    )
 
 
 def _verdict_text(made: Prediction) -> str:

@@ -335,5 +335,5 @@ def test_work_that_meets_what_comes_back_is_a_backlog_that_mace_does_not_see() -
 def test_where_no_upper_bound_is_known_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circles, "MOST_STEPS", 900)
     made = round_predicted("80s")
-    assert "; upper bound not known: ways come back)" in made.text()
+    assert "; upper bound not known: ways come back" in made.text()
     assert json.loads(json.dumps(made.to_json(), allow_nan=False))["latency"]["most_s"] is None
