@@ -370,7 +370,9 @@ class BlockReader:
         if rows is None:
             return np.array([self._before_ns])
         times_ns = rows.event_time_ns
-        if rows.spoken_ns is not None:
+        if self._early is not None:
+            times_ns = self._early.known_ns(rows)
+        elif rows.spoken_ns is not None:
             times_ns = np.maximum(times_ns, rows.spoken_ns)
         return running_max(np.append(self._before_ns, times_ns), START_NS)
 

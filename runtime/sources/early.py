@@ -16,6 +16,7 @@ with a slack lets the others go as slack-ready, and a promise made by it would b
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -105,13 +106,8 @@ class EarlyRows:
         """
         if len(rows) == 0:
             return rows
-        arrival_ns = rows.arrival_ns
-        if self._believed is not None:
-            arrival_ns = self._believed.extend(rows.event_time_ns, rows.writers)
-        clock_ns = running_max(arrival_ns, self._clock_ns)
-        self._clock_ns = int(clock_ns[-1])
-        rows = replace(rows, arrival_ns=clock_ns)
-        is_early = _less(rows.event_time_ns, self._ahead_ns) > clock_ns
+        rows, is_early = self._judged(rows)
+        clock_ns = rows.arrival_ns
         reached_ns = self._reach(rows, clock_ns, is_early)
         if not is_early.any() and not self.rows:
             return rows
@@ -128,6 +124,33 @@ class EarlyRows:
         freed = Batch(freed.event_time_ns, clock_ns[by], freed.columns, freed.writers)
         order = np.argsort(np.concatenate((2 * by, 2 * others + 1)), kind="stable")
         return _as_rows(concat_batches([freed, plain.take(others)]).take(order))
+
+    def known_ns(self, rows: Rows) -> Int64Array:
+        """Return the newest time after each row without early ones, shape (rows,).
+
+        Nothing that leaves by then is newer, or promises more. Admits nothing.
+
+        Args:
+            rows: the next of the input.
+        """
+        trial = copy(self)
+        trial._believed = deepcopy(self._believed)
+        rows, is_early = trial._judged(rows)
+        newest_ns = running_max(np.where(is_early, START_NS, rows.event_time_ns), self._newest_ns)
+        known_ns = np.maximum(newest_ns, trial._reach(rows, rows.arrival_ns, is_early))
+        if rows.spoken_ns is None:
+            return known_ns
+        return np.maximum(known_ns, np.where(is_early, START_NS, rows.spoken_ns))
+
+    def _judged(self, rows: Rows) -> tuple[Rows, BoolArray]:
+        """Return rows with the newest arrivals so far, and which are early."""
+        arrival_ns = rows.arrival_ns
+        if self._believed is not None:
+            arrival_ns = self._believed.extend(rows.event_time_ns, rows.writers)
+        clock_ns = running_max(arrival_ns, self._clock_ns)
+        self._clock_ns = int(clock_ns[-1])
+        is_early = _less(rows.event_time_ns, self._ahead_ns) > clock_ns
+        return replace(rows, arrival_ns=clock_ns), is_early
 
     @property
     def first_by_ns(self) -> int:

@@ -230,3 +230,29 @@ def test_a_run_resumes_the_stream_of_diverted_rows(cuts: tuple[int, int], tmp_pa
     expected = [at * MS for at in known_ms(times)]
     assert [row["at"] for row in whole] == expected
     assert len(whole) == len({row["row"] for row in whole})
+
+
+@pytest.mark.parametrize("arrival", [None, "heard"])
+@pytest.mark.parametrize("batch_rows", [1, 3, 100])
+def test_a_clock_that_runs_ahead_makes_no_diverted_row_newer(
+    arrival: str | None, batch_rows: int
+) -> None:
+    times = [10, 11, None, 9_000_000, None, 12, None, 13, 14]
+    heard = [10, 11, 11, 12, 12, 12, 13, 13, 14]
+    table = pa.table({"t": pa.array(times, pa.int64()), "heard": heard})
+    flow = sw.Dataflow("ahead")
+    rows = flow.source(
+        *("s", sw.table(table, batch_rows=batch_rows)),
+        event_time="t",
+        time_unit="s",
+        arrival=arrival,
+        ahead="5s",
+        on_bad="divert",
+    )
+    rows.sink("out", sw.collect_sink())
+    rows.diverted().select(at=sw.event_time()).sink("bad", sw.collect_sink())
+    with sw.Simulation(1) as nodes:
+        job = nodes.submit(flow)
+        job.wait()
+        found = [at // 10**9 for at in job.result("bad")["at"].to_pylist()]
+    assert found == ([11, 12, 12] if arrival else [11, 11, 12])
