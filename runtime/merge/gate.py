@@ -237,6 +237,18 @@ class SlackGate:
         """Wait again for a writer marked idle, although it has not spoken."""
         self._frontier.advance(self._place[writer], START_NS)
 
+    def move_by_clock(self, time_ns: int, now_ns: int) -> None:
+        """Let event time go on to `time_ns` while all writers are silent."""
+        frontier = self._frontier
+        if time_ns > max(frontier.clock_ns, frontier.newest_ns):
+            frontier.clock_ns = min(time_ns, END_NS - 1)
+            self._promise_stimulus_ns = max(self._promise_stimulus_ns, now_ns)
+
+    @property
+    def all_are_silent(self) -> bool:
+        """Whether all writers are idle or have ended, and one may wake up."""
+        return bool(self._frontier.idle) and self._frontier.silent == len(self._writers)
+
     @property
     def idle(self) -> set[int]:
         """The writers that are left out until they speak again."""

@@ -201,6 +201,8 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
     """Return why a source's rows may be late or depend on the clock; "": neither."""
     if step.source.idle_ns is not None:
         why = f"source {step.name!r} has idle=, so what waits for it depends on the clock"
+        if step.source.goes_on_in_silence:
+            why += ", and time goes on by the clock while all sources are silent"
         if step.source.waits_for_each_writer:
             why += f", and {_AWAKENED}, whatever arrival= says"
         return why

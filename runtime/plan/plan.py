@@ -88,6 +88,8 @@ class Channel:
             holds nothing waits for no promise; stages after it need one now and then.
         idle_ns: silence, by the clock, after which the target's gate no longer waits for it;
             None: the gate always waits.
+        by_clock: whether it comes of a live source, so that time goes on by the clock once all
+            channels of the gate are silent.
         late: settings of the late rows that it carries; None: it carries results.
         diverted: the step whose diverted rows it carries; None: it carries others.
         replica: the index of the replica that a gate's channel feeds; None: another channel.
@@ -105,6 +107,7 @@ class Channel:
     needs_promises: bool
     promise_gap_ns: int = 0
     idle_ns: int | None = None
+    by_clock: bool = False
     late: LateOf | None = None
     diverted: str | None = None
     replica: int | None = None
@@ -388,6 +391,7 @@ def _channels_into(
                 needs_promises=not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
+                by_clock=came.by_clock and not is_side and isinstance(target.step, GatedStep),
                 late=late,
                 diverted=diverted,
                 shares_writers=came.has_writers and (source.kind == "stateless" or two_writers),

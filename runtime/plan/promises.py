@@ -63,12 +63,14 @@ class OutputTraits:
         may_be_late: rows may leave that are older than its promise.
         is_disordered: rows may leave in another order than that of their event times.
         has_writers: rows carry their own writers.
+        by_clock: its silence is that of a live source that holds no rows, so time may go on.
     """
 
     idle_time: IdleTime | None
     may_be_late: bool
     is_disordered: bool
     has_writers: bool
+    by_clock: bool = False
 
     @property
     def idle_ns(self) -> int | None:
@@ -88,6 +90,7 @@ def of_source(spec: SourceSpec) -> OutputTraits:
         may_be_late=spec.idle_ns is not None or spec.flags_silent or spec.reorder.passes_late,
         is_disordered=spec.promise is not None or spec.reorder.may_mix,
         has_writers=spec.writer is not None,
+        by_clock=spec.goes_on_in_silence,
     )
 
 
@@ -104,6 +107,7 @@ def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool)
         may_be_late=came.may_be_late,
         is_disordered=is_disordered or came.is_disordered,
         has_writers=from_several or came.has_writers,
+        by_clock=came.by_clock,
     )
 
 

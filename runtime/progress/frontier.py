@@ -33,12 +33,14 @@ class Frontier:
     Source: [ssg] merge_ts and max_ts of Def. 2.1 and 3.1; maxWriterTs of Algorithm 1.
     """
 
-    STATE = Fields("promises_ns", "newest_ns", "_idle")
+    STATE = Fields("promises_ns", "newest_ns", "clock_ns", "_idle")
 
     def __init__(self, writers: int) -> None:
         self.promises_ns = [START_NS] * writers
         self.newest_ns = START_NS
         """max_ts: the newest time that any writer has sent."""
+        self.clock_ns = START_NS
+        """Time by a clock, which counts while every writer is idle or has ended."""
         self._idle: set[int] = set()
         # For many writers: the promises as an array, idle ones at END_NS.
         self._array = np.full(writers, START_NS, dtype=np.int64) if writers > _FEW else None
@@ -82,7 +84,7 @@ class Frontier:
         """Return the smallest promise and the first writer, in tie order, that made it.
 
         With every writer idle, or ended while one is idle (which may still wake up), it is the
-        newest time seen, with a writer number past the last.
+        newest time seen, or that by the clock, with a writer number past the last.
         """
         promises = self.promises_ns
         if self._array is not None:
@@ -96,7 +98,7 @@ class Frontier:
             promise = min(promises)
             return promise, promises.index(promise)
         if promise == END_NS and self._idle:
-            return self.newest_ns, len(promises)
+            return max(self.newest_ns, self.clock_ns), len(promises)
         return promise, writer
 
     def holders(self) -> list[int]:

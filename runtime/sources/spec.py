@@ -306,6 +306,20 @@ class SourceSpec:
         return self.arrival is None and self.speed is None and not self.is_history
 
     @property
+    def goes_on_in_silence(self) -> bool:
+        """Whether event time goes on by the clock while it is silent: live, with `idle`.
+
+        Not where it holds rows, for these would be late when they leave.
+        """
+        holds_rows = self.numbered is not None or self.reorder.sorts or self.ahead_ns is not None
+        return (
+            self.idle_ns is not None
+            and self.speed is None
+            and not self.is_history
+            and not holds_rows
+        )
+
+    @property
     def is_backlog(self) -> bool:
         """Whether it reads history as fast as possible."""
         return self.speed is None and self.is_history

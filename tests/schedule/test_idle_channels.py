@@ -16,6 +16,7 @@ from slackwater.runtime.model import END_NS, Message, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Egress, Grant, Slot
+from tests.support.own_inputs import Feed
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 LEFT, RIGHT = "left→both", "right→both"
@@ -388,3 +389,59 @@ def test_of_a_gates_only_input_all_leaves_once_it_is_silent_for_too_long() -> No
     assert len(out(slot, 500)) == 2
     report = gate_report(slot, 500)
     assert (report.late, report.late_dropped) == (0, 1), "6: its window has left"
+
+
+def live_slot(*names: str, idle: str = "80ns") -> Slot:
+    """The gate of live sources with an idle alone."""
+    flow = sw.Dataflow("silent")
+    live = Feed(lambda: iter([]))
+    first, *others = (flow.source(name, live, event_time="t", idle=idle) for name in names)
+    first.merge(*others, name="both").sink("out", sw.collect_sink())
+    plan = place("silent", plan_stages(flow.graph), ["a", "b"], placement={"*": "b", **HERE})
+    return Slot("a", plan.stages_of("a"), start_ns=0)
+
+
+def live_message(times: list[int]) -> Message:
+    return Message(batch_of(times, {"t": times}), times[-1], 0)
+
+
+def frontier(slot: Slot, now_ns: int) -> int:
+    out(slot, now_ns)
+    return gate_report(slot, now_ns).frontier_ns
+
+
+@pytest.mark.parametrize("names", [("left",), ("left", "right"), ("left", "right", "more")])
+def test_time_goes_on_by_the_clock_where_all_live_channels_are_silent(
+    names: tuple[str, ...],
+) -> None:
+    slot = live_slot(*names)
+    for name in names:
+        slot.deliver(f"{name}→both", live_message([14]), 20)
+    assert [frontier(slot, 20), frontier(slot, 99)] == [14, 14]
+    for now_ns in range(100, 1_000, 10):
+        assert frontier(slot, now_ns) == 14 + now_ns - 100, "idle after the clock"
+        until_ns = slot.rest(now_ns).until_ns
+        assert until_ns == now_ns + 10, "asked to look again, eight times in each idle"
+    slot.deliver("left→both", live_message([5_000]), 1_000)
+    assert out(slot, 1_080) == [5_000], "what is newer is never late"
+    assert gate_report(slot, 1_080).late == 0
+
+
+def test_an_ended_channel_neither_holds_time_nor_stops_it() -> None:
+    slot = live_slot("left", "right")
+    slot.deliver(LEFT, live_message([14]), 20)
+    assert frontier(slot, 20) < 0, "right has not spoken"
+    slot.deliver(RIGHT, Message(None, END_NS, 0), 60)
+    assert frontier(slot, 60) == 14
+    assert frontier(slot, 120) == 14 + 20
+    slot.deliver(LEFT, Message(None, END_NS, 0), 200)
+    assert frontier(slot, 200) == END_NS
+
+
+def test_a_channel_that_is_older_than_the_clock_after_a_silence_is_late() -> None:
+    slot = live_slot("left")
+    slot.deliver(LEFT, live_message([14]), 20)
+    assert [frontier(slot, 20), frontier(slot, 200)] == [14, 114]
+    slot.deliver(LEFT, live_message([100, 130]), 210)
+    assert out(slot, 210) == [100, 130]
+    assert gate_report(slot, 210).late == 1

@@ -16,6 +16,7 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.measure import imbalances
 from tests.support.own_inputs import Feed, Refilling, stuck, talking
 from tests.support.own_outputs import Prints
+from tests.support.silence import silent_flow, was_in_time
 
 pytestmark = pytest.mark.ray
 
@@ -99,3 +100,9 @@ def test_buffers_of_users_are_theirs_to_write_to_and_no_row_is_lost(cluster: sw.
     job = cluster.submit(flow, placement={"*": "node-1"})
     job.wait(timeout=60.0)
     assert job.result("out").to_pylist() == [{"t": t, "times": 1.0} for t in range(12)]
+
+
+def test_an_alert_of_silence_comes_on_ray_though_all_is_silent(cluster: sw.Cluster) -> None:
+    job = cluster.submit(silent_flow(idle="100ms"), placement={"*": "node-1"})
+    job.wait(timeout=60.0)
+    assert was_in_time(job)

@@ -1,0 +1,67 @@
+"""A flow whose live source falls silent, until what silence makes has come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+import slackwater as sw
+from tests.support.own_inputs import Feed, rows
+
+MS = 1_000_000
+MOST_POLLS = 500
+"""Polls of a source that waits in vain: seconds."""
+IN_TIME = 10_000
+"""Time of the last row, which comes if an alert and a window came before the end."""
+
+
+class Silent:
+    """Says so 100 ms after the last row."""
+
+    def __init__(self) -> None:
+        self.due_ns: int | None = None
+
+    def on_rows(self, key: int, given: Any) -> None:
+        del key
+        self.due_ns = given.event_time_ns + 100 * MS
+
+    def on_time(self, key: int, t: int) -> list[dict[str, int]]:
+        return [{"key": key, "at_ms": t // MS}]
+
+
+def silent_flow(*, idle: str | None, ended: bool = False) -> sw.Dataflow:
+    """Return the flow; its sink "seen" has the time `IN_TIME` if all came in time.
+
+    Args:
+        idle: of its live source.
+        ended: whether it merges a source that has ended.
+    """
+    came: list[str] = []
+
+    def script() -> Iterator[pa.RecordBatch | None]:
+        yield rows(0, 3)
+        for _ in range(MOST_POLLS):
+            if {"alert", "window"} <= {*came}:
+                yield rows(IN_TIME, 1)
+                return
+            yield None
+
+    flow = sw.Dataflow("silent")
+    live = flow.source("live", Feed(script), event_time="t", time_unit="ms", idle=idle)
+    if ended:
+        table = sw.table(pa.table({"t": pa.array([0], pa.int64())}))
+        live = flow.merge(live, flow.source("ended", table, event_time="t", time_unit="ms"))
+    keyed = live.with_columns(key=sw.lit(1))
+    alerts = keyed.process(Silent, {"key": "int64", "at_ms": "int64"}, by="key")
+    alerts.sink("alerts", sw.callback_sink(lambda _: came.append("alert")))
+    windows = live.aggregate(window=sw.tumbling("50ms"), n=sw.count())
+    windows.sink("windows", sw.callback_sink(lambda _: came.append("window")))
+    live.sink("seen", sw.collect_sink())
+    return flow
+
+
+def was_in_time(job: Any) -> bool:
+    """Return whether the alert and the window came while the source was silent."""
+    return IN_TIME in job.result("seen")["t"].to_pylist()
