@@ -114,7 +114,15 @@ class SourceMachine(SourceState):
     @property
     def wait_ends_ns(self) -> int | None:
         """When something leaves by the clock though no row comes; None if nothing will."""
-        return self._blocks.wait_ends_ns if self._waits_by_clock else None
+        return self._blocks.wait_ends_ns if self._waits_by_clock else self._silent_from_ns
+
+    @property
+    def _silent_from_ns(self) -> int | None:
+        """Wall clock at which rows that are held leave, as nothing has come; None: never."""
+        idle_ns = self._spec.idle_ns
+        if not self._leaves_in_silence or idle_ns is None or not self.held:
+            return None
+        return self._heard_ns + idle_ns
 
     @property
     def _next_row_ns(self) -> int | None:
@@ -197,11 +205,20 @@ class SourceMachine(SourceState):
                 self._consume(block, stop, now_ns)
             elif self._is_exhausted:
                 self._finish(now_ns)
+            elif self._is_silent(now_ns):
+                # Its gate lets time go on by the clock soon; they would be late then.
+                self._reached_ns = max(self._reached_ns, self.newest_ns)
+                self._reached_stimulus_ns = now_ns
+                self._release(self._order.rest(), self._arrived_ns)
             elif self._blocks.diverted:
                 return Message(None, self.promise_ns, self._reached_stimulus_ns)
             else:
                 return None
         return self._hand_over(limit, now_ns)
+
+    def _is_silent(self, now_ns: int) -> bool:
+        from_ns = self._silent_from_ns
+        return from_ns is not None and from_ns <= now_ns
 
     def leave_out(self, now_ns: int, max_rows: int, *, below_ns: int) -> int:
         """Take the due rows, if the filter after it omits all; return how many.
@@ -316,6 +333,7 @@ class SourceMachine(SourceState):
     def _consume(self, block: Block, stop: int, now_ns: int) -> None:
         """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
+        self._heard_ns = now_ns
         rows = block.leaving(start, stop)
         if block.due_ns is None:
             stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)

@@ -19,7 +19,7 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import read_literal
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.order.policies import OrderWord, reorder_of
-from slackwater.runtime.order.reorder import Reorder
+from slackwater.runtime.order.reorder import Reorder, SortedWithin
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
@@ -309,9 +309,11 @@ class SourceSpec:
     def goes_on_in_silence(self) -> bool:
         """Whether event time goes on by the clock while it is silent: live, with `idle`.
 
-        Not where it holds rows, for these would be late when they leave.
+        Not where it holds rows, for these would be late when they leave; rows that are sorted
+        within a disorder leave when it falls silent.
         """
-        holds_rows = self.numbered is not None or self.reorder.sorts or self.ahead_ns is not None
+        sorts = self.reorder.sorts and not isinstance(self.reorder, SortedWithin)
+        holds_rows = self.numbered is not None or sorts or self.ahead_ns is not None
         return (
             self.idle_ns is not None
             and self.speed is None

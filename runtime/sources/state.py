@@ -47,6 +47,7 @@ class SourceState:
         "_reached_ns",
         "_reached_stimulus_ns",
         "_last_due_ns",
+        "_heard_ns",
         "_blocks",
         "_block_left",
         "_order",
@@ -110,6 +111,8 @@ class SourceState:
         self._reached_ns = START_NS  # promised by the rows consumed
         self._reached_stimulus_ns = start_ns
         self._last_due_ns: int | None = None
+        self._heard_ns = start_ns  # wall clock of the last rows, if it releases rows in silence
+        self._leaves_in_silence = spec.goes_on_in_silence and spec.reorder.sorts
         self._is_closed = False
         self._closed_before_ns: int | None = None  # when the next row would have been due
 

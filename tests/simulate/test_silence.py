@@ -9,8 +9,10 @@ from tests.support.silence import silent_flow, was_in_time
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_an_alert_of_silence_comes_though_all_is_silent(ended: bool) -> None:
-    flow = silent_flow(idle="100ms", ended=ended)
+@pytest.mark.parametrize("word", ["error", "late", "sort"])
+def test_an_alert_of_silence_comes_though_all_is_silent(ended: bool, word: str) -> None:
+    order = {} if word == "error" else {"out_of_order": word, "disorder": "30ms"}
+    flow = silent_flow(idle="100ms", ended=ended, **order)
     nodes = sw.Simulation(nodes=1)
     assert "time goes on by the clock while all sources are silent" in str(nodes.explain(flow))
     job = nodes.submit(flow)

@@ -31,12 +31,13 @@ class Silent:
         return [{"key": key, "at_ms": t // MS}]
 
 
-def silent_flow(*, idle: str | None, ended: bool = False) -> sw.Dataflow:
+def silent_flow(*, idle: str | None, ended: bool = False, **order: str) -> sw.Dataflow:
     """Return the flow; its sink "seen" has the time `IN_TIME` if all came in time.
 
     Args:
         idle: of its live source.
         ended: whether it merges a source that has ended.
+        order: options of the live source for rows out of order.
     """
     came: list[str] = []
 
@@ -49,7 +50,8 @@ def silent_flow(*, idle: str | None, ended: bool = False) -> sw.Dataflow:
             yield None
 
     flow = sw.Dataflow("silent")
-    live = flow.source("live", Feed(script), event_time="t", time_unit="ms", idle=idle)
+    options: dict[str, Any] = {"time_unit": "ms", "idle": idle, **order}
+    live = flow.source("live", Feed(script), event_time="t", **options)
     if ended:
         table = sw.table(pa.table({"t": pa.array([0], pa.int64())}))
         live = flow.merge(live, flow.source("ended", table, event_time="t", time_unit="ms"))
