@@ -212,7 +212,7 @@ def settings(pages: Iterable[str]) -> str:
     Args:
         pages: the files of the reference.
     """
-    nav: list[dict[str, Any]] = [{"Contents": "README.md"}]
+    nav: list[dict[str, Any]] = [{"Slackwater": "README.md"}]
     for section, pages_of in contents().items():
         inside: list[Any] = []
         for folder, found in groupby(pages_of, lambda page: page.parent):

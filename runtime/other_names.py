@@ -28,7 +28,7 @@ __all__ = [
 
 _WINDOW = "window=sw.tumbling('10s')"
 _GROUPED = f"write `.aggregate(by='key', {_WINDOW}, total=sw.sum('x'))`"
-_PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key', within='1h')`"
+_PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key')`"
 _MEASURED = f"aggregates are of a window: write `stream.aggregate({_WINDOW}, new="
 _NO_PARTNER = (
     "rows without a partner are a pattern: write `stream.key_by('key').pattern(sw.patterns.seq("
@@ -221,10 +221,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         ),
         "session session_window": (
             "sessions are a class of yours: write "
-            "`.process(MyClass, {'n': 'int64'}, within='1h')`; docs/recipes.md has it"
+            "`.process(MyClass, {'n': 'int64'})`; docs/recipes.md has it"
         ),
         "map flat_map stateful_map stateful transform transform_with_state scan apply": (
-            "`.process(MyClass, {'n': 'int64'}, within='1h')`"
+            "`.process(MyClass, {'n': 'int64'})`"
         ),
         "filter select with_columns drop rename map_rows map_batches merge sink": (
             "keys stand last: write `stream.filter(sw.col('x') > 1).key_by('key')`, "
@@ -234,8 +234,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "dedupe unique distinct": "`stream.dedupe('key', within='1m')`",
         "brackets": "a column is `sw.col('x')`",
         "iterated": (
-            "a key's rows come to a class of yours: write `.process(MyClass, {'n': 'int64'}, "
-            "within='1h')`"
+            "a key's rows come to a class of yours: write `.process(MyClass, {'n': 'int64'})`"
         ),
     },
     "expression": {

@@ -15,7 +15,7 @@ from tests.support.typed_pages import alike, blocks, typed
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SIMULATED = ("tutorial", "tutorial-windows", "tutorial-late-events")
-OTHERS = ("testing-a-flow", "coming-from")
+OTHERS = ("testing-a-flow", "coming-from", "recipes")
 MAKE_FILES = "python data.py"
 
 

@@ -26,7 +26,8 @@ from slackwater.cli.main import app
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-README = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))  # [(kind, text)]
+README_TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+README = BLOCK.findall(README_TEXT)  # [(kind, text)]
 DEADLINES = BLOCK.findall((ROOT / "docs/deadlines.md").read_text(encoding="utf-8"))
 LEARNED = re.compile(r"model\s[^)]*\)")
 
@@ -98,6 +99,24 @@ def test_each_block_of_the_readme_is_in_a_test_of_this_file() -> None:
     unknown = [text for _, text in README if not text.startswith(tuple(START))]
     assert not unknown, f"add a test for {unknown}"
     assert len(README) == len(START)
+
+
+def test_the_first_ten_lines_say_what_it_is_and_what_it_is_not_yet() -> None:
+    first = "\n".join(README_TEXT.split("\n")[:10])
+    for said in ("late and out of order", "rather than Flink or Bytewax", "does not do yet"):
+        assert said in first
+
+
+@pytest.mark.parametrize("term", ["gate", "slack", "slots", "ready-only"])
+def test_a_term_is_explained_where_the_readme_first_says_it(term: str) -> None:
+    text = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", README_TEXT, flags=re.DOTALL)
+    first = re.search(rf"(?<![\w-])\*?{term}s?\b\*?", text)
+    assert first is not None
+    assert first[0] == f"*{term}*"
+
+
+def test_windows_and_joins_come_before_tables_of_options() -> None:
+    assert README_TEXT.index("## Windows and joins") < README_TEXT.index("| you write |")
 
 
 def test_hello_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:

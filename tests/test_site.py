@@ -87,6 +87,18 @@ def test_the_contents_page_leads_to_every_page() -> None:
     assert not missing, f"link them from docs/README.md, or the README of their folder: {missing}"
 
 
+def test_the_landing_page_says_what_slackwater_is() -> None:
+    text = (DOCS / "README.md").read_text(encoding="utf-8")
+    assert text.startswith("# Slackwater\n")
+    assert "Rather than Flink or Bytewax" in text.partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("words", ["left join", "as-of", "backpressure", "Prometheus"])
+def test_a_search_for_a_word_of_others_finds_a_page_that_says_what_to_do(words: str) -> None:
+    found = [page for page in DOCS.rglob("*.md") if words.casefold() in said(page).casefold()]
+    assert [page for page in found if page.parent.name not in ("decisions", "benchmarks")]
+
+
 def test_the_readme_leads_to_the_contents_page() -> None:
     assert "(docs/README.md)" in said(ROOT / "README.md")
 
