@@ -61,8 +61,8 @@ BESIDE = {  # what a name of the front door returns, documented after it
         "Expr.list": type(sw.col("a").list),
     },
     "when": {
-        "sw.when(…)": type(sw.when(True)),
-        "sw.when(…).then(…)": type(sw.when(True).then(1)),
+        "sw.when(…)": type(sw.when(sw.lit(True))),
+        "sw.when(…).then(…)": type(sw.when(sw.lit(True)).then(1)),
     },
 }
 INTERNAL = {  # methods without an underscore that are for our own files

@@ -44,8 +44,8 @@ def parquet(
     """Return the rows of parquet files, file by file in the order of their names.
 
     Args:
-        path: a file, a folder (all *.parquet below it) or a pattern such as "loops/*.parquet";
-            a relative one starts in the present folder.
+        path: a file, a folder (all *.parquet below it, in either case) or a pattern such as
+            "loops/*.parquet"; a relative one starts in the present folder.
         columns: the columns to read; None: all.
         batch_rows: most rows that are read at a time.
         types: of columns to be read as another type than theirs.

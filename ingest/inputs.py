@@ -18,7 +18,7 @@ from slackwater.ingest.hive import (
     types_of_folders,
     value_of_folder,
 )
-from slackwater.ingest.paths import files_of, no_files, overlap, print_of
+from slackwater.ingest.paths import files_of, no_files, overlap, passed_over, print_of
 from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
 from slackwater.runtime.model.meeting_types import meeting_type
@@ -131,9 +131,24 @@ class FileInput(ABC):
         return paths
 
     def describe(self) -> str:
-        """Return kind, path and number of files."""
-        count = len(self._found())
-        return f"{self.kind} {self.pattern} ({count_of(count, 'file')})"
+        """Return kind, path, number of files, and those beside them that are not read."""
+        beside = self._beside()
+        return f"{self._which()}{beside and f'; {beside}'}"
+
+    def notes(self) -> list[str]:
+        """Return what a report has to say of the files: those that are not read."""
+        beside = self._beside()
+        return [f"{self._which()}: {beside}"] if beside else []
+
+    def _which(self) -> str:
+        return f"{self.kind} {self.pattern} ({count_of(len(self._found()), 'file')})"
+
+    def _beside(self) -> str:
+        others = passed_over(self.pattern, self._found(), folder=self.folder)
+        if not others:
+            return ""
+        names = [os.path.basename(one) for one in others]
+        return f"{count_of(len(others), 'file')} beside not read: {_few(names)}"
 
     def schema(self) -> pa.Schema:
         """Return the columns to read; a column that shows only nulls has type null.
@@ -381,6 +396,15 @@ class FileInput(ABC):
                 f"{which} cannot be read: {text_of(problem)}; "
                 f"{way_out(problem, 'write it again, or move it away')}"
             ) from problem
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
+
+
+_FEW = 3
+"""Files that are named where all are counted."""
 
 
 SAME_COLUMNS = (

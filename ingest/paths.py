@@ -24,8 +24,9 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
     Numbers in names count as numbers: part-2 is before part-10.
 
     Args:
-        pattern: a file; a folder, which means all files below it with one of the suffixes, except
-            `_…` and `.…` (Spark's leftovers); or a pattern with `*`, `?`, `[…]` and `**`.
+        pattern: a file; a folder, which means all files below it with one of the suffixes, in
+            either case, except `_…` and `.…` (Spark's leftovers); or a pattern with `*`, `?`,
+            `[…]` and `**`.
         folder: start of a relative pattern.
         suffixes: of files in folders, such as ".parquet".
     """
@@ -36,6 +37,29 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
         return [path]
     names = (name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
     return sorted(names, key=_in_order)
+
+
+def passed_over(pattern: str, files: Sequence[str], *, folder: str) -> list[str]:
+    """Return the files of the same folders that are not read.
+
+    Args:
+        pattern: as for `files_of`.
+        files: those that are read.
+        folder: start of a relative pattern.
+    """
+    path, read = os.path.join(folder, pattern), set(files)
+    if os.path.isdir(path):
+        there = _below(path, ("",))
+    elif os.path.exists(path):
+        return []
+    else:
+        there = [
+            each.path
+            for parent in {os.path.dirname(one) for one in files}
+            for each in os.scandir(parent or ".")
+            if each.is_file() and not _is_hidden(each.name)
+        ]
+    return sorted((one for one in there if one not in read), key=_in_order)
 
 
 def _in_order(path: str) -> tuple[list[list[str | int]], str]:
@@ -105,8 +129,8 @@ def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) 
     path = os.path.join(folder, pattern)
     if os.path.isdir(path):
         inside = os.path.relpath(part, os.path.realpath(path)).split(os.sep)
-        hidden = any(name.startswith((".", "_")) for name in inside)  # also "..": outside
-        return None if hidden or not name.endswith(suffixes) else pattern
+        hidden = any(map(_is_hidden, inside))  # also "..": outside
+        return None if hidden or not name.lower().endswith(suffixes) else pattern
     return pattern if _matches(path, part) else None
 
 
@@ -130,10 +154,14 @@ def _fits(parts: list[str], names: list[str]) -> bool:
 def _below(path: str, suffixes: tuple[str, ...]) -> list[str]:
     paths: list[str] = []
     for parent, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        folders[:] = [name for name in folders if not _is_hidden(name)]
         paths += [
             os.path.join(parent, name)
             for name in names
-            if name.endswith(suffixes) and not name.startswith(("_", "."))
+            if name.lower().endswith(suffixes) and not _is_hidden(name)
         ]
     return paths
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))

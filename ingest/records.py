@@ -13,6 +13,7 @@ file ─▶ decoded ─▶ cut at a record's end ─▶ Piece        (arrays: no
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from slackwater.ingest.packed import refuse_packed
 from slackwater.ingest.record_walk import Bad, BadText, count_lines, line_ends, walk
 
 __all__ = [
+    "CODECS",
     "Bad",
     "BadText",
     "Piece",
@@ -37,6 +39,8 @@ __all__ = [
 ]
 
 PIECE_BYTES = 1 << 20
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""{suffix of a file that is unpacked: its codec}."""
 _FEW_BYTES = 4_096
 """Bytes of most first records."""
 _BOM = b"\xef\xbb\xbf"
@@ -102,7 +106,7 @@ def pieces(path: str, form: Form, *, keeps_bad: bool = False) -> Iterator[Piece]
 
 def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
     """Yield the file as UTF-8, and None at its end."""
-    with pa.input_stream(path, compression="detect") as file:
+    with pa.input_stream(path, compression=_packed_by(path)) as file:
         start = file.read(PIECE_BYTES)
         refuse_packed(start)
         if encoding == "utf-8":
@@ -118,6 +122,11 @@ def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
                 more = file.read(PIECE_BYTES)
             yield decoder.decode(b"", True).encode(errors="surrogateescape")
     yield None
+
+
+def _packed_by(path: str) -> str | None:
+    """Return the codec of a file's suffix, in either case; None if unknown."""
+    return CODECS.get(os.path.splitext(path)[1].lower())
 
 
 def _mark(problem: UnicodeError) -> tuple[str, int]:

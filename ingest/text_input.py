@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput, Good, Part
 from slackwater.ingest.record_walk import Bad
+from slackwater.ingest.records import CODECS
 from slackwater.runtime.model.diverted import OnBad
 
 __all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "suffixes_of"]
@@ -20,8 +21,6 @@ RE_ENCODE = (
     "say its encoding, such as encoding='latin1' (iconv -f latin1 -t utf-8 converts it), or choose "
     "others with columns=[…]"
 )
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
-"""Suffixes of files that are unpacked."""
 
 SAY_TYPE = (
     "say a type that all have, such as types={{{name!r}: 'string'}} (or 'float64', which rounds)"
@@ -83,4 +82,4 @@ def _rows(block: pa.RecordBatch, lines: list[int], start: int, stop: int) -> Goo
 
 def suffixes_of(*plain: str) -> tuple[str, ...]:
     """Return suffixes of files in folders, plain and compressed."""
-    return plain + tuple(one + packed for one in plain for packed in _COMPRESSED)
+    return plain + tuple(one + packed for one in plain for packed in CODECS)

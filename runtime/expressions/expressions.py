@@ -116,13 +116,21 @@ class Expr(WithLists, SaysOurName, ABC):
         return self
 
     def __repr__(self) -> str:
-        return f"<{self}>"
+        return f"<{self!s}>"
 
     def __bool__(self) -> NoReturn:
         raise FlowError(
-            f"the expression {self} has a value for each row, so Python cannot ask whether it "
+            f"the expression {self!s} has a value for each row, so Python cannot ask whether it "
             "is true; write & | ~ for and or not, with each comparison in parentheses, "
             ".between(a, b) for a <= x <= b, and .is_in([...]) for in"
+        )
+
+    def __format__(self, form: str) -> NoReturn:
+        del form
+        raise FlowError(
+            f"the expression {self!s} has a value for each row, so no f-string can have it; "
+            "write + for text of each row, col('s') + '-x', and .cast('string') of what is no "
+            "text; {…!r} shows the expression itself"
         )
 
     def __getitem__(self, key: str | int) -> Expr:
@@ -151,17 +159,17 @@ class Expr(WithLists, SaysOurName, ABC):
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
         return Operation("!=", self, other)
 
-    def __and__(self, other: Expr | bool) -> Expr:
-        return Operation("&", self, other)
+    def __and__(self, other: Expr) -> Expr:
+        return Operation("&", self, checked_condition(other, "&"))
 
-    def __rand__(self, other: Expr | bool) -> Expr:
-        return Operation("&", other, self)
+    def __rand__(self, other: Expr) -> Expr:
+        return Operation("&", checked_condition(other, "&"), self)
 
-    def __or__(self, other: Expr | bool) -> Expr:
-        return Operation("|", self, other)
+    def __or__(self, other: Expr) -> Expr:
+        return Operation("|", self, checked_condition(other, "|"))
 
-    def __ror__(self, other: Expr | bool) -> Expr:
-        return Operation("|", other, self)
+    def __ror__(self, other: Expr) -> Expr:
+        return Operation("|", checked_condition(other, "|"), self)
 
     def __invert__(self) -> Expr:
         return Operation("~", self)
@@ -227,7 +235,9 @@ class Expr(WithLists, SaysOurName, ABC):
         If one of these is None, the result is true or null, as in SQL.
         """
         if isinstance(values, Expr):
-            raise TypeMismatch(f"is_in({values}) takes values; of a list column: .list.contains(x)")
+            raise TypeMismatch(
+                f"is_in({values!s}) takes values; of a list column: .list.contains(x)"
+            )
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             said = shown(values)
             raise TypeMismatch(f"is_in({said}) takes a list of values; write is_in([{said}])")
@@ -285,7 +295,7 @@ class Expr(WithLists, SaysOurName, ABC):
         """
         if not callable(function):
             raise TypeMismatch(
-                f"{self}.map_elements({shown(function)}) takes a function of one value"
+                f"{self!s}.map_elements({shown(function)}) takes a function of one value"
             )
         option = OfFunction(function, type_declared(MAP_ELEMENTS, returns))
         written = f"{getattr(function, '__name__', repr(function))}, {quoted(str(returns))}"
@@ -671,7 +681,7 @@ class Operation(Expr):
         try:
             return result_type(self.op, operands, option)
         except TypeMismatch as problem:
-            raise TypeMismatch(f"step {step!r}: {self}: {text_of(problem)}") from None
+            raise TypeMismatch(f"step {step!r}: {self!s}: {text_of(problem)}") from None
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the result, without NumPy's warnings."""
@@ -728,7 +738,7 @@ def lit(value: Writable | None, to: str | None = None) -> Expr:
         kind = None if to is None else type_named(to)
         return NullLiteral(kind, "lit(None)" if to is None else f"lit(None, {quoted(to)})")
     literal = _literal(value)
-    made = Literal(literal.value, literal.type, f"lit({literal})")
+    made = Literal(literal.value, literal.type, f"lit({literal!s})")
     return made if to is None else made.cast(to)
 
 
@@ -750,10 +760,25 @@ def event_time() -> Expr:
     return EventTime()
 
 
+def checked_condition(value: Any, what: str) -> Any:
+    """Return a condition, but refuse a bool: Python has computed that, before there were rows.
+
+    Raises:
+        TypeMismatch: it is a bool.
+    """
+    if isinstance(value, bool | np.bool_):
+        raise TypeMismatch(
+            f"{what} takes a condition over columns, and Python has made it {value} for all rows; "
+            "write .is_null() for `is None`, == for `is`, .is_in([…]) for `in`; for all rows or "
+            f"none sw.lit({value})"
+        )
+    return value
+
+
 @checked_call
-def where(condition: Expr | bool, yes: Expr | Writable | None, no: Expr | Writable | None) -> Expr:
+def where(condition: Expr, yes: Expr | Writable | None, no: Expr | Writable | None) -> Expr:
     """Return `yes` where the condition is true, else `no`; None is a null."""
-    return Operation("where", condition, yes, no)
+    return Operation("where", checked_condition(condition, "where"), yes, no)
 
 
 @checked_call
@@ -771,13 +796,11 @@ class When(SaysOurName):
 
     _called, _place = "a choice without a value", "choice"
 
-    def __init__(
-        self, condition: Expr | bool, before: tuple[tuple[Expr | bool, Any], ...] = ()
-    ) -> None:
-        self._condition, self._before = condition, before
+    def __init__(self, condition: Expr, before: tuple[tuple[Expr, Any], ...] = ()) -> None:
+        self._condition, self._before = checked_condition(condition, "when"), before
 
     def __repr__(self) -> str:
-        return f"when({self._condition})"
+        return f"when({self._condition!s})"
 
     def then(self, value: Expr | Writable | None) -> Then:
         """Give this value, or None, where the condition is the first that is true."""
@@ -790,13 +813,13 @@ class Then(SaysOurName):
 
     _called, _place = "a choice without its end", "choice"
 
-    def __init__(self, branches: tuple[tuple[Expr | bool, Any], ...]) -> None:
+    def __init__(self, branches: tuple[tuple[Expr, Any], ...]) -> None:
         self._branches = branches
 
     def __repr__(self) -> str:
-        return ".".join(f"when({condition}).then({yes})" for condition, yes in self._branches)
+        return ".".join(f"when({condition!s}).then({yes!s})" for condition, yes in self._branches)
 
-    def when(self, condition: Expr | bool) -> When:
+    def when(self, condition: Expr) -> When:
         """Go on with another condition."""
         return When(condition, self._branches)
 
@@ -806,7 +829,7 @@ class Then(SaysOurName):
 
 
 @checked_call
-def when(condition: Expr | bool) -> When:
+def when(condition: Expr) -> When:
     """Begin a choice by conditions; see `When`."""
     return When(condition)
 

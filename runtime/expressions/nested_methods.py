@@ -141,7 +141,7 @@ def element(of: _E, key: object) -> _E:
     except TypeMismatch:
         way_out = f"; {answer_to('expression', 'brackets')}" if isinstance(key, slice) else ""
         raise TypeMismatch(
-            f"{of}[{shown(key)}] takes the name of a field, a key of a map, or an element's place"
+            f"{of!s}[{shown(key)}] takes the name of a field, a key of a map, or an element's place"
             f"{way_out}"
         ) from None
     made: _E = of.operation("[]", option=Operand(kind, literal), shown=written)

@@ -45,7 +45,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         no_function(spec.event_time, step=step, what="event_time=")
         if not spec.event_time.columns():
             raise FlowError(
-                f"source {step!r}: event_time={spec.event_time} names no column of the input; "
+                f"source {step!r}: event_time={spec.event_time!s} names no column of the input; "
                 f"there are: {', '.join(schema.names)}"
             )
     if spec.promise is not None:
@@ -54,7 +54,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         kind = promise.as_operand(schema, step=step).type
         if not (pa.types.is_timestamp(kind) or kind == pa.int64()):
             raise TypeMismatch(
-                f"source {step!r}: promise {promise} has type {kind}, and a promise is a "
+                f"source {step!r}: promise {promise!s} has type {kind}, and a promise is a "
                 "timestamp or int64 nanoseconds; .cast('int64') it"
             )
     return schema

@@ -123,7 +123,8 @@ class _Writer:
             read = {name for column in part.columns() if (name := self._event_of(column))}
             if event.name in read:
                 raise self.refuse(
-                    f"event {event.name!r} reads itself in {part}; its own columns are col('price')"
+                    f"event {event.name!r} reads itself in {part!s}; its own columns are "
+                    "col('price')"
                 )
             refers |= read
             (earlier if read else own).append(part)

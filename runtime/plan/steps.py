@@ -78,6 +78,17 @@ class SourceStep(Step):
         fixed = called_by_name(self.name, given, "planned")
         return replace(self, source=replace(self.source, input=fixed))
 
+    def notes(self) -> list[str]:
+        """Return notes on the input for the report, such as files not read.
+
+        Raises:
+            IngestError: the input cannot be read.
+        """
+        given = self.source.input
+        if not callable(getattr(given, "notes", None)):
+            return []
+        return [f"source {self.name!r}: {one}" for one in called_by_name(self.name, given, "notes")]
+
     def bare(self) -> SourceStep:
         """Return the source without its input."""
         return self.without("source")
@@ -234,7 +245,7 @@ def times_text(spec: SourceSpec) -> str:
     if spec.sequence is not None:
         words.append(f"numbered by {spec.sequence}")
     if spec.promise is not None:
-        words.append(f"promises {spec.promise}")
+        words.append(f"promises {spec.promise!s}")
     if spec.promises_nothing:
         words.append("promises nothing before its end, so that a gate keeps all its rows")
     if spec.idle_ns is not None:

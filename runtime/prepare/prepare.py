@@ -85,8 +85,9 @@ def admit(plan: Plan) -> Plan:
 
 
 def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
-    steps = [stage.step for stage in plan.stages]
-    sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
+    steps = [stage.step for stage in plan.stages if isinstance(stage.step, SourceStep)]
+    sources = {step.name: step.source for step in steps}
     known = [unpaced_note(plan.deadline_ns, sources), far_note(plan.beginnings)]
-    said = [note for note in [*known, *notes] if note is not None]
+    of_inputs = [each for step in steps for each in step.notes()]
+    said = [note for note in [*known, *notes, *of_inputs] if note is not None]
     return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(said))

@@ -138,7 +138,7 @@ class Split:
         whole = _filter(there, self.filter)
         predicates = conjuncts(whole.predicate)
         if len(predicates) == 1:
-            raise FlowError(f"filter {self.filter!r} is by one condition: {whole.predicate}")
+            raise FlowError(f"filter {self.filter!r} is by one condition: {whole.predicate!s}")
         chain: list[ChoosingStep] = []
         for number, predicate in enumerate(predicates, start=1):
             name = _free(there, f"{self.filter}.{number}")
@@ -250,14 +250,14 @@ class Before:
         is_map = isinstance(step, EachRowStep) and not isinstance(step, ChoosingStep)
         if not is_map and not never_fails(moved.predicate, moved.schema):
             raise self._refused(
-                f"{moved.predicate} may be refused for rows that do not reach it now; compute in "
+                f"{moved.predicate!s} may be refused for rows that do not reach it now; compute in "
                 "floats, or leave it where it is"
             )
 
         keys = _float_keys(moved, step)
         if not reads_only_in_comparisons(moved.predicate, keys):
             raise self._refused(
-                f"{moved.predicate} may tell −0.0 from 0.0 in {', '.join(keys)}, and "
+                f"{moved.predicate!s} may tell −0.0 from 0.0 in {', '.join(keys)}, and "
                 f"{step.name!r} joins rows of equal keys; compare the key alone, or leave it"
             )
 

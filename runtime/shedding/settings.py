@@ -143,7 +143,7 @@ class Espice:
             _whole(f"repetitions[{code}]", times, 0)
         if self.feature is not None and self.kind not in _RICHER:
             raise SettingError(
-                f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "
+                f"feature={self.feature!s} is for {' and '.join(map(repr, _RICHER))}, not for "
                 f"{self.kind!r}, which uses no feature; omit it"
             )
 
@@ -158,7 +158,7 @@ class Espice:
             return f"stretches of the stream, to keep {self.overload.latency_ns / 1e9:g} s"
         how: str = "espice" if self.kind == "contest" else self.kind
         if self.feature is not None:
-            how += f", by {self.feature} too"
+            how += f", by {self.feature!s} too"
             if self.kind == "contest":
                 how += " where that loses fewer matches"
         return f"{how}, to keep {self.overload.latency_ns / 1e9:g} s"

@@ -51,12 +51,12 @@ def spoken_promise_ns(
         spoken = spec.promise.computed(Batch(event_time_ns, event_time_ns, inputs))
     except OperatorError as problem:
         raise SchemaError(
-            f"source {source!r}: its promise {spec.promise} could not be computed in row "
+            f"source {source!r}: its promise {spec.promise!s} could not be computed in row "
             f"{row + (problem.place or 0)} (counted from 0): {problem}"
         ) from problem
     if isinstance(spoken := without_mask(spoken), Nullable):
         raise SchemaError(
-            f"source {source!r}: its promise {spec.promise} is null in row "
+            f"source {source!r}: its promise {spec.promise!s} is null in row "
             f"{row + int(spoken.valid.argmin())} (counted from 0), and every row promises a time; "
             "fill it, such as .fill_null(sw.event_time())"
         )

@@ -42,7 +42,7 @@ from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
         (col("count") > col("hash"), [False, False, False]),
         (col("stopped") == True, [True, False, True]),  # noqa: E712 - what a user may write
         ((col("count") > 0) | ~col("stopped"), [True, True, False]),
-        ((col("count") > 0) & True, [True, False, False]),
+        ((col("count") > 0) & lit(True), [True, False, False]),
         (col("count").between(-7, 0), [False, True, True]),
         (col("speed").between(4, 12.5), [True, None, True]),
     ],
@@ -223,7 +223,7 @@ def test_nulls_are_found_and_filled() -> None:
         (where(col("speed") < 5, "slow", "else"), ["slow", "else", "else"]),
         (where(col("stopped"), True, False), [True, False, True]),
         (where(lit(True), col("count"), 0), [7, -7, 0]),
-        (where(True, 1, 2), [1, 1, 1]),
+        (where(lit(True), 1, 2), [1, 1, 1]),
         (where(col("stopped"), col("seen"), datetime(1970, 1, 1)), [DAY_NS, 0, 0]),  # noqa: DTZ001 - UTC is our rule
     ],
     ids=str,
@@ -312,7 +312,13 @@ def test_an_expression_pickles_and_gives_the_same() -> None:
 
 def test_an_empty_batch_gives_an_empty_column() -> None:
     empty = rows().slice(0, 0)
-    for made in (col("speed") < 8, col("line") == "a", lit("a"), lit(3), where(True, "a", "b")):
+    for made in (
+        col("speed") < 8,
+        col("line") == "a",
+        lit("a"),
+        lit(3),
+        where(lit(True), "a", "b"),
+    ):
         assert len(made.evaluate(empty)) == 0
     assert len(col("line").cast("int64").evaluate(empty)) == 0
 
@@ -330,6 +336,7 @@ BINARY = st.sampled_from(["+", "-", "*", "/", "//", "%", "**", "<", "==", "&", "
 
 def _combined(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     def binary(left: Expr, op: str, right: Any) -> Expr:
+        right = lit(right) if op in "&|" and isinstance(right, bool) else right
         return eval(f"left {op} right", {"left": left, "right": right})  # type: ignore[no-any-return]  # noqa: S307 - our own text
 
     other = st.one_of(parts, st.sampled_from([0, 2, -1, 0.5, False]))

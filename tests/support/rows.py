@@ -54,8 +54,8 @@ def values(expression: Expr) -> list[Any]:
     assert len(column) == 3
     if isinstance(column, NUMBERS):
         inside = pa.int64() if pa.types.is_timestamp(announced) else announced
-        assert pa.from_numpy_dtype(column.dtype) == inside, f"{expression} is {column.dtype}"
+        assert pa.from_numpy_dtype(column.dtype) == inside, f"{expression!s} is {column.dtype}"
     else:
-        assert column.type == announced, f"{expression} is {column.type}"
+        assert column.type == announced, f"{expression!s} is {column.type}"
     plain: list[Any] = column.tolist()
     return plain

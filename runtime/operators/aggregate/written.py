@@ -100,7 +100,7 @@ def quantile(column: str, level: float) -> Aggregate:
 def _of(kind: AggregateName, column: str, level: float | None = None) -> Aggregate:
     if not isinstance(column, str):
         raise TypeMismatch(
-            f"{kind}({column}) takes a column's name; give the expression a name first, "
+            f"{kind}({column!s}) takes a column's name; give the expression a name first, "
             "with .with_columns(x=...)"
         )
     return Aggregate(kind, column, level)

@@ -27,4 +27,4 @@ class FilterStep(ChoosingStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
-        yield f"keeps    {self.predicate}"
+        yield f"keeps    {self.predicate!s}"

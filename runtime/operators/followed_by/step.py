@@ -86,8 +86,8 @@ class FollowedByStep(GatedStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
-        yield f"first    {self.first}"
-        yield f"then     {self.then}, within {format_ns(self.within_ns)}"
+        yield f"first    {self.first!s}"
+        yield f"then     {self.then!s}, within {format_ns(self.within_ns)}"
         if self.drift:
             yield f"drift    {self.drift.text}: each match that may be one, marked"
         yield f"gate     {self.release.text}"

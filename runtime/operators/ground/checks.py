@@ -19,7 +19,7 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.expressions.comparable import family
-from slackwater.runtime.expressions.expressions import ColumnRef, Expr, lit
+from slackwater.runtime.expressions.expressions import ColumnRef, Expr, checked_condition, lit
 from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.plan.traits import Share
@@ -72,7 +72,7 @@ def no_function(checked: Expr, *, step: str, what: str) -> None:
     """
     if checked.runs_users_code:
         raise FlowError(
-            f"{step!r}: {what} {checked} calls a function, and only with_columns, select and "
+            f"{step!r}: {what} {checked!s} calls a function, and only with_columns, select and "
             "filter can; make it a column in a step before: .with_columns(name=...)"
         )
 
@@ -84,14 +84,15 @@ def predicate_of_row(value: Any, schema: pa.Schema, *, step: str, what: str) -> 
         TypeMismatch: it is something else.
         ColumnError: it reads a column that is not there.
     """
-    checked = expression(value, step=step, what=what)
+    given = checked_condition(value, f"step {step!r}: {what}")
+    checked = expression(given, step=step, what=what)
     kind = checked.type_in(schema, step=step)
     if kind != pa.bool_():
         way_out = "compare it with something"
         if isinstance(value, str):
             way_out = "write it in Python, such as sw.col('speed') > 8"
         raise TypeMismatch(
-            f"step {step!r}: {what} {checked} is {kind}, and must be true or false; {way_out}"
+            f"step {step!r}: {what} {checked!s} is {kind}, and must be true or false; {way_out}"
         )
     return checked.bound(schema)
 

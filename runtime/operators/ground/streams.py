@@ -57,7 +57,7 @@ class AnyStream(SaysItHasNoParts):
         """Return the step's name; refuse a `name=` that was meant for a column."""
         if name is not None and (not isinstance(name, str) or name in self.columns):
             raise FlowError(
-                f"{kind} on {self.name!r}: name={name} would name the step; for a column called "
+                f"{kind} on {self.name!r}: name={name!s} would name the step; for a column called "
                 "'name' write {'name': ...} as the first argument"
             )
         return self.flow.name_for(kind, name)

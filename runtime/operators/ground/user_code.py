@@ -74,7 +74,7 @@ def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None =
     try:
         return expression.evaluate(batch)
     except Exception as problem:
-        what = f"{expression}" if column is None else f"column {column!r}, {expression},"
+        what = str(expression) if column is None else f"column {column!r}, {expression!s},"
         place = getattr(problem, "place", None)
         shown = sample_of(batch) if place is None else row_of(batch, place)
         raise OperatorError(

@@ -114,7 +114,7 @@ class JoinStep(GatedStep):
         if self.drift:
             yield f"drift    {self.drift.text}: each pair that may be near enough, marked"
         if self.where is not None:
-            yield f"where    {self.where}"
+            yield f"where    {self.where!s}"
         yield f"gate     {self.release.text}"
         if self.release != READY_ONLY:
             yield f"keeps    {_keep_text(self, steps)}"

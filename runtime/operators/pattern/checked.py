@@ -146,14 +146,14 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Ex
     kind = feature.as_operand(schema, step=step).type
     if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
         raise TypeMismatch(
-            f"step {step!r}: feature {feature} is {kind}, and events are told apart by few "
+            f"step {step!r}: feature {feature!s} is {kind}, and events are told apart by few "
             "different values: text, whole numbers, or true and false; compare it, such as "
             "sw.col(…) > 0, or cast it, such as (sw.col(…) / 10).cast('int64')"
         )
     if not feature.columns() and not reads_event_time(feature):
         raise FlowError(
-            f"step {step!r}: feature {feature} reads no column, so it tells no events apart; write "
-            'one over a column, such as sw.col("change") > 0, or omit feature='
+            f"step {step!r}: feature {feature!s} reads no column, so it tells no events apart; "
+            'write one over a column, such as sw.col("change") > 0, or omit feature='
         )
     return feature.bound(schema)
 

@@ -38,4 +38,4 @@ class SelectStep(EachRowStep):
             yield f"renames  {', '.join(renamed)}"
         for new, each in self.columns.items():
             if new not in refs:
-                yield f"assigns  {new} = {each}"
+                yield f"assigns  {new} = {each!s}"

@@ -107,7 +107,7 @@ def _own_name(column: Any, step: str) -> str:
         return column.name
     if isinstance(column, Expr):
         raise TypeMismatch(
-            f"step {step!r}: {column} has no name; give it one, such as select(x={column})"
+            f"step {step!r}: {column!s} has no name; give it one, such as select(x={column!s})"
         )
     raise TypeMismatch(
         f"step {step!r}: {column!r} is no column; write select('a', 'b'), or select(new='a')"

@@ -33,4 +33,4 @@ class WithColumnsStep(EachRowStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         for name, expression in self.columns.items():
-            yield f"assigns  {name} = {expression}"
+            yield f"assigns  {name} = {expression!s}"

@@ -1,0 +1,76 @@
+"""Files that a folder or a pattern does not read are counted, and case does not matter."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import slackwater as sw
+from slackwater import ingest
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+
+
+def count_rows(given: sw.connectors.Input) -> int:
+    rows, reader = 0, given.open()
+    while (polled := reader.poll()) is not END_OF_INPUT:
+        assert not isinstance(polled, BadRows)
+        rows += len(polled)
+    return rows
+
+
+def fill(folder: Path) -> None:
+    for name in ("b.csv", "A.CSV", "below/c.Csv"):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("t\n1\n")
+    (folder / "d.CSV.GZ").write_bytes(gzip.compress(b"t\n1\n"))
+    for name in ("c.csv.xz", "e.parq", "below/f.txt", "g", "_SUCCESS", ".h.csv"):
+        (folder / name).write_bytes(b"")
+
+
+def test_a_folder_reads_endings_in_either_case(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert count_rows(ingest.csv(tmp_path)) == 4
+    assert count_rows(ingest.csv(tmp_path / "d.CSV.GZ")) == 1
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_folder_of_other_kinds_has_their_endings_in_capitals(tmp_path: Path, kind: str) -> None:
+    fill(tmp_path)
+    (tmp_path / f"A.{kind.upper()}").write_bytes(b"")
+    assert len(getattr(ingest, kind)(tmp_path).files()) == 1
+
+
+def test_files_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
+    fill(tmp_path)
+    flow = sw.Dataflow("files")
+    flow.source("s", ingest.csv(tmp_path), event_time="t", time_unit="s").sink(
+        "out", sw.collect_sink()
+    )
+    said = "4 files beside not read: f.txt, c.csv.xz, e.parq and 1 more"
+    assert f"(4 files); {said}" in flow.explain()
+    with sw.Simulation() as nodes:
+        report = nodes.submit(flow).wait()
+    assert [one for one in report.notes if one.startswith("source 's'") and said in one]
+
+
+def test_files_that_a_pattern_leaves_are_counted_beside_it(tmp_path: Path) -> None:
+    fill(tmp_path)
+    beside = ingest.csv(tmp_path / "*.csv").notes()
+    assert len(beside) == 1
+    assert "(1 file): 5 files beside not read: A.CSV, c.csv.xz" in beside[0]
+    assert ingest.csv(tmp_path / "b.csv").notes() == []
+    assert ingest.csv(tmp_path / "no*.csv").notes() == []
+    with pytest.raises(IngestError, match="no file matches"):
+        ingest.csv(tmp_path / "no*.csv").schema()
+
+
+def test_a_folder_without_other_files_has_no_note(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("t\n1\n")
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "_temporary" / "part").write_text("")
+    assert ingest.csv(tmp_path).describe().endswith("(1 file)")
+    assert ingest.csv(tmp_path).notes() == []
