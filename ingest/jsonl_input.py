@@ -77,10 +77,8 @@ class JsonLinesInput(TextInput):
         return _guess(first, said_types, path, is_strict=False) if first.data else None
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
-        said = dict(self.types)
-        later = [name for name in self.columns or () if name in said and name not in whole.names]
-        more = [pa.field(name, said[name]) for name in later]
-        return super()._said(pa.schema([*whole, *more]), path)
+        later = [pa.field(name, kind) for name, kind in self.types if name not in whole.names]
+        return super()._said(pa.schema([*whole, *later]), path)
 
     def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
         def read(piece: Piece, explains: bool) -> pa.RecordBatch:
@@ -276,8 +274,7 @@ def _is_read_by_arrow(text: bytes, known: pa.Schema) -> bool:
 
 
 _NEW_FIELD = (
-    "leave it out: columns=[…] of the others; or read it: columns=[…] of all, and its type, "
-    "types={'field': 'int64'}"
+    "leave it out: columns=[…] of the others; or read it: say its type, types={'field': 'int64'}"
 )
 
 
@@ -330,7 +327,7 @@ def _inferred(
         except pa.ArrowInvalid as problem:
             match = _CHANGED.search(str(problem))
             name = "" if match is None else match[1].split("/")[0]
-            if match is None or not name or name in said or name in mixed:
+            if match is None or name in said or name in mixed:
                 return _read(first, known, "infer"), mixed  # whose error says more
             if not mixed:
                 _refuse_no_objects(first)

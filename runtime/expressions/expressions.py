@@ -514,7 +514,7 @@ class NullLiteral(Expr):
         """
         if self.type is None:
             raise TypeMismatch(
-                f"step {step!r}: {self} has no type, and nothing beside it has one; say it, such "
+                f"step {step!r}: {self!s} has no type, and nothing beside it has one; say it, such "
                 "as sw.lit(None, 'int64')"
             )
         return self.type
@@ -525,7 +525,7 @@ class NullLiteral(Expr):
 
     def cast(self, to: str) -> Expr:
         """Return the null in another type."""
-        return NullLiteral(type_named(to), f"{self}.cast({quoted(to)})")
+        return NullLiteral(type_named(to), f"{self!s}.cast({quoted(to)})")
 
     try_cast = cast
 
@@ -646,7 +646,7 @@ class Operation(Expr):
         ]
         if not kinds:
             raise TypeMismatch(
-                f"step {step!r}: {self} has only nulls without a type; say one, such as "
+                f"step {step!r}: {self!s} has only nulls without a type; say one, such as "
                 "sw.lit(None, 'int64')"
             )
         return tuple(

@@ -6,6 +6,7 @@ Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Synta
 
 from __future__ import annotations
 
+import re
 from typing import Any, Generic, Literal, Self, TypeVar, cast
 from zoneinfo import ZoneInfo
 
@@ -242,7 +243,26 @@ def _replace(option: Any, text: pa.Array) -> Column:
 def _extract(option: Any, text: pa.Array) -> Column:
     pattern, group = option
     of_arrow = arrow_functions()
-    return of_arrow.struct_field(of_arrow.extract_regex(text, pattern), [group - 1])
+    fields = of_arrow.extract_regex(text, pattern)
+    wanted = of_arrow.struct_field(fields, [group - 1])
+    empty = of_arrow.equal(wanted, "").fill_null(False).to_numpy(zero_copy_only=False)
+    if not empty.any():
+        return wanted
+    rows = empty.nonzero()[0]
+    of_rows = zip(text.take(pa.array(rows)).to_pylist(), fields.take(pa.array(rows)), strict=True)
+    empty[rows] = [_is_absent(pattern, group, one, groups.as_py()) for one, groups in of_rows]
+    return of_arrow.if_else(pa.array(empty), None, wanted)
+
+
+def _is_absent(pattern: str, group: int, text: str, groups: dict[str, str]) -> bool:
+    """Return whether a group has no part in a match; Arrow gives empty text then."""
+    try:
+        match = re.search(pattern, text, re.ASCII)
+    except re.error:  # a pattern of RE2 alone
+        return False
+    if match is None or [one or "" for one in match.groups()] != list(groups.values()):
+        return False
+    return match[group] is None
 
 
 def _length(_option: Any, text: pa.Array) -> Column:

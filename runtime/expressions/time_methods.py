@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -417,11 +418,36 @@ def _time_in(text: str, form: str, place: int) -> int:
             f"{text_of(problem, MOST_SHOWN)}; filter out such rows first",
             place,
         ) from None
+    if _is_past_year(text, form, time):
+        raise refused(
+            f"{text!r} is no time of the format {form!r}: its year has no such day; filter out "
+            "such rows first",
+            place,
+        )
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
     since_s = since.days * 86_400 + since.seconds
     if abs(since_s) > _MOST_S:
         raise refused(_too_far(text), place)
     return (since_s * 10**6 + since.microseconds) * 1_000
+
+
+def _is_past_year(text: str, form: str, time: datetime) -> bool:
+    """Return whether a text names a last day or week that its year lacks."""
+    for code, (last, before, days) in _LAST.items():
+        if code not in form or last not in text or time.strftime(code) == last:
+            continue
+        with suppress(ValueError):
+            other = datetime.strptime(text.replace(last, before), form)  # noqa: DTZ007
+            if timedelta(days) <= time - other < timedelta(days, hours=1):
+                return True
+    return False
+
+
+_LAST = {
+    "%j": ("366", "365", 1),
+    **dict.fromkeys(("%U", "%W", "%V"), ("53", "52", 7)),
+}
+"""{code of a day or week: its greatest number, the one before it, days between both}."""
 
 
 def _too_far(text: str) -> str:

@@ -148,8 +148,25 @@ def _rounded_floats(digits: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             rounded = whole / power if digits >= 0 else whole * power
         has_fraction = np.abs(scaled) < _FIRST_WITHOUT_FRACTION
         rounded = np.where(has_fraction, rounded, floats)
+        for place in np.flatnonzero(_may_differ(scaled)).tolist() if digits else ():
+            rounded[place] = _rounded_float(float(floats[place]), digits)
     with np.errstate(over="ignore"):  # beyond float32 is infinity there
         return rounded.astype(values.dtype)
+
+
+def _may_differ(scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which products are so near a half that their own rounding decides."""
+    size = np.abs(scaled)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        from_half = np.abs(size - np.floor(size) - 0.5)
+    near: npt.NDArray[np.bool_] = (from_half <= size * _TWO_ROUNDINGS) & (size < _FIRST_EVEN)
+    return near
+
+
+_TWO_ROUNDINGS = 2.0**-51
+"""More than a product is off, relative to it."""
+_FIRST_EVEN = 4 * _FIRST_WITHOUT_FRACTION
+"""From here on, a float's neighbours are further away than a digit."""
 
 
 def _rounded_float(value: float, digits: int) -> float:

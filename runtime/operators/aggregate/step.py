@@ -144,7 +144,7 @@ class AggregateStep(GatedStep):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there, needed
-        columns = {each.column for each in self.aggregates.values() if each.column}
+        columns = {each.column for each in self.aggregates.values() if each.column is not None}
         if self.close is not None and self.close.type is not None:
             columns.add(self.close.type)
         return columns | set(self.keys) | (self.drift.columns if self.drift else set())
@@ -200,4 +200,5 @@ def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
 
 def _text(aggregate: Aggregate) -> str:
     level = "" if aggregate.level is None else f", {aggregate.level:g}"
-    return f"{aggregate.kind}({aggregate.column or ''}{level})"
+    column = "" if aggregate.column is None else aggregate.column or "''"
+    return f"{aggregate.kind}({column}{level})"

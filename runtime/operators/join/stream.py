@@ -79,11 +79,11 @@ class Joining(AnyStream):
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)
         refuse_revised(self.flow, self.name, other.name, step=name)
-        if on and (left_on or right_on):
+        both, left_keys, right_keys = map(names_of, (on, left_on, right_on))
+        if both and (left_keys or right_keys):
             raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
-        left_keys, right_keys = names_of(left_on), names_of(right_on)
-        if on:
-            left_keys = right_keys = names_of(on)
+        if both:
+            left_keys = right_keys = both
         schema, right_names = joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )

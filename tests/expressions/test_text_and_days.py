@@ -1,0 +1,58 @@
+"""Groups of a pattern that have no part in a match, and days that a year lacks."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.expressions import Expr, col
+from slackwater.runtime.model import batch_of
+
+ABSENT = [
+    (r"(x)|(y)", 1, ["x", None, None]),
+    (r"(x)|(y)", 2, [None, "y", None]),
+    (r"(z)?([xy]?)", 1, [None, None, "z"]),
+    (r"(z)?([xy]?)", 2, ["x", "y", ""]),
+    (r"(?:(x)|[yz])+", 1, ["x", None, None]),
+    (r"(q*)", 1, ["", "", ""]),
+    (r"(\pL)|(\d)", 1, ["x", "y", "z"]),
+]
+
+
+def texts_of(made: Expr, texts: list[str]) -> list[object]:
+    return [
+        one.as_py() for one in made.evaluate(batch_of(range(len(texts)), {"s": pa.array(texts)}))
+    ]
+
+
+@pytest.mark.parametrize(("pattern", "group", "right"), ABSENT)
+def test_a_group_without_part_in_a_match_is_null(
+    pattern: str, group: int, right: list[str | None]
+) -> None:
+    assert texts_of(col("s").str.extract(pattern, group), ["x", "y", "z"]) == right
+
+
+NO_DAYS = [
+    ("2023-366", "%Y-%j"),
+    ("2023366", "%Y%j"),
+    ("2023-53-1", "%G-%V-%u"),
+    ("53 2023 1", "%W %Y %w"),
+]
+DAYS = [
+    ("2024-366", "%Y-%j"),
+    ("2023-365", "%Y-%j"),
+    ("2020-53-5", "%G-%V-%u"),
+    ("2024-1", "%Y-%j"),
+]
+
+
+@pytest.mark.parametrize(("text", "form"), NO_DAYS)
+def test_a_day_that_its_year_lacks_is_refused(text: str, form: str) -> None:
+    with pytest.raises(OperatorError, match="its year has no such day"):
+        col("s").str.to_time(form).evaluate(batch_of([1], {"s": pa.array([text])}))
+
+
+@pytest.mark.parametrize(("text", "form"), DAYS)
+def test_the_last_day_of_a_year_is_a_time(text: str, form: str) -> None:
+    col("s").str.to_time(form).evaluate(batch_of([1], {"s": pa.array([text])}))
