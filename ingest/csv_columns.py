@@ -59,14 +59,18 @@ def guessed(
     unsaid = [at for at, kind in enumerate(types) if kind is None]
     table = parsed(first, names, unsaid, {}, dialect)
     numbers = {int(f.name): pa.string() for f in table.schema if _is_number(f.type)}
-    text = parsed(first, names, list(numbers), numbers, dialect)
+    times = {int(f.name): f.type for f in table.schema if pa.types.is_timestamp(f.type)}
+    finest = {at: pa.timestamp("ns", kind.tz) for at, kind in times.items()}
+    try:
+        text = parsed(first, names, [*numbers, *times], {**numbers, **finest}, dialect)
+    except BadText:
+        text = parsed(first, names, list(numbers), numbers, dialect)
+        finest = {at: _finest(first, names, at, kind, dialect) for at, kind in times.items()}
     for field in table.schema:
-        at, kind = int(field.name), field.type
+        at, kind = int(field.name), finest.get(int(field.name), field.type)
         if at in numbers:
             written = dotted(text[field.name].combine_chunks(), kind, dialect)
             kind = guessed_type(written, kind, nulls=dialect.null_texts)
-        elif pa.types.is_timestamp(kind):
-            kind = _finest(first, names, at, kind, dialect)
         types[at] = pa.string() if pa.types.is_binary(kind) else kind
     return pa.schema(list(zip(names, types, strict=True)))
 

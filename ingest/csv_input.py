@@ -14,10 +14,13 @@ from slackwater.ingest.csv_columns import Place, columns_of, guessed, header_nam
 from slackwater.ingest.dialect import Dialect
 from slackwater.ingest.inputs import Good, Part
 from slackwater.ingest.record_walk import count_lines
-from slackwater.ingest.records import BadText, Piece, first_record, pieces, records
+from slackwater.ingest.records import BadText, Piece, first_record, joined, pieces, records
 from slackwater.ingest.text_input import RE_ENCODE, TextInput, suffixes_of
 
 __all__ = ["CsvInput"]
+
+_BYTES_OF_COLUMN = 2_048
+"""Bytes of a wide file's piece, for each column: each costs a call, however few its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,12 @@ class CsvInput(TextInput):
         names, parts = content
         first = next((part for part in parts if part.data), None)
         said_types = dict(self.types)
-        if first is not None and self.on_bad != "error":
+        if first is not None:
+            try:
+                return guessed(first, names, said_types, self.dialect)
+            except BadText:
+                if self.on_bad == "error":
+                    raise
             first = lengths_kept(first, names, self.dialect)
         if first is None or not first.data:
             return pa.schema([(name, said_types.get(name, pa.null())) for name in names])
@@ -53,16 +61,14 @@ class CsvInput(TextInput):
         shown = pa.schema([(name, pa.null()) for name in names])
         self._check_names(path, shown, schema)
         said = {name for name, _ in self.types}
-        places = [
-            Place(names.index(f.name) if f.name in names else None, f, f.name not in said)
-            for f in schema
-        ]
+        at = {name: place for place, name in reversed(list(enumerate(names)))}
+        places = [Place(at.get(f.name), f, f.name not in said) for f in schema]
 
         def read(piece: Piece, explains: bool = True) -> pa.RecordBatch:
             del explains
             return pa.record_batch(columns_of(piece, names, places, self.dialect), schema=schema)
 
-        for piece in parts:
+        for piece in joined(parts, len(names) * _BYTES_OF_COLUMN):
             good, block, bad = piece, None, list(piece.bad)
             try:
                 block = None if piece.is_blank else read(piece)

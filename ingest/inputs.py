@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar, Literal, NamedTuple, Self
 
@@ -238,6 +239,19 @@ class FileInput(ABC):
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
     def _layout(self, files: list[str]) -> Layout:
+        """Return the columns to read; a union's are kept while its files stay.
+
+        A union costs the first megabyte of each file, and a flow asks when it is made and run.
+        """
+        if self.differing != "union":
+            return self.shown_layout(files)
+        try:
+            state = print_of(files)[1]
+        except OSError:  # its reader names the file
+            return self.shown_layout(files)
+        return _kept_layout(replace(self, planned_files=None), tuple(files), state)
+
+    def shown_layout(self, files: list[str]) -> Layout:
         """Return the columns to read: the first file's, or all files', with types of all."""
         whole: pa.Schema | None = None
         first = files[0]
@@ -291,14 +305,16 @@ class FileInput(ABC):
     def _united(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
         """Return the columns of both, in types that hold the values of both."""
         given = {name for name, _ in self.types}
+        wanted = None if self.columns is None else set(self.columns)
         fields = []
         for field in whole:
             at = shown.get_field_index(field.name)
-            is_chosen = self.columns is None or field.name in self.columns
+            is_chosen = wanted is None or field.name in wanted
             is_met = at >= 0 and is_chosen and field.name not in given
             fields.append(self._met(field, shown.field(at), path) if is_met else field)
         if self.differing == "union":
-            fields += [field for field in shown if field.name not in whole.names]
+            there = set(whole.names)
+            fields += [field for field in shown if field.name not in there]
         return pa.schema(fields)
 
     def _met(self, field: pa.Field, other: pa.Field, path: str) -> pa.Field:
@@ -323,9 +339,9 @@ class FileInput(ABC):
         return not any(pa.types.is_null(f.type) and f.name not in given for f in whole)
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
-        given = dict(self.types)
+        given, there = dict(self.types), {*whole.names, *(self.columns or ())}
         for name in given:
-            if name not in whole.names and name not in (self.columns or ()):
+            if name not in there:
                 raise self._no_column(name, whole, path, option="types=: ")
         return pa.schema([pa.field(f.name, given[f.name]) if f.name in given else f for f in whole])
 
@@ -411,6 +427,12 @@ SAME_COLUMNS = (
     "all files of an input need the same columns; rewrite it, choose with columns=[…], or say "
     "schema='union' (all columns) or 'first' (those of the first file)"
 )
+
+
+@lru_cache(maxsize=8)
+def _kept_layout(given: FileInput, files: tuple[str, ...], state: str) -> Layout:
+    del state  # of the files: another one is another layout
+    return given.shown_layout(list(files))
 
 
 _BAD_ROWS = pa.schema(

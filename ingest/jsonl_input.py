@@ -77,7 +77,8 @@ class JsonLinesInput(TextInput):
         return _guess(first, said_types, path, is_strict=False) if first.data else None
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
-        later = [pa.field(name, kind) for name, kind in self.types if name not in whole.names]
+        there = set(whole.names)
+        later = [pa.field(name, kind) for name, kind in self.types if name not in there]
         return super()._said(pa.schema([*whole, *later]), path)
 
     def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:

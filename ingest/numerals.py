@@ -207,25 +207,27 @@ def _first_code(text: pa.StringArray) -> int | None:
 
 def codes(text: pa.StringArray) -> npt.NDArray[np.bool_]:
     """Return which texts start like a code: `+1`, `01` or `0x`."""
-    none = np.zeros(len(text), np.bool_)
+    are = np.zeros(len(text), np.bool_)
     if not len(text):
-        return none
+        return are
     _, ends, data = text.buffers()
     if data is None or not data.size:
-        return none
+        return are
     places = np.frombuffer(ends, np.int32)[text.offset : text.offset + len(text) + 1]
-    starts, sizes = places[:-1], np.diff(places)
+    starts, sizes = places[:-1], places[1:] - places[:-1]
     of_bytes = np.frombuffer(data, np.uint8)
     first = of_bytes.take(starts, mode="clip")
-    is_code: npt.NDArray[np.bool_] = (first == _PLUS) & (sizes > 1)
+    rows = ((first <= _ZERO) & (sizes > 1)).nonzero()[0]  # signs are below, other digits above
+    if not len(rows):
+        return are
+    starts, sizes, first = starts[rows], sizes[rows], first[rows]
     is_signed = first == _MINUS
-    for is_so, at in ((~is_signed, 0), (is_signed, 1)):
-        rows = is_so & (sizes > at + 1)
-        if rows.any():
-            zero = of_bytes.take(starts + at, mode="clip") == _ZERO
-            then = of_bytes.take(starts + at + 1, mode="clip")
-            is_code |= rows & zero & (_is_digit(then) | (then == _X) | (then == _x))
-    return is_code
+    starts, sizes = starts + is_signed, sizes - is_signed
+    zero = of_bytes.take(starts, mode="clip") == _ZERO
+    then = of_bytes.take(starts + 1, mode="clip")
+    is_led = zero & (sizes > 1) & (_is_digit(then) | (then == _X) | (then == _x))
+    are[rows] = (first == _PLUS) | is_led
+    return are
 
 
 def _is_digit(of_bytes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -240,7 +242,9 @@ def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
     """
     values = np.abs(numbers.to_numpy(zero_copy_only=False))
     suspects = values >= _EXACT
-    zeros = np.flatnonzero(values == 0)
+    zeros = (values == 0).nonzero()[0]
+    if not len(zeros) and not suspects.any():
+        return None
     if len(zeros):
         nonzero = arrow_functions().match_substring_regex(text.take(pa.array(zeros)), _NONZERO)
         suspects[zeros] = nonzero.to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "BadText",
     "Piece",
     "first_record",
+    "joined",
     "line_of_record",
     "piece_of",
     "pieces",
@@ -102,6 +103,35 @@ def pieces(path: str, form: Form, *, keeps_bad: bool = False) -> Iterator[Piece]
             yield piece
         line += count_lines(data[:cut])
         rest = data[cut:]
+
+
+def joined(parts: Iterable[Piece], least: int) -> Iterator[Piece]:
+    """Yield pieces of at least some bytes, but of the longest record's at most.
+
+    Args:
+        parts: pieces that follow each other; those with lines left out stay as they are.
+        least: bytes from which a piece is yielded.
+    """
+    held: list[Piece] = []
+    size, least = 0, min(least, record_walk.LONGEST_BYTES)
+    for piece in parts:
+        is_whole = piece.lines is None and not piece.bad
+        if held and not (is_whole and size < least):
+            yield _one_of(held)
+            held, size = [], 0
+        if is_whole:
+            held.append(piece)
+            size += len(piece.data)
+        else:
+            yield piece
+    if held:
+        yield _one_of(held)
+
+
+def _one_of(held: list[Piece]) -> Piece:
+    if len(held) == 1:
+        return held[0]
+    return Piece(b"".join([each.data for each in held]), held[0].line)
 
 
 def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:

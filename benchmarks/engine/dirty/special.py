@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 def special_cases(folder: Path) -> Iterator[Case]:
     """Yield the cases, whose files are written below the folder."""
-    for make in (whole_files, late_faults, names, differing, folders):
+    for make in (whole_files, no_objects, late_faults, names, differing, folders, endings):
         place = folder / make.__name__
         place.mkdir()
         yield from make(place)
@@ -69,6 +69,20 @@ def whole_files(folder: Path) -> Iterator[Case]:
     yield _case("bytes", sw.csv, bytes_, refused="line 2: column 'x' is not UTF-8 text")
 
 
+def no_objects(folder: Path) -> Iterator[Case]:
+    """Yield lines of JSON that are no object, alone and before good ones."""
+    deep = '{"t": ' + "[" * 20_000 + "]" * 20_000 + "}"
+    good: list[Row] = [{"t": 1}, {"t": 2}]
+    for number, line in enumerate(["null", " null", "7", '"x"', "[1]", "[null]", deep]):
+        path = _put(folder / f"{number}.jsonl", f'{line}\n{{"t": 1}}\n{line}\n{{"t": 2}}\n')
+        yield _case(f"no object {line[:9]}", sw.jsonl, path, good, bad=2, on_bad="skip")
+        refused = "line 1: " if line[0] != "[" else "one JSON array"
+        yield _case(f"no object {line[:9]}", sw.jsonl, path, refused=refused)
+        alone = _put(folder / f"{number}-alone.jsonl", f"{line}\n")
+        types = {"t": "int64"}
+        yield _case(f"{line[:9]} alone", sw.jsonl, alone, [], bad=1, types=types, on_bad="skip")
+
+
 def late_faults(folder: Path) -> Iterator[Case]:
     """Yield files with another type after the megabyte that shows types."""
     many = 200_000
@@ -97,6 +111,9 @@ def names(folder: Path) -> Iterator[Case]:
         yield _case("no column", sw.csv, twice, refused=says, columns=["z"], on_bad=on_bad)
         quote = _put(folder / "quote.csv", 't,"x\n1,2\n')
         yield _case("a header's quote", sw.csv, quote, refused="line 1: a quote", on_bad=on_bad)
+    unnamed = _put(folder / "unnamed.csv", ",t\n5,1\n")
+    yield _case("no name", sw.csv, unnamed, [{"": 5, "t": 1}])
+    yield _case("no name", sw.csv, unnamed, [{"": 5.0}], columns=[""], types={"": "float64"})
     nested: list[Row] = [{"t": 1, "v": [1, 2]}, {"t": 2, "v": None}]
     path = _put(folder / "nested.jsonl", "".join(json.dumps(row) + "\n" for row in nested))
     yield _case("lists", sw.jsonl, path, nested, types={"v": pa.list_(pa.int64())})
@@ -132,3 +149,14 @@ def folders(folder: Path) -> Iterator[Case]:
     yield _case("no hive", sw.csv, folder, [{"t": 2}, {"t": 1}], hive=False)
     types = {"region": "int64"}
     yield _case("hive, wrong type", sw.csv, folder, refused="is no int64", types=types)
+
+
+def endings(folder: Path) -> Iterator[Case]:
+    """Yield a folder of files with endings in capitals, and of others."""
+    _put(folder / "A.CSV", "t\n1\n")
+    _put(folder / "b.csv", "t\n2\n")
+    _put(folder / "c.Csv.GZ", gzip.compress(b"t\n3\n"))
+    for name in ("d.csv.xz", "e.parq", "f"):
+        _put(folder / name, b"\xfd7zXZ")
+    yield _case("endings", sw.csv, folder, [{"t": 1}, {"t": 2}, {"t": 3}])
+    yield _case("endings", sw.csv, folder / "*.csv", [{"t": 2}])

@@ -57,6 +57,19 @@ STEPS: dict[str, Step] = {
     ),
     "select": Step(lambda one, _: one.select("ts", z="x"), "SELECT ts, x AS z FROM a"),
     "rename": Step(lambda one, _: one.rename({"x": "z"}), "SELECT ts, k, x AS z FROM a"),
+    "no name": Step(
+        lambda one, _: one.rename({"x": ""}).filter(sw.lit(True)).rename({"": "x"}),
+        "SELECT * FROM a",
+    ),
+    "count by no name": Step(
+        lambda one, _: (
+            one.rename({"x": ""})
+            .aggregate(n=sw.count(), m=sw.count(""), by="", window=sw.tumbling("1h"))
+            .select("n", "m", x=col(""))
+        ),
+        "SELECT count(*) AS n, count(x) AS m, x FROM a GROUP BY x",
+        is_keyed=True,
+    ),
     "merge": Step(lambda one, other: one.merge(other), "SELECT * FROM a UNION ALL SELECT * FROM b"),
     "explode": Step(
         lambda one, _: one.explode("x"),
