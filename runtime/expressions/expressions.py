@@ -853,5 +853,8 @@ def _as_expr(value: Any) -> Expr:
 
 def _literal(value: Any) -> Literal:
     if isinstance(value, When | Then):
-        raise TypeMismatch(f"{shown(value)} has no value for other rows; write .otherwise(value)")
+        raise TypeMismatch(
+            f"{shown(value)} has no value for other rows; write .otherwise(value), or "
+            ".otherwise(None) for a null"
+        )
     return Literal(*read_literal(value))

@@ -121,6 +121,7 @@ def test_a_null_literal_is_computed_as_in_sql(made: sw.Expr, sql: str) -> None:
         (lambda: sw.lit(None).is_null(), r"sw\.lit\(None, 'int64'\)"),
         (lambda: sw.where(p, x, sw.lit(None, "string")), "int64 and string"),
         (lambda: sw.lit(None, "int"), "'int32' or 'int64'"),
+        (lambda: sw.where(p, x, sw.when(p).then(x)), r"write .*\.otherwise\(None\) for a null"),  # type: ignore[arg-type]
         (lambda: x == None, r"write \.is_null\(\)"),  # noqa: E711 - what users write
         (lambda: x + None, r"sw\.lit\(None, 'int64'\)"),
         (lambda: sw.when(None).then(1).otherwise(x), r"sw\.lit\(None, 'int64'\)"),
