@@ -98,12 +98,16 @@ def columns_of(
     places = list(places)
     try:
         return _read(piece, names, places, dialect, is_ours)
-    except BadText:
+    except BadText as problem:
         if not any(map(_may_be_in_seconds, places)):
             raise
-    return _read(
-        piece, names, places, dialect, lambda place: is_ours(place) or _may_be_in_seconds(place)
-    )
+        by_arrow = problem
+    try:
+        return _read(
+            piece, names, places, dialect, lambda place: is_ours(place) or _may_be_in_seconds(place)
+        )
+    except BadText:
+        raise by_arrow from None
 
 
 def _may_be_in_seconds(place: Place) -> bool:

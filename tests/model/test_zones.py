@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.errors import IngestError, OperatorError
 from slackwater.runtime.model.zones import (
     NoTime,
     instants_in,
@@ -160,3 +160,11 @@ def test_files_keep_times_whose_offsets_have_seconds(form: str, kind: str, tmp_p
         assert computed(sw.col("x").cast("string").cast(kind).cast("int64"), x=times) == [
             one * 10**9 for one in seconds
         ]
+
+
+def test_a_text_that_is_no_zoned_time_is_refused_with_the_hint_of_times(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x\n1,1890-01-01T00:00:00+00:53:28\n2,1890-01-01T00:00:00+00:53:9x\n")
+    types = {"x": "timestamp[s, tz=Europe/Berlin]"}
+    with pytest.raises(IngestError, match=r"column 'x'.*str\.to_time"):
+        rows_of(sw.csv(path, types=types))
