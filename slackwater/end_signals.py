@@ -2,7 +2,7 @@
 
 ```
 signal ─▶ the first ──▶ noted; raised, if the present work must break off
-       └▶ the second ─▶ ends the process at once, save where it breaks off a simulated job
+       └▶ the second ─▶ ends the process at once; in a script it breaks off a simulated job
 ```
 
 The command line handles all three from its first line on. In a process of the user's, a cluster
@@ -57,8 +57,7 @@ class EndSignals:
         if is_first:
             if self._hear():
                 raise self.problem()
-        elif self._breaks_off:
-            self._breaks_off = not self._is_command  # there the third ends the process
+        elif self._breaks_off and not self._is_command:
             raise self.problem()
         else:
             self._end_now(number)
@@ -162,7 +161,7 @@ class EndSignals:
 
         Args:
             hear: returns whether the present work must break off; called in a signal handler.
-            breaks_off: whether a second signal raises, rather than ends the process.
+            breaks_off: whether later signals raise, rather than end the process of a user.
 
         Raises:
             CtrlC: a signal came, and the body ended without an error.

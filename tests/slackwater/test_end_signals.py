@@ -111,22 +111,32 @@ def test_an_interrupt_of_rays_own_is_named_by_the_signal_that_came(signals: EndS
     assert raised.value.code == 143
 
 
-def test_a_simulated_job_is_broken_off_by_the_second_and_the_third_ends_the_process(
-    signals: EndSignals,
-) -> None:
+def test_a_simulated_job_of_a_command_ends_at_once_by_the_second(signals: EndSignals) -> None:
     heard: list[str] = []
 
     @signals.heard_by(lambda: bool(heard.append("it")), breaks_off=True)
     def run() -> None:
         signals(INT)
-        with pytest.raises(Terminated):
-            signals(INT)
         with pytest.raises(Left):
             signals(INT)
 
     with pytest.raises(Terminated):
         run()
     assert heard == ["it"]
+
+
+def test_a_simulated_job_of_a_script_is_broken_off_by_each_later_signal() -> None:
+    ours = EndSignals(leave)
+
+    @ours.heard_by(lambda: False, breaks_off=True)
+    def run() -> None:
+        signal.raise_signal(TERM)
+        for _ in range(2):
+            with pytest.raises(CtrlC):
+                signal.raise_signal(INT)
+
+    with ours.taken(EVERY), pytest.raises(CtrlC):
+        run()
 
 
 def test_sighup_that_nohup_ignores_stays_ignored() -> None:
