@@ -23,12 +23,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["MOST_SHOWN", "MOST_TEXT", "cut", "in_words", "shown", "text_of", "trace_of"]
+__all__ = [
+    "MOST_ERROR",
+    "MOST_SHOWN",
+    "MOST_TEXT",
+    "cut",
+    "in_words",
+    "shown",
+    "text_of",
+    "trace_of",
+]
 
 MOST_SHOWN = 200
 """Most characters of a value."""
 MOST_TEXT = 2_000
 """Most characters of an exception's own text."""
+MOST_ERROR = 40_000
+"""Most characters of a whole error, which may have come from a user's code."""
 _MOST_TRACE = 10_000
 _MOST_FRAMES = 40
 _DEEPEST = 8

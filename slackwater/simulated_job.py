@@ -27,7 +27,7 @@ from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.placement.moved import moved_plan
 from slackwater.runtime.plan.plan import Plan, collect_sinks
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.runtime.shown import in_words
+from slackwater.runtime.shown import MOST_ERROR, in_words, text_of
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel, Replace
 from slackwater.runtime.simulate import Simulation as SimulationRun
 from slackwater.runtime.tune import make_policy
@@ -124,7 +124,7 @@ class SimulatedJob(ShownJob):
             ended = self._run.run()
         except BaseException as problem:
             is_ours = isinstance(problem, SlackwaterError)
-            error = str(problem) if is_ours else in_words(problem)
+            error = text_of(problem, MOST_ERROR) if is_ours else in_words(problem)
             if isinstance(problem, KeyboardInterrupt):
                 error = "interrupted, and broken off"
             self._run.abandon(error)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, text_of, trace_of
 from slackwater.runtime.shown_rows import batch_shown, row_shown
 
@@ -179,3 +180,30 @@ def test_a_bad_argument_of_any_kind_is_refused_in_words() -> None:
         with pytest.raises(sw.SlackwaterError) as caught:
             sw.Dataflow("x", slack=value)  # type: ignore[arg-type]
         assert len(str(caught.value)) < 600
+
+
+class Key(Broken):
+    __str__ = Broken.__repr__
+
+
+@pytest.mark.parametrize("worse", WORSE, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("where", ["name", "value", "field", "row", "many", "long"])
+def test_whatever_a_function_returns_is_refused_in_words(where: str, worse: BaseException) -> None:
+    odd = Key(worse)
+    returned: dict[str, Any] = {
+        "name": {"n": {"a": 1}, odd: 2},
+        "value": {"n": odd},
+        "field": {"n": {odd: 1}},
+        "row": odd,
+        "many": {str(number): number for number in range(50_000)},
+        "long": {"n": LONG},
+    }
+    flow = sw.Dataflow("odd")
+    rows = flow.source("s", sw.table({"t": [1]}), event_time="t")
+    struct = pa.struct([("a", pa.int64())])
+    made = rows.map_rows(lambda _: returned[where], {"n": struct}, name="odd-step")
+    made.sink("out", sw.collect_sink())
+    with sw.Simulation(nodes=1) as nodes, pytest.raises(OperatorError) as caught:
+        nodes.submit(flow).wait()
+    assert str(caught.value).startswith("step 'odd-step'")
+    assert len(str(caught.value)) < 3_000

@@ -60,7 +60,7 @@ from slackwater.runtime.schedule import (
     rest_of,
 )
 from slackwater.runtime.schedule.results import SinkAction
-from slackwater.runtime.shown import MOST_SHOWN, in_words, trace_of
+from slackwater.runtime.shown import MOST_ERROR, MOST_SHOWN, in_words, text_of, trace_of
 from slackwater.runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
@@ -278,7 +278,7 @@ class SlotHost(MovingStages):
             failure = None if state == "done" else self._failure
             self._also = self._do(self._results.ends(state, failure))
         except SlackwaterError as problem:
-            error, kind = str(problem), kind_of(problem)
+            error, kind = text_of(problem, MOST_ERROR), kind_of(problem)
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
             error, kind = (
                 f"{in_words(problem, MOST_SHOWN)}\n{trace_of(problem, problem.__traceback__)}",

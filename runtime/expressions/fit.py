@@ -30,6 +30,7 @@ from slackwater.runtime.model.schema import (
     time_unit,
 )
 from slackwater.runtime.model.unset import is_unset, times_with_nulls, with_nulls
+from slackwater.runtime.shown import shown
 
 __all__ = ["NOT_FITTING", "as_column", "described"]
 
@@ -112,7 +113,7 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
         dicts = [value for value in there if isinstance(value, Mapping)]
         for value in dicts:
             if more := value.keys() - names:
-                raise ValueError(f"{min(map(str, more))!r} is no field of {to}")
+                raise ValueError(f"{min(map(shown, more))} is no field of {to}")
         parts = [(field.type, [value.get(field.name) for value in dicts]) for field in to]
     elif pa.types.is_map(to):
         pairs = [list(one.items() if isinstance(one, Mapping) else one) for one in there]

@@ -14,6 +14,9 @@ from slackwater.runtime.model.schema import is_sound
 from slackwater.runtime.operators.ground.user_code import row_of
 from slackwater.runtime.shown import shown, text_of
 
+_MOST_REASON = 400
+"""Most characters of a reason: Arrow's have the value in them."""
+
 
 def fitted(
     values: Any, to: pa.DataType, *, name: str, step: str, rows: Batch | None = None
@@ -36,7 +39,7 @@ def fitted(
         wanted = next((known for known, kind in TYPES.items() if kind == to), to)
         raise OperatorError(
             f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
-            f"{described(values)}: {text_of(problem)}{_first_of(values, to, rows)}"
+            f"{described(values)}: {text_of(problem, _MOST_REASON)}{_first_of(values, to, rows)}"
         ) from problem
 
 

@@ -15,7 +15,9 @@ from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.schema import coarse_unit
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
-from slackwater.runtime.shown import text_of
+from slackwater.runtime.nearest import listed
+from slackwater.runtime.shown import MOST_SHOWN, cut, text_of
+from slackwater.runtime.shown import shown as value_shown
 from slackwater.runtime.shown_rows import row_shown
 
 _T = TypeVar("_T")
@@ -160,10 +162,10 @@ def check_names(
         OperatorError: it has not; with the text of `shown` on its arguments.
     """
     missing = [name for name in names if name not in returned]
-    extra = [str(name) for name in returned if name not in names]
+    extra = [_name_shown(name) for name in returned if name not in names]
     if missing or extra:
         wrong = [
-            f"{what} {', '.join(which)}"
+            f"{what} {listed(which)}"
             for what, which in (("lacks", missing), ("has besides", extra))
             if which
         ]
@@ -171,3 +173,7 @@ def check_names(
             f"step {step!r}: what its function returned {' and '.join(wrong)}; its schema, "
             f"given when the step was made, is {', '.join(names)}\n{shown()}"
         )
+
+
+def _name_shown(name: object) -> str:
+    return cut(name, MOST_SHOWN) if isinstance(name, str) else value_shown(name)
