@@ -10,6 +10,9 @@ from slackwater.runtime.closing.tables import Tables
 from slackwater.runtime.model import Int64Array
 
 _PAIRS_AT_ONCE = 1 << 20  # pairs of a window and a type
+_UNFORESEEN = 0.5
+"""Chance of a row of a type that is silent for longer than all known waits. It says nothing of
+whether rows are held up, or the type has gone; it is no reason to wait."""
 
 
 class Lines:
@@ -79,9 +82,9 @@ class Lines:
         missing[open_still] = np.nan
         if self._tables is not None:
             known = np.flatnonzero(which >= 0)
-            missing[open_still[known]] = self._tables.chance(
-                which[known], alpha_ns[known], beta_ns[known]
-            )
+            chances = self._tables.chance(which[known], alpha_ns[known], beta_ns[known])
+            longer = self._tables.is_longer(which[known], beta_ns[known])
+            missing[open_still[known]] = np.where(longer, np.maximum(chances, _UNFORESEEN), chances)
         # Multiplied one by one: a chance must not depend on how many are computed together.
         complete: FloatArray = np.cumprod(1.0 - missing.reshape(types, -1), axis=0)[-1]
         return complete

@@ -20,5 +20,9 @@ class ProbSlack(Settings):
         # A window misses a row if it does in any replica, so each has a share of the budget.
         return self if self.miss is None else replace(self, miss=self.miss / of)
 
+    def in_order(self) -> ProbSlack:
+        """Return the policy for types that are in order, unless it says otherwise."""
+        return replace(self, ordered=True) if self.ordered is None else self
+
     def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return ProbSlackRun(windows, self)

@@ -13,12 +13,19 @@ import numpy as np
 
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import Budget
+from slackwater.runtime.closing.calibration import Calibration, outcomes_of
 from slackwater.runtime.closing.candidates import Candidates, Scope, candidates_of
 from slackwater.runtime.closing.disorder import candidates_in_disorder
 from slackwater.runtime.closing.first_rows import FirstRows
 from slackwater.runtime.closing.fitting import HistogramFitting, NeedsFitting
 from slackwater.runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
-from slackwater.runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from slackwater.runtime.closing.happenings import (
+    Forced,
+    Settled,
+    Stretch,
+    happenings_of,
+    sure_of,
+)
 from slackwater.runtime.closing.lines import Lines
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.closing.settings import Settings
@@ -57,6 +64,7 @@ class ProbSlackRun(GroundRun):
         "_budget",
         "_aim",
         "_settling",
+        "_calibration",
         "_newest_of",
         "_rowed",
         "_now_ns",
@@ -76,6 +84,7 @@ class ProbSlackRun(GroundRun):
         self._settling = Settling(
             windows, self._account, self._budget, tick_ns=policy.tick_ns, lead_ns=self._lead_ns
         )
+        self._calibration = Calibration(states_zero=policy.is_in_order)
         self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
         self._newest_of = NOTHING  # (types,), event time
         self._rowed = FirstRows(windows)
@@ -90,6 +99,7 @@ class ProbSlackRun(GroundRun):
             self._decide_known(rows[:first], mixed_ns)
             self._newest_ns = int(rows.event_time_ns[:first].max(initial=self._newest_ns))
             self._is_watched, self._knowledge = False, _InDisorder(self._policy, self._windows)
+            self._calibration = Calibration(states_zero=False)
             rows = rows[first:]
         self._decide_known(rows, until_ns)
 
@@ -238,17 +248,26 @@ class ProbSlackRun(GroundRun):
         settled = self._settling.settle(stretch, what, sure, renewable=renewable)
         if len(settled.step_ns):
             self._steps.append((settled.step_ns, settled.step_open))
+        raw = self._raw_chances(spans, settled)
+        if self._policy.conditional:
+            outcomes = outcomes_of(stretch, what, sure, settled)
+            raw = self._calibration.stated(settled, raw, outcomes)
         if len(settled.windows):
-            early = np.flatnonzero(settled.is_early)
-            chances = np.full(len(settled.windows), self._knowledge.chance_when_sure)
-            if self._is_held:
-                chances[early] = np.nan
-            elif len(early):
-                chances[early] = self._knowledge.chances(
-                    spans, settled.windows[early], settled.at_ns[early]
-                )
-            self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
+            early = int(settled.is_early.sum())
+            self._account.close(settled.windows, settled.at_ns, raw, early=early)
         return settled.broken_ns
+
+    def _raw_chances(self, spans: Spans, settled: Settled) -> FloatArray:
+        """Return the chances of the histograms, shape (closed,); NaN where there are none."""
+        early = np.flatnonzero(settled.is_early)
+        chances = np.zeros(len(settled.windows))
+        if self._is_held:
+            chances[early] = np.nan
+        elif len(early):
+            chances[early] = self._knowledge.chances(
+                spans, settled.windows[early], settled.at_ns[early]
+            )
+        return chances
 
     def _candidates(self, spans: Spans, scope: Scope, end_ns: int) -> Candidates:
         if self._is_held:  # an unheard source may still send rows of any time
@@ -317,8 +336,6 @@ class ProbSlackRun(GroundRun):
 class _InOrder:
     """Estimates for types whose events come in order: the chance of each type's next event."""
 
-    chance_when_sure = 0.0
-
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
@@ -359,11 +376,6 @@ class _InDisorder:
     def entries(self) -> tuple[int, int]:
         needs = self.fitting.needs
         return (0 if needs is None else needs.entries), 0
-
-    @property
-    def chance_when_sure(self) -> float:
-        """Chance that a row comes after the longest known delay."""
-        return 0.0 if self.fitting.needs is None else self.fitting.needs.unforeseen
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         del tracked

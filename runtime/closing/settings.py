@@ -39,6 +39,7 @@ class Settings:
         conditional: whether the chance counts that no row has come so far. False: P_miss as the
             paper prints it, for its experiments.
         tick_ns: ρ, the resolution of clocks.
+        all_types: whether no row of a new type comes once windows close, as with sources.
 
     Raises:
         SettingError: a setting is out of its range.
@@ -62,6 +63,7 @@ class Settings:
     together: bool = False
     conditional: bool = True
     tick_ns: int = TICK_NS
+    all_types: bool = True
 
     def __post_init__(self) -> None:
         refuse_no_tick(self.tick_ns)
@@ -109,6 +111,11 @@ class Settings:
         if self.at_most_ns is not None:
             text += f", at most {format_ns(self.at_most_ns)} after its end"
         return text
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether a window misses nothing once each type has had an event past its end."""
+        return self.ordered is True and self.all_types
 
     @property
     def fit_settings(self) -> FitSettings:

@@ -17,7 +17,7 @@ import numpy as np
 from slackwater.runtime.closing.histograms import ROUNDING, Histograms
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.closing.windows import unfolded
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
 """Most cells of all lines together, and most and fewest of one: above, cells of β are longer."""
@@ -67,6 +67,8 @@ class Tables:
         self._waits: FloatArray = np.concatenate([wait.ravel() for wait in waits])
         stated = [line.stated(chance).ravel() for line, chance in zip(lines, chances, strict=True)]
         self._chances: FloatArray = np.concatenate(stated)
+        self._longest_ns = np.array([of_line[-1] for of_line in cells])  # (lines,)
+        self._is_conditional = np.array([line.conditional for line in lines])
         self._alphas = _Ranks(np.concatenate([line.low_ns for line in lines]), rows - 1)
         self._betas = _Ranks(self._cells_ns, sizes)
 
@@ -79,6 +81,14 @@ class Tables:
         cell = np.maximum(self._betas.below(which, beta_ns + 1) - 1, 0)
         chances: FloatArray = self._chances[self._row_start[self._rows(which, alpha_ns)] + cell]
         return chances
+
+    def is_longer(self, which: Int64Array, beta_ns: Int64Array) -> BoolArray:
+        """Return where β is longer than all known waits of its line.
+
+        All of shape (n,).
+        """
+        longer: BoolArray = (beta_ns >= self._longest_ns[which]) & self._is_conditional[which]
+        return longer
 
     def released(self, bound: float) -> Released:
         """Return the ranges in which the chance is at most `bound`, above 0.

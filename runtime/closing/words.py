@@ -117,6 +117,7 @@ def probslack(
         slack_ns=None if slack is None else duration_ns(slack, what="slack"),
         at_most_ns=None if at_most is None else duration_ns(at_most, what="at_most"),
         tick_ns=duration_ns(tick, what="tick", positive=True),
+        all_types=type is None,
         **settings,
     )
     return policy if type is None else Typed(policy, type)

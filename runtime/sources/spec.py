@@ -359,6 +359,15 @@ class SourceSpec:
         )
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether its rows surely leave in the order of their event times."""
+        if self.promise is not None or self.idle_ns is not None or self.ahead_ns is not None:
+            return False
+        reorder = self.reorder
+        refuses = reorder.refuses and reorder.longest_ns == 0 and self.writer is None
+        return refuses or (reorder.sorts and not reorder.passes_late)
+
+    @property
     def waits_for_each_writer(self) -> bool:
         """Whether it promises the least over its writers, idle ones apart."""
         return (

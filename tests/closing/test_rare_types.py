@@ -74,17 +74,18 @@ def test_a_type_that_is_silent_for_longer_than_ever_has_a_chance_above_0() -> No
         closed.end_ns, closed.closed_at_ns, closed.chance_missing, stream, windows
     )
     assert told.missed.sum() == counts.missed  # none stated 0
-    assert np.isclose(told.chance, 1 / 1_001).any()
+    assert told.chance.min() > 0
 
 
 def test_a_type_that_has_gone_holds_no_window_open() -> None:
     """The type had 3 rows: other types say nothing of it, but none among T is of it."""
-    stream = _two([(1, 0, 2), (1, 500, 502), (1, 900, 930)], gap=10, until=60_000)
+    stream = _two([(1, 0, 2), (1, 500, 502), (1, 900, 930)], gap=10, until=600_000)
     run = ProbSlack(0.1, guard="none", fit_rows=2_000).begin(WINDOWS)
     run.observe(*stream)
-    assert run.pass_time(60_010 * MS) >= 58_000 * MS
-    closed = run.closings()
-    assert np.isclose(closed.chance_missing[-1], 0.25)  # as one of four waits is the longest
+    assert run.pass_time(600_010 * MS) >= 598_000 * MS
+    chances = run.closings().chance_missing
+    assert chances[50] == 0.5  # it may have gone, or its rows are held up
+    assert 0 < chances[-1] < 0.05  # for long none of its windows has missed a row
 
 
 def test_rows_of_a_rare_type_are_kept_over_fits() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
 from slackwater.runtime.operators.aggregate.step import CloseInTime, Window
@@ -61,6 +62,9 @@ def close_of(
     every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
     sources = sources_upstream(steps, inputs)
     awaits = not any(one.source.promises_nothing for one in sources)
+    in_order = not untold and all(one.source.is_in_order for one in sources)
+    if isinstance(policy, ProbSlack) and in_order:
+        policy = policy.in_order()
     return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, awaits, tuple(untold))
 
 

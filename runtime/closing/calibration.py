@@ -1,0 +1,221 @@
+"""Calibration: the stated chance of a miss, learned from known windows.
+
+The raw chance, of histograms, takes delays for independent. Where they are not, such as in bursts,
+windows of a class of raw chances miss a row more often, or less often. So the chance that is stated
+follows the share that missed a row, and is the raw one before anything is known.
+
+```
+class            sure    … 0.032 …  0.056 …  0.1 …      of the raw chance at the close
+windows known     812        90       40       3
+missed a row        0        27       22       0
+stated           0.0001     0.29     0.53 ... 0.53       monotone: the last two are pooled
+```
+
+A window is known once it is sure, or many have closed since. Tables are made after set numbers of
+known windows, so that a chance does not depend on how many rows are decided together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slackwater.runtime.closing.happenings import LATE, Happenings, Settled, Stretch, Sure
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
+
+_EDGES = np.geomspace(1e-3, 1.0, 13)
+"""Upper ends of the classes of raw chances, four to a factor of ten."""
+_MIDDLES = np.concatenate([[1e-2, _EDGES[0] / 2], np.sqrt(_EDGES[:-1] * _EDGES[1:])])
+"""Chance of each class before any window of it is known; the first class is of sure windows."""
+_CLASSES, _SURE = len(_MIDDLES), 0
+_PRIOR = np.where(_MIDDLES < 0.4, 16.0, 2.0)
+"""Windows that the chance before counts for: few where nothing was known of the wait."""
+_LEAST = 1e-4
+"""Least chance that is stated where a row may come."""
+_LEAST_NEW, _SHARE_NEW, _MOST_NEW = 8, 16, 512
+"""A table is made after a 16th more known windows, at least 8 and at most 512."""
+_MOST_PENDING = 256
+"""Closed windows that wait to be known; of more the oldest count as known."""
+_MOST_KNOWN = 1 << 14
+"""Known windows after which all counts are halved: older windows count for less."""
+_MOST_KEPT = 4_096
+"""Known windows that are kept, since a row may still miss them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Outcomes of a stretch of time: known windows, and late rows.
+
+    Attributes:
+        sure_ns, sure_open: shape (steps,): from this tick on all windows before `open` are known.
+        late_ns, first, last: shape (late,): a row of this tick missed the closed windows
+            `first` … `last`.
+    """
+
+    sure_ns: Int64Array
+    sure_open: Int64Array
+    late_ns: Int64Array
+    first: Int64Array
+    last: Int64Array
+
+
+def outcomes_of(stretch: Stretch, what: Happenings, sure: Sure, settled: Settled) -> Outcomes:
+    """Return the outcomes of a stretch of time, up to where it broke off."""
+    late, known = np.flatnonzero(what.kind == LATE), len(sure.step_ns)
+    if settled.broken_ns is not None:  # from there on all is decided again
+        done = int(np.searchsorted(what.tick_ns[late], settled.broken_ns, side="right"))
+        late = late[:done]
+        known = int(np.searchsorted(sure.step_ns, settled.broken_ns, side="left"))
+    late_ns = what.tick_ns[late]
+    closed = stretch.first + np.searchsorted(settled.step_ns, late_ns, side="left")
+    last = np.minimum(what.limit[late], closed - 1)
+    is_missed = what.window[late] <= last
+    return Outcomes(
+        sure.step_ns[:known],
+        sure.step_open[:known],
+        late_ns[is_missed],
+        what.window[late][is_missed],
+        last[is_missed],
+    )
+
+
+class Calibration:
+    """Calibration of the chances of one run, by the rows that its windows missed.
+
+    Args:
+        states_zero: whether sure windows miss nothing whatever comes.
+    """
+
+    STATE = Fields("_windows", "_classes", "_missed", "_known", "_counts", "_misses", "_later")
+
+    def __init__(self, *, states_zero: bool) -> None:
+        self._states_zero = states_zero
+        self._windows = np.empty(0, dtype=np.int64)  # closed ones, ascending
+        self._classes = np.empty(0, dtype=np.int64)
+        self._missed = np.empty(0, dtype=np.bool_)
+        self._known = 0  # the first of them are counted
+        self._counts = np.zeros(_CLASSES)  # known windows by class
+        self._misses = np.zeros(_CLASSES)  # the part that missed a row
+        self._later = np.zeros(_CLASSES)  # more of it, since the last table
+        self.after_restore()
+
+    def stated(self, settled: Settled, raw: FloatArray, outcomes: Outcomes) -> FloatArray:
+        """Return the chance to state for each settled window, and learn from outcomes.
+
+        Args:
+            settled: the windows that closed in a stretch of time.
+            raw: shape (closed,), the raw chances; NaN, which is stated, where unknown.
+            outcomes: the outcomes of the same stretch.
+        """
+        raw = np.maximum(raw, _LEAST)
+        classes = np.where(settled.is_early, np.searchsorted(_EDGES, raw) + 1, _SURE)
+        self._add(settled.windows, classes, is_learned=~np.isnan(raw))
+        known_ns, ends = self._known_from(settled, outcomes)
+        chances, begin, heard = np.empty(len(raw)), 0, 0
+        while (step := int(np.searchsorted(ends, self._known + self._due))) < len(ends):
+            tick_ns = known_ns[step]
+            stop = int(np.searchsorted(settled.at_ns, tick_ns, side="right"))
+            chances[begin:stop] = self._chances(classes[begin:stop], raw[begin:stop])
+            until = int(np.searchsorted(outcomes.late_ns, tick_ns, side="right"))
+            self._miss(outcomes.first[heard:until], outcomes.last[heard:until])
+            self._count(int(ends[step]))
+            begin, heard = stop, until
+        chances[begin:] = self._chances(classes[begin:], raw[begin:])
+        self._miss(outcomes.first[heard:], outcomes.last[heard:])
+        self._forget()
+        return chances
+
+    def _known_from(self, settled: Settled, outcomes: Outcomes) -> tuple[Int64Array, Int64Array]:
+        """Return steps (tick, place): from this tick on the windows before the place are known.
+
+        They are sure; or many have closed since, as where a type has gone and none is ever sure.
+        """
+        known_ns, ends = outcomes.sure_ns, np.searchsorted(self._windows, outcomes.sure_open)
+        if len(self._windows) - self._known <= _MOST_PENDING:
+            return known_ns, ends
+        closed = np.searchsorted(self._windows, settled.windows, side="right")
+        known_ns = np.concatenate([known_ns, settled.at_ns])
+        order = np.argsort(known_ns, kind="stable")
+        ends = np.concatenate([ends, np.maximum(closed - _MOST_PENDING, 0)])[order]
+        return known_ns[order], np.maximum.accumulate(ends)
+
+    def _add(self, windows: Int64Array, classes: Int64Array, *, is_learned: BoolArray) -> None:
+        if self._states_zero:
+            is_learned &= classes != _SURE
+        if not is_learned.any():
+            return
+        new = windows[is_learned]
+        self._windows = np.concatenate([self._windows, new])
+        self._classes = np.concatenate([self._classes, classes[is_learned]])
+        self._missed = np.concatenate([self._missed, np.zeros(len(new), dtype=np.bool_)])
+
+    def _chances(self, classes: Int64Array, raw: FloatArray) -> FloatArray:
+        if not len(classes):
+            return raw
+        # While few windows of a class are known, most of the raw chance remains.
+        own = np.minimum(classes, _CLASSES - 1)
+        moved = np.where(classes == _SURE, 0.0, raw - _MIDDLES[own]) * self._remains[own]
+        chances: FloatArray = np.clip(self._rates[own] + moved, _LEAST, 1.0)
+        if self._states_zero:
+            chances[classes == _SURE] = 0.0
+        return np.where(np.isnan(raw), raw, chances)
+
+    def _miss(self, firsts: Int64Array, lasts: Int64Array) -> None:
+        """Note that rows missed these ranges of windows."""
+        if not len(firsts):
+            return
+        oldest = max(self._known - _MOST_KEPT, 0)
+        low = np.maximum(np.searchsorted(self._windows, firsts), oldest)
+        high = np.maximum(np.searchsorted(self._windows, lasts, side="right"), low)
+        begin, size = int(low.min()), int(high.max()) - int(low.min())
+        opens, closes = (np.bincount(at - begin, minlength=size + 1) for at in (low, high))
+        here = slice(begin, begin + size)
+        new = ((opens - closes).cumsum()[:size] > 0) & ~self._missed[here]
+        self._missed[here] |= new
+        known = np.flatnonzero(new) + begin
+        self._later += self._by_class(known[known < self._known])
+
+    def _count(self, end: int) -> None:
+        """Count the windows before a place, which are known, and make a table."""
+        known = np.arange(self._known, end)
+        self._counts += self._by_class(known)
+        self._misses += self._by_class(known[self._missed[known]]) + self._later
+        self._later[:] = 0.0
+        self._known = end
+        if self._counts.sum() > _MOST_KNOWN:
+            self._counts, self._misses = self._counts / 2, self._misses / 2
+        self.after_restore()
+
+    def _by_class(self, places: Int64Array) -> FloatArray:
+        return np.bincount(self._classes[places], minlength=_CLASSES).astype(np.float64)
+
+    def _forget(self) -> None:
+        if (over := self._known - _MOST_KEPT) > _MOST_KEPT:
+            self._windows, self._classes = self._windows[over:], self._classes[over:]
+            self._missed, self._known = self._missed[over:], _MOST_KEPT
+
+    def after_restore(self) -> None:
+        """Make the table from the counts."""
+        weights = self._counts + _PRIOR
+        rates = (self._misses + _PRIOR * _MIDDLES) / weights
+        early = _SURE + 1
+        self._rates = np.append(rates[:early], _never_falling(rates[early:], weights[early:]))
+        self._remains = _PRIOR / weights
+        total = int(self._counts.sum())
+        self._due = min(max(total // _SHARE_NEW, _LEAST_NEW), _MOST_NEW)
+
+
+def _never_falling(rates: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return rates in which neighbours that fall are pooled, by weight."""
+    pooled: list[tuple[float, float, int]] = []  # rate, weight, classes
+    for rate, weight in zip(rates.tolist(), weights.tolist(), strict=True):
+        classes = 1
+        while pooled and pooled[-1][0] > rate:
+            other, of_other, more = pooled.pop()
+            rate = (rate * weight + other * of_other) / (weight + of_other)  # noqa: PLW2901
+            weight, classes = weight + of_other, classes + more  # noqa: PLW2901
+        pooled.append((rate, weight, classes))
+    return np.repeat([one[0] for one in pooled], [one[2] for one in pooled])

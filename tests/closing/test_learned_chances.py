@@ -1,0 +1,116 @@
+"""Stated chances follow the rows that windows missed: bursts, long delays, two sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from benchmarks.probslack.calibration import Told, told_and_missed
+from benchmarks.probslack.streams import DELAYED, MS, Stream, delayed
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.calibration import _never_falling
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.settings import Settings
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+
+WINDOWS = WindowEnds(2_000 * MS, 40 * MS)
+EVENTS = 16_000
+
+
+def told_of(stream: Stream, **settings: Any) -> Told:
+    run = ProbSlack(0.1, **settings).begin(WINDOWS)
+    run.observe(stream.types, stream.event_time_ns, stream.arrival_ns)
+    assert run.counts().missed_share <= 0.1
+    closed = run.closings()
+    return told_and_missed(
+        closed.end_ns, closed.closed_at_ns, closed.chance_missing, stream, WINDOWS
+    )
+
+
+@pytest.mark.parametrize("kind", DELAYED)
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("sources", [1, 2])
+def test_windows_miss_rows_as_often_as_stated_under_any_delays(
+    kind: str, in_order: bool, sources: int
+) -> None:
+    told = told_of(delayed(kind, in_order=in_order, sources=sources, seed=3, events=EVENTS))
+    assert told.chance.min() > 0  # no source says that it is in order
+    above = told.chance > 0.01
+    for part in (above, ~above):
+        if (count := part.sum()) > 100:
+            apart = abs(told.chance[part].mean() - told.missed[part].mean())
+            assert apart < 0.05 + 1 / count**0.5, (int(count), apart)
+
+
+@pytest.mark.parametrize("kind", DELAYED)
+@pytest.mark.parametrize("sources", [1, 2])
+def test_a_window_that_states_zero_misses_nothing(kind: str, sources: int) -> None:
+    stream = delayed(kind, in_order=True, sources=sources, seed=5, events=EVENTS)
+    run = ProbSlack(0.1, ordered=True).begin(WINDOWS)
+    run.observe(stream.types, stream.event_time_ns, stream.arrival_ns)
+    closed = run.closings()
+    told = told_and_missed(
+        closed.end_ns, closed.closed_at_ns, closed.chance_missing, stream, WINDOWS, zero=True
+    )
+    assert (told.chance == 0).any()
+    assert not told.missed[told.chance == 0].any()
+
+
+def test_after_the_longest_wait_an_even_chance_is_stated_before_anything_is_known() -> None:
+    made = np.arange(400, dtype=np.int64) * 10 * MS
+    came = made + 2 * MS
+    came[350:] = np.maximum(came[350:], made[350] + 900 * MS)  # rows are held up
+    run = ProbSlack(0.9, guard="none").begin(WindowEnds(2_000 * MS, 10 * MS))
+    run.observe(np.zeros(400, dtype=np.int64), made, came)
+    closed = run.closings()
+    held_up = (closed.closed_at_ns > made[350] + 50 * MS) & (closed.closed_at_ns < came[350])
+    assert held_up.sum() > 20
+    assert (closed.chance_missing[held_up] >= 0.4).all()
+
+
+def policy_of(policy: Any, **source: Any) -> Settings:
+    rows = pa.table({"ts": [1, 2], "came": [1, 2], "k": ["a", "b"]})
+    flow = sw.Dataflow("f")
+    stream = flow.source("rows", sw.table(rows), event_time="ts", time_unit="s", **source)
+    made = stream.aggregate(window=sw.tumbling("1s"), n=sw.count(), close=policy)
+    step = flow.steps[made.name]
+    assert isinstance(step, AggregateStep)
+    assert step.close is not None
+    return getattr(step.close.policy, "policy", step.close.policy)
+
+
+@pytest.mark.parametrize(
+    ("settings", "source", "is_in_order"),
+    [
+        ({}, {"arrival": "came"}, True),
+        ({}, {"arrival": "came", "out_of_order": "sort", "disorder": "1s"}, True),
+        ({"ordered": True}, {"arrival": "came", "disorder": "1s"}, True),
+        ({}, {"arrival": "came", "disorder": "1s"}, False),
+        ({}, {"arrival": "came", "out_of_order": "late", "disorder": "1s"}, False),
+        ({}, {"arrival": "came", "writer": "k"}, False),
+        ({}, {"arrival": "came", "idle": "1s"}, False),
+        ({}, {}, False),  # by the clock: no row says where it is from
+        ({"type": "k"}, {"arrival": "came"}, False),  # a new type may come at any time
+        ({"type": "k", "ordered": True}, {"arrival": "came"}, False),
+        ({"ordered": False}, {"arrival": "came"}, False),
+    ],
+)
+def test_only_types_that_are_surely_in_order_may_state_zero(
+    settings: dict[str, Any], source: dict[str, Any], is_in_order: bool
+) -> None:
+    assert (
+        policy_of(sw.closing.probslack(miss=0.1, **settings), **source).is_in_order is is_in_order
+    )
+
+
+def test_pooled_rates_never_fall_and_keep_their_sum() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        rates, weights = rng.random(13), rng.integers(1, 9, 13).astype(float)
+        pooled = _never_falling(rates, weights)
+        assert (np.diff(pooled) >= 0).all()
+        assert (pooled * weights).sum() == pytest.approx((rates * weights).sum())
