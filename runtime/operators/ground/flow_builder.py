@@ -31,7 +31,10 @@ class FlowBuilder(SaysOurName):
 
     _called, _place = "a dataflow", "flow"
     _inner = frozenset(
-        ("add", "graph", "keep", "name_for", "needed_columns", "put", "release", "with_steps")
+        (
+            *("add", "graph", "keep_of", "name_for", "needed_columns", "put", "release_of"),
+            *("steps", "with_steps"),
+        )
     )
 
     def __init__(self, name: str) -> None:
