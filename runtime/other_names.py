@@ -120,6 +120,23 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "all exclude selectors": (
             "`stream.drop('x')`, or the names one by one: `stream.select('key')`"
         ),
+        "broadcast": "`stream.merge(other)`, then one class for both",
+        "udf pandas_udf map_elements": "`sw.col('x').map_elements(function, 'float64')`",
+        "cast try_cast": "`sw.col('x').cast('int64')`",
+        "round": "`sw.col('x').round(2)`",
+        "lower upper trim split substring substr regexp_extract regexp_replace": (
+            "text has methods: write `sw.col('s').str.lower()`"
+        ),
+        "year month day hour date_trunc date_format": "`sw.col('t').dt.hour()`",
+        "unix_timestamp from_unixtime from_epoch": (
+            "`sw.col('n').cast('timestamp')`, of nanoseconds"
+        ),
+        "asc desc sort order_by": (
+            "gates put rows in the order of their event time; write `sw.event_time()` for it"
+        ),
+        "WatermarkStrategy": _CLOCK,
+        "input source": _READ.format("csv", "rows.csv"),
+        "output sink": "`stream.sink('out', sw.collect_sink())`",
         "sqrt log exp floor ceil sin cos": "`sw.col('x').sqrt()`",
         "abs": "`abs(sw.col('x'))`",
         "greatest max_horizontal": (
@@ -135,15 +152,15 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "stream": {
-        "where filter_where": "`.filter(sw.col('x') > 1)`",
+        "where filter_where query eval": "`.filter(sw.col('x') > 1)`",
         "group_by group_by_dynamic partition_by": f"{_GROUPED}; for steps by key `.key_by('key')`",
-        "agg reduce fold sum count mean min max avg": (
+        "agg reduce fold sum count mean min max avg shape height": (
             f"`.aggregate({_WINDOW}, n=sw.count(), total=sw.sum('x'))`"
         ),
-        "window window_all windowed_by rolling resample fold_window count_window": (
+        "window window_all windowed_by time_window rolling resample fold_window count_window": (
             f"`.aggregate({_WINDOW}, n=sw.count())`"
         ),
-        "map select_expr": (
+        "map map_values select_expr": (
             "`.with_columns(new=sw.col('x') * 2)`, or in Python .map_rows(function, schema)"
         ),
         "apply transform pipe map_partitions map_in_pandas map_in_arrow": (
@@ -165,16 +182,19 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "join_asof asof_join merge_asof interval_join co_group cross_join merge_on join_where": (
             "`.join(other, on='key', within='5s')`; the newest before a row is a class of yours"
         ),
+        "inner_join": "`.join(other, on='key', within='5s')`",
         "left_join outer_join full_join right_join anti_join semi_join": _NO_PARTNER,
         "connect broadcast co_map": "`.merge(other)`, then one class for both",
         "watermark with_watermark assign_timestamps_and_watermarks with_timestamp_assigner": _CLOCK,
         "side_output get_side_output": (
             "write .late(), or .diverted(), after a step that has such rows"
         ),
-        "collect to_pandas to_arrow to_polars to_list to_dicts fetch": f"write {_COLLECT}",
+        "collect to_pandas to_arrow to_polars to_list": f"write {_COLLECT}",
+        "to_dicts fetch iterrows itertuples rows": f"write {_COLLECT}",
         "show print inspect foreach peek": f"{_PRINT} {_COLLECT}",
         "head limit tail first take sample slice": _FIRST,
-        "to sink_to add_sink write output to_stream": "`.sink('out', sw.parquet_sink('out/'))`",
+        "to sink_to add_sink write": "`.sink('out', sw.parquet_sink('out/'))`",
+        "write_stream output to_stream execute_insert": "`.sink('out', sw.parquet_sink('out/'))`",
         "write_csv to_csv sink_csv": "`.sink('out', sw.csv_sink('out.csv'))`",
         "write_parquet to_parquet sink_parquet": "`.sink('out', sw.parquet_sink('out/'))`",
         "write_json write_ndjson to_json sink_ndjson": "`.sink('out', sw.jsonl_sink('out.jsonl'))`",
@@ -185,7 +205,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
             "columns are fixed when the flow is built: write each, "
             "`.with_columns(a=sw.where(sw.col('key') == 'a', sw.col('x'), 0.0))`"
         ),
-        "sql": (
+        "sql create_or_replace_temp_view create_temporary_view": (
             "there is no SQL: write `.filter(sw.col('x') > 1)`, "
             f"`.aggregate(by='key', {_WINDOW}, n=sw.count())`"
         ),
@@ -205,7 +225,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "dtypes schema_of print_schema describe info": "`.schema`",
         "explain": "`.flow.explain()`",
         "persist cache checkpoint repartition rebalance set_parallelism coalesce": (
-            "nothing; a step takes replicas=: "
+            "nothing is needed; a slow step takes replicas=: write "
             f"`.aggregate(by='key', {_WINDOW}, n=sw.count(), replicas=4)`"
         ),
         "execute run start submit": _RUN,
@@ -213,10 +233,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "iterated": f"rows come when the flow runs: write {_COLLECT}",
     },
     "keyed stream": {
-        "window window_all windowed_by tumbling rolling group_by": (
+        "window window_all windowed_by time_window count_window tumbling rolling group_by": (
             f"the window is an argument: write `.aggregate({_WINDOW}, n=sw.count())`"
         ),
-        "agg reduce fold sum count mean min max avg reduce_window fold_window count_window": (
+        "agg reduce fold sum count mean min max avg reduce_window fold_window count_by_key": (
             f"`.aggregate({_WINDOW}, n=sw.count(), total=sw.sum('x'))`"
         ),
         "session session_window": (
@@ -269,6 +289,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "le lte": "`sw.col('x') <= 1`",
         "and_ or_ logical_and": "`(sw.col('x') > 1) & (sw.col('x') < 5)`, with | for or",
         "not_ invert": "`~(sw.col('x') > 1)`",
+        "is_finite is_infinite is_inf": "`abs(sw.col('x')) < float('inf')`",
+        "is_not_nan": "`~sw.col('x').is_nan()`",
+        "when": "`sw.when(sw.col('x') > 1).then('high').otherwise('low')`",
+        "dtype": "`stream.schema`",
         "is_between": "`.between(1, 5)`",
         "clip clamp": (
             "`sw.when(sw.col('x') < 0).then(0.0).when(sw.col('x') > 1).then(1.0)"
@@ -291,7 +315,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "std var first last implode mode arg_max arg_min rolling_mean rolling_sum ewm_mean": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
-        "shift diff lag lead over rank cum_sum cum_count forward_fill ffill": (
+        "shift diff lag lead over rank cum_sum cum_count cum_max cum_min forward_fill ffill": (
             f"what came before a row is in a class of yours: write `stream{_PROCESS[1:]}"
         ),
         "sort asc desc limit head top_k": (
@@ -335,13 +359,17 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "json_path_match json_decode get_json_object": (
             "a class or function reads JSON: write `sw.col('s').map_elements(function, 'float64')`"
         ),
+        "title capitalize zfill pad_start pad_end lpad rpad rjust ljust reverse encode": (
+            "`sw.col('s').map_elements(str.title, 'string')`"
+        ),
+        "isdigit isnumeric isalpha": "`.contains('^[0-9]+$')`",
         "split_exact rsplit": "`.split(',')`",
         "brackets": "a part is `.slice(0, 2)`, from the end `.slice(-2)`",
         "iterated": "a part is `.slice(0, 2)`",
     },
     "list": {
         "len size lengths count": "`.length()`",
-        "eval map apply filter sort unique": (
+        "eval map apply filter sort unique n_unique std var median reverse arg_max": (
             "one row for each element: write `stream.explode('v')`"
         ),
         "head": "`.slice(0, 2)`",
@@ -371,6 +399,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
             "a difference is a number of nanoseconds: write "
             "`(sw.event_time() - 5) // sw.duration('1s')`"
         ),
+        "millisecond microsecond nanosecond": "`.format('%f')`, six digits of the second",
+        "quarter": "`(sw.col('t').dt.month() + 2) // 3`",
+        "week iso_week month_start": "`.truncate('1w')`, of a month '1mo'",
         "offset_by add_days": "`sw.event_time() + sw.duration('1h')`",
         "brackets": "a part is a method: write `.hour()`",
         "iterated": "a part is a method: write `.hour()`",
@@ -467,9 +498,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "tinyint byte i8": "`'int8'`",
         "ubigint u64": "`'uint64'`",
         "uinteger u32": "`'uint32'`",
-        "float number real8 f64 doubletype double": "`'float64'`",
+        "float float8 number real8 f64 doubletype double": "`'float64'`",
         "real f32 floattype": "`'float32'`",
-        "str text varchar char nvarchar utf8 large_string object stringtype categorical enum": (
+        "str text varchar char nvarchar utf8 object stringtype categorical enum uuid json": (
             "`'string'`"
         ),
         "boolean booltype bit logical": "`'bool'`",
