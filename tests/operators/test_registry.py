@@ -30,6 +30,7 @@ WORDS = {  # that are no operators: a thread is joined, a computer has processes
     "actors/slot/actor.py": {"join"},
     "actors/tuning/process.py": {"process"},
     "runtime/order/sequence.py": {"merge"},
+    "slackwater/report/run_status.py": {"process"},
 }
 NO_COLUMNS = pa.schema([])
 
