@@ -360,7 +360,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
             "a class or function reads JSON: write `sw.col('s').map_elements(function, 'float64')`"
         ),
         "title capitalize zfill pad_start pad_end lpad rpad rjust ljust reverse encode": (
-            "`sw.col('s').map_elements(str.title, 'string')`"
+            "it is a function of Python: write `sw.col('s').map_elements(str.title, 'string')`"
         ),
         "isdigit isnumeric isalpha": "`.contains('^[0-9]+$')`",
         "split_exact rsplit": "`.split(',')`",
