@@ -35,8 +35,8 @@ _PRIOR = np.where(_MIDDLES < 0.4, 16.0, 2.0)
 """Windows that the chance before counts for: few where nothing was known of the wait."""
 _LEAST = 1e-4
 """Least chance that is stated where a row may come."""
-_LEAST_NEW, _SHARE_NEW, _MOST_NEW = 8, 16, 512
-"""A table is made after a 16th more known windows, at least 8 and at most 512."""
+_LEAST_NEW, _SHARE_NEW, _MOST_NEW = 8, 8, 2_048
+"""A table is made after an eighth more known windows, at least 8 and at most 2,048."""
 _MOST_PENDING = 256
 """Closed windows that wait to be known; of more the oldest count as known."""
 _MOST_KNOWN = 1 << 14
@@ -153,15 +153,12 @@ class Calibration:
         self._missed = np.concatenate([self._missed, np.zeros(len(new), dtype=np.bool_)])
 
     def _chances(self, classes: Int64Array, raw: FloatArray) -> FloatArray:
-        if not len(classes):
-            return raw
         # While few windows of a class are known, most of the raw chance remains.
-        own = np.minimum(classes, _CLASSES - 1)
-        moved = np.where(classes == _SURE, 0.0, raw - _MIDDLES[own]) * self._remains[own]
-        chances: FloatArray = np.clip(self._rates[own] + moved, _LEAST, 1.0)
+        chances: FloatArray = self._fixed[classes] + self._remains[classes] * raw
+        np.clip(chances, _LEAST, 1.0, out=chances)
         if self._states_zero:
             chances[classes == _SURE] = 0.0
-        return np.where(np.isnan(raw), raw, chances)
+        return chances
 
     def _miss(self, firsts: Int64Array, lasts: Int64Array) -> None:
         """Note that rows missed these ranges of windows."""
@@ -201,9 +198,12 @@ class Calibration:
         """Make the table from the counts."""
         weights = self._counts + _PRIOR
         rates = (self._misses + _PRIOR * _MIDDLES) / weights
-        early = _SURE + 1
-        self._rates = np.append(rates[:early], _never_falling(rates[early:], weights[early:]))
-        self._remains = _PRIOR / weights
+        early, remains = slice(_SURE + 1, None), _PRIOR / weights
+        rates[early] = _never_falling(rates[early], weights[early])
+        remains[_SURE] = 0.0
+        # One more class has no raw chance, and states none.
+        self._fixed = np.append(rates - remains * _MIDDLES, 0.0)
+        self._remains = np.append(remains, 1.0)
         total = int(self._counts.sum())
         self._due = min(max(total // _SHARE_NEW, _LEAST_NEW), _MOST_NEW)
 
