@@ -97,7 +97,7 @@ def test_a_simulated_job_begins_with_the_history_of_those_before(tmp_path: Path)
     (file,) = (tmp_path / "kept").rglob("*.jsonl")
     (file.parent / "0.jsonl").write_text("rubbish")
     tuned = run("sltuner", 8)
-    assert tuned.status["history"].endswith("of 1 earlier jobs, 1 files could not be read")
+    assert tuned.status["history"].endswith("of 1 earlier jobs, 1 file could not be read")
     assert tuned.status["fits"] == 1, "it has a model before the first fit of a run without"
     assert "model" in tuned.status["records"], "which runs along from the first second on"
     assert tuned.status["seconds"] == {SAFE_RULE: tuned.seconds}, "and has not yet won"
