@@ -41,6 +41,7 @@ class Mapped:
     """
 
     reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
     path: str
     times: int = 1
