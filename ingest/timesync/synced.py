@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +85,16 @@ class SyncedInput:
     def blocks_stay(self) -> bool:
         """Whether the input never fills a block again."""
         return traits_of(self.input).blocks_stay
+
+    def planned(self) -> SyncedInput:
+        """Return it with the files of the input fixed."""
+        planned = getattr(self.input, "planned", None)
+        return self if planned is None else replace(self, input=planned())
+
+    def notes(self) -> list[str]:
+        """Return the notes of the input."""
+        notes = getattr(self.input, "notes", None)
+        return [] if notes is None else list(notes())
 
     def describe(self) -> str:
         """Return the input, and the server of its clock."""

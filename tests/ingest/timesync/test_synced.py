@@ -131,3 +131,15 @@ def test_a_column_of_that_name_and_a_wrong_address_are_refused(key: str) -> None
         TimeServer(key, port=70_000)  # which would be taken for 4,464
     with pytest.raises(SettingError, match="synced: every"):
         synced(taken, server="127.0.0.1:1", key=key, every="0s")
+
+
+def test_its_plan_fixes_the_files_and_tells_which_are_not_read(key: str, tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("t\n1\n")
+    (tmp_path / "other.txt").write_text("")
+    given = synced(sw.csv(str(tmp_path)), server="127.0.0.1:1", key=key)
+    planned = given.planned()
+    assert "other.txt" in planned.notes()[0]
+    (tmp_path / "a.csv").write_text("t\n0\n")
+    assert planned.input.files() == [str(tmp_path / "b.csv")]
+    plain = synced(ingest.table(ROWS), server="127.0.0.1:1", key=key)
+    assert (plain.planned(), plain.notes()) == (plain, [])
