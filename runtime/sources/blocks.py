@@ -325,7 +325,8 @@ class BlockReader:
             self._rest = None
             self._rows_read += few.rows
             self._newest_ns, self._promises.reached_ns = few.newest_ns, few.promised_ns
-            self._before_ns = max(self._before_ns, few.newest_ns)
+            if self._spec.diverts:
+                self._before_ns = max(self._before_ns, few.newest_ns)
         return few
 
     def _check_end(self) -> None:

@@ -414,7 +414,7 @@ def test_times_far_away_are_compared_and_cast_in_their_own_unit(
 def test_a_filter_gets_rid_of_times_that_are_refused() -> None:
     days = pa.array([YEARS_AWAY[0], NEAR[0]], pa.date32())
     table = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "day": days})
-    with pytest.raises(SlackwaterError, match=r"\.filter\(col\(\"day\"\) < datetime.date\(2262"):
+    with pytest.raises(SlackwaterError, match=r"\.filter\(col\(\"day\"\)\.between\("):
         result(lambda one: one.with_columns(y=col("day").dt.year()), table)
     found = result(lambda one: one.filter(col("day") < LIMIT).select(y=col("day").dt.year()), table)
     assert found["y"].to_pylist() == [2026]

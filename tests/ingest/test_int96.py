@@ -62,7 +62,7 @@ def test_nanoseconds_are_kept_or_refused_by_row(tmp_path: Path) -> None:
 
 def test_a_far_time_said_to_be_in_nanoseconds_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, pa.array(FAR, pa.timestamp("us")))
-    with pytest.raises(IngestError, match=r"row 0 from 0: .*9999, 12, 31"):
+    with pytest.raises(IngestError, match=r"row 0 from 0: .*9999-12-31"):
         read(sw.parquet(path, types={"x": "timestamp[ns]"}))
 
 

@@ -158,7 +158,7 @@ def test_a_file_that_is_no_history_is_said_and_left_out(tmp_path: Path, found: b
     (folder / "2.jsonl").write_bytes(found + b"\n")
     assert history(tmp_path).load() == (
         samples(0, 1),
-        "2 samples of 1 earlier jobs, 1 files could not be read",
+        "2 samples of 1 earlier jobs, 1 file could not be read",
     )
 
 
@@ -246,7 +246,7 @@ def test_what_is_no_file_of_ours_is_neither_followed_nor_waited_for(
     plant(place / "2.jsonl", tmp_path)
     found, words = history(tmp_path / "own").load()
     assert found == samples(0, 1)
-    assert words == "2 samples of 1 earlier jobs, 1 files could not be read"
+    assert words == "2 samples of 1 earlier jobs, 1 file could not be read"
 
 
 def test_a_folder_of_somebody_else_is_neither_read_nor_written(
