@@ -333,7 +333,8 @@ class SourceMachine(SourceState):
     def _consume(self, block: Block, stop: int, now_ns: int) -> None:
         """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
-        self._heard_ns = now_ns
+        if self._leaves_in_silence:
+            self._heard_ns = now_ns
         rows = block.leaving(start, stop)
         if block.due_ns is None:
             stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)
