@@ -28,7 +28,7 @@ def events(seed: int, rows: int = 150) -> pa.Table:
     at = (ts + chance.integers(0, 1_500, rows)) // 50 * 50
     order = at.argsort(kind="stable")
     at = at[order] - (chance.random(rows) < 0.1) * 200
-    return pa.table({"ts": ts[order] * MS, "at": at * MS, "key": chance.integers(0, 3, rows)})
+    return pa.table({"ts": ts[order] * MS, "at": at * MS, "key": chance.integers(2, 5, rows)})
 
 
 TABLES = [events(1), events(2, 100)]
@@ -53,7 +53,7 @@ def closing_flow(**options: Any) -> sw.Dataflow:
         )
         for name, table in zip(("first", "second"), TABLES, strict=True)
     )
-    merged = flow.merge(first.select("key"), second.select("key").filter(sw.col("key") < 2))
+    merged = flow.merge(first.select("key"), second.select("key").filter(sw.col("key") < 4))
     counts = merged.aggregate(
         by="key",
         window=sw.sliding("2s", "1s"),
@@ -91,7 +91,7 @@ def literally(wait_ns: int = WAIT, *, sorted_: bool = False) -> tuple[Rows, int]
         arrived += [
             (at, rank, place_, ts, key)
             for place_, (at, ts, key) in enumerate(came)
-            if rank == 0 or key < 2
+            if rank == 0 or key < 4
         ]
     counts: dict[tuple[int, int], int] = {}
     dropped = 0

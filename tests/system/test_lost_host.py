@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import WorkerDied
 from tests.support.flows import ticking
 from tests.support.processes import below, command_lines
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.ray
 
 WITHIN_S = 15.0  # 7.5 of them are constants of ours; the rest is for a busy machine
 SOON_S = 30.0
+LIMITS = Limits(lost_ns=5_000_000_000)
 SILENT = {"node-2": "detached", "node-3": "attached"}  # {host: the job that loses it}
 
 
@@ -64,7 +66,9 @@ def test_hosts_that_fall_silent_fail_their_jobs_by_name_and_the_same_flow_runs_a
     jobs, workers = {}, {}
     for silent, how in SILENT.items():
         places = {"numbers": "node-1", "gate": silent, "calls": "node-1"}
-        jobs[silent] = cluster.submit(flow, placement=places, detach=how == "detached")
+        jobs[silent] = cluster.submit(
+            flow, placement=places, detach=how == "detached", limits=LIMITS
+        )
     for silent, job in jobs.items():
         until(lambda: has_rows(job), within_s=SOON_S, what="rows at the sink")  # noqa: B023
         workers[silent] = {slot: psutil.Process(pid) for slot, pid in job.workers().items()}
