@@ -81,8 +81,10 @@ def test_hosts_that_fall_silent_fail_their_jobs_by_name_and_the_same_flow_runs_a
                 job.wait(timeout=SOON_S)
             assert time.monotonic() - began_s < WITHIN_S
             said = str(caught.value)
-            assert f"the worker of slot {silent!r} (stages: gate) died on node {silent}" in said
-            assert f"Bring {silent} back, or do without" in said
+            # Either the limit or Ray notices first: a host that is gone may only stand still.
+            assert f"the worker of slot {silent!r} (stages: gate) " in said
+            assert f"on node {silent} (host " in said
+            assert f"Bring {silent} back, or do without" in said or "Limits(lost_ns=" in said
             assert job.status == job.report().state == "failed"
         for silent in SILENT:
             assert psutil.wait_procs([workers[silent]["node-1"]], timeout=SOON_S)[1] == []
