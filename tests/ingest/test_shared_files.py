@@ -13,7 +13,7 @@ from slackwater.runtime.sources.spec import EndOfInput
 pytestmark = pytest.mark.data
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 KINDS = {".parquet": sw.parquet, ".csv": sw.csv, ".json": sw.jsonl}
-ARRAYS = ("risingwave-nexmark",)
+ARRAYS = ("risingwave-nexmark", "conformance")
 """Folders whose files are one JSON array, or are no rows; the page says so."""
 NO_ROWS = ("beam", "duckdb")
 
