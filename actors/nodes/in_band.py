@@ -31,7 +31,7 @@ class InBand(Generic[_T]):
     """Wraps an argument of an actor, which receives the argument itself.
 
     Args:
-        argument: any object.
+        argument: object that Ray would send as an argument of a call.
     """
 
     def __init__(self, argument: _T) -> None:

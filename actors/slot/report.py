@@ -64,9 +64,9 @@ def stuck(report: SlotReport, at_work: str | None, now_ns: int) -> SlotReport:
     """Return the last report of a slot that does not answer, brought up to now.
 
     Args:
-        report: the last one.
+        report: last report of the slot.
         at_work: stage whose code runs; None if none does.
-        now_ns: the reference's time.
+        now_ns: current time, by the plan's reference clock.
     """
     passed_ns = 0 if report.at_ns is None else now_ns - report.at_ns
     stages = [
@@ -82,7 +82,7 @@ def stuck(report: SlotReport, at_work: str | None, now_ns: int) -> SlotReport:
 
 
 def _grown(stage: StageReport, passed_ns: int, *, is_at_work: bool) -> int | None:
-    if stage.still_ns is None:  # it has ended, save that its sink may not return
+    if stage.still_ns is None:  # the stage has ended, but its sink may not return
         return passed_ns if is_at_work else None
     return stage.still_ns + passed_ns
 

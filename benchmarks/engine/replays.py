@@ -41,10 +41,10 @@ class Experiment:
     """Flow over both feeds, and what is measured of its job.
 
     Attributes:
-        what: it measures.
+        what: name of the figure.
         flow: of feeds and a `start`.
         measured: a figure of the job.
-        expected: the figure if rows arrive as they did; None: the pairs of NumPy's query.
+        expected: the figure if rows arrive as they did; None if NumPy's query counts the pairs.
         later_ms: first row of the second feed.
     """
 
