@@ -117,8 +117,10 @@ class StageSource:
         """Read a block, or return what is due now, about `max_rows` rows at most."""
         machine = self.machine
         if self.is_paced and machine.is_unread:
-            self._note_poll(now_ns, has_found=machine.read(now_ns))
-            return None
+            has_rows = machine.read(now_ns)
+            message = None if has_rows else machine.without_rows()
+            self._note_poll(now_ns, has_found=has_rows or message is not None)
+            return message
         message = machine.take(now_ns, max_rows=max_rows)
         if self.is_paced:
             self.has_looked(now_ns)

@@ -1,4 +1,4 @@
-"""From the reader's Arrow blocks to rows with event time, due time, promise and verdict.
+"""Block reader: makes rows with event time, due time, promise and verdict of Arrow blocks.
 
 Everything that can be decided for a whole block is decided here, at once, row by row in
 the order of the input; `machine.py` only chooses how many of the rows to hand over when.
@@ -52,6 +52,8 @@ from slackwater.runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
 """At most this many rows are worked on at once: about a millisecond, and it fits the cache."""
+_BAD_ROWS = 8_192
+"""At most this many rows that the input could not read are kept at once: each costs more."""
 _FIRST_ROWS = 1_024
 """At most this many rows are worked on at once where only the first arrival is needed."""
 
@@ -76,6 +78,8 @@ class BlockReader:
         diverted: rows of both kinds that leave by another stream, until they are taken.
         first_bad: the first of all these, for reports.
         clock: what is known of the clocks of its writers.
+        goes_on: whether the last `next_block` read only rows that cannot be used; the next one
+            may return others at once.
         close_problem: error of the input's `close`; None if it raised none.
 
     Raises:
@@ -117,7 +121,7 @@ class BlockReader:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         if spec.promise is not None:
             spec = replace(spec, promise=spec.promise.bound(schema))
-        self.has_ended = False
+        self.has_ended = self.goes_on = False
         self.bad_times = self.unreadable = 0
         self.diverted: list[DivertedRow] = []
         self.first_bad: list[str] = []
@@ -167,6 +171,7 @@ class BlockReader:
         self._bad_read = self._bad_to_skip = 0  # the same, of rows that could not be read
         self._reader: CountingReader | None = None
         self._rest: pa.RecordBatch | None = None
+        self._bad_rest: pa.RecordBatch | None = None  # rows that could not be read, not kept yet
 
     def holder(self) -> str | None:
         """Return the writer whose silence the source waits out, if it waits for each writer."""
@@ -178,6 +183,9 @@ class BlockReader:
     def next_block(self, *, start_ns: int, now_ns: int) -> Block | FewRows | None:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 
+        None, too, after a piece of the input whose rows cannot be used (`goes_on`): its slot has
+        other work.
+
         Args:
             start_ns: wall clock at which the replay of a paced source begins.
             now_ns: wall clock; when rows arrive for which nothing else says so.
@@ -186,24 +194,35 @@ class BlockReader:
             OrderError: too many rows are ahead of their arrivals.
             IngestError: the input cannot be read, or its rows are not what its schema says.
         """
-        while self._rest is not None or self._has_more():
+        self.goes_on = False
+        while self._has_more():
             rest = self._rest
             if rest is None:
-                return None if self._numbered is None else self._numbered.waited(now_ns)
+                if self._numbered is None or self.goes_on:
+                    return None
+                return self._numbered.waited(now_ns)
             if self._early is not None and self._early.rows > MOST_ROWS:
                 raise OrderError(all_are_early(self._source, self._spec, self._early))
-            if (few := self._few_rows(rest)) is not None:
-                return few
-            rows = self._next_rows(rest, now_ns, most=_PIECE_ROWS)
-            if rows is None:
-                continue
-            if self._early is not None and self._pace is not None:
-                self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
-            rows = rows if self._early is None else self._early.admit(rows)
-            if self._numbered is not None:
-                return self._put_in_order(rows, self._numbered, start_ns=start_ns, now_ns=now_ns)
-            if len(rows):
-                return self._judged(rows, start_ns=start_ns)
+            block = self._few_rows(rest) or self._block_of(rest, start_ns=start_ns, now_ns=now_ns)
+            if block is not None or self.goes_on:
+                return block
+        return self._last_block(start_ns)
+
+    def _block_of(self, rest: pa.RecordBatch, *, start_ns: int, now_ns: int) -> Block | None:
+        """Return the block of the next piece; None: its rows cannot be used, or are early."""
+        rows = self._next_rows(rest, now_ns, most=_PIECE_ROWS)
+        if rows is None:
+            self.goes_on = True
+            return None
+        if self._early is not None and self._pace is not None:
+            self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
+        rows = rows if self._early is None else self._early.admit(rows)
+        if self._numbered is not None:
+            return self._put_in_order(rows, self._numbered, start_ns=start_ns, now_ns=now_ns)
+        return self._judged(rows, start_ns=start_ns) if len(rows) else None
+
+    def _last_block(self, start_ns: int) -> Block | None:
+        """Return what was held, nothing following; None: nothing was."""
         if self._numbered is not None:
             return self._numbered.rest(self._pace, start_ns=start_ns)
         last = None if self._early is None else self._early.rest()
@@ -215,7 +234,10 @@ class BlockReader:
         Raises:
             SchemaError, IngestError: as `next_block`.
         """
-        while self._has_more() and (rest := self._rest) is not None:
+        while self._has_more() and (self._rest is not None or self.goes_on):
+            self.goes_on, self.diverted = False, []
+            if (rest := self._rest) is None:
+                continue
             if (rows := self._next_rows(rest, START_NS, most=_FIRST_ROWS)) is not None:
                 return int(rows.arrival_ns[0])
         return None
@@ -232,7 +254,7 @@ class BlockReader:
     @property
     def rows_left(self) -> int:
         """Rows of the input that are in no block yet."""
-        return 0 if self._rest is None else len(self._rest)
+        return sum(0 if rest is None else len(rest) for rest in (self._rest, self._bad_rest))
 
     @property
     def wait_ends_ns(self) -> int | None:
@@ -253,7 +275,7 @@ class BlockReader:
 
         An error of it is kept as a note, since its rows are read.
         """
-        self._rest = None
+        self._rest = self._bad_rest = None
         if self._reader is not None:
             try:
                 self._reader.close()
@@ -269,8 +291,14 @@ class BlockReader:
         return None if self._pace is None else self._pace.arrival_ns(now_ns, start_ns=start_ns)
 
     def _has_more(self) -> bool:
-        """Poll until there are rows, or none right now; return False at the end."""
+        """Poll until there are rows, or none right now; return False at the end.
+
+        Rows that the input could not read end it, too, once some are kept (`goes_on`).
+        """
         while self._rest is None and not self.has_ended:
+            if self._bad_rest is not None:
+                self._keep_unreadable(self._bad_rest)
+                return True
             if self._reader is None:
                 self._reader = open_named(self._source, self._spec.input)
             polled = self._reader.poll()
@@ -280,7 +308,7 @@ class BlockReader:
                 self._check_end()
                 self.has_ended = True
             elif isinstance(polled, BadRows):
-                self._keep_unreadable(polled)
+                self._pass_over_bad(polled.rows)
             elif len(polled) > self._to_skip:
                 self._rest = polled.slice(self._to_skip) if self._to_skip else polled
                 self._to_skip = 0
@@ -288,20 +316,28 @@ class BlockReader:
                 self._to_skip -= len(polled)
         return self._rest is not None
 
-    def _keep_unreadable(self, bad: BadRows) -> None:
-        """Count rows that the input could not read, or keep them for their stream."""
-        skipped = min(self._bad_to_skip, len(bad.rows))
+    def _pass_over_bad(self, rows: pa.RecordBatch) -> None:
+        """Omit what was kept before the restart of rows that the input could not read."""
+        skipped = min(self._bad_to_skip, len(rows))
         self._bad_to_skip -= skipped
-        rows = bad.rows.slice(skipped).to_pylist()
-        self._bad_read += len(rows)
+        if skipped < len(rows):
+            self._bad_rest = rows.slice(skipped)
+
+    def _keep_unreadable(self, bad: pa.RecordBatch) -> None:
+        """Count a piece of rows that the input could not read, or keep it for its stream."""
+        piece = bad.slice(0, _BAD_ROWS)
+        self._bad_rest = bad.slice(len(piece)) if len(piece) < len(bad) else None
+        self._bad_read += len(piece)
+        self.goes_on = True
         is_diverted = self._spec.diverts_unreadable
-        self.unreadable += 0 if is_diverted else len(rows)
+        self.unreadable += 0 if is_diverted else len(piece)
         time_ns = _known_ns(self._before_ns)
-        told = [
+        told = piece if is_diverted else piece.slice(0, MOST_TOLD - len(self.first_bad))
+        rows = [
             DivertedRow(one["reason"], one["text"], one["file"], one["line"], time_ns)
-            for one in rows
+            for one in told.to_pylist()
         ]
-        self._keep_bad(told, is_diverted=is_diverted)
+        self._keep_bad(rows, is_diverted=is_diverted)
 
     def _keep_bad(self, rows: list[DivertedRow], *, is_diverted: bool) -> None:
         self.first_bad += [str(one) for one in rows[: MOST_TOLD - len(self.first_bad)]]

@@ -156,7 +156,8 @@ class SourceMachine(SourceState):
             now_ns: wall clock.
 
         Returns:
-            Whether there are rows to be taken, or the end; False: the input has nothing right now.
+            Whether there are rows to be taken, or the end; False: the input has nothing right now,
+            or nothing that can be used (`without_rows`).
 
         Raises:
             IngestError: as `take`.
@@ -205,16 +206,25 @@ class SourceMachine(SourceState):
                 self._consume(block, stop, now_ns)
             elif self._is_exhausted:
                 self._finish(now_ns)
+            elif self._blocks.goes_on:  # so the input is not silent
+                return self.without_rows()
             elif self._is_silent(now_ns):
                 # Its gate lets time go on by the clock soon; they would be late then.
                 self._reached_ns = max(self._reached_ns, self.newest_ns)
                 self._reached_stimulus_ns = now_ns
                 self._release(self._order.rest(), self._arrived_ns)
-            elif self._blocks.diverted:
-                return Message(None, self.promise_ns, self._reached_stimulus_ns)
             else:
-                return None
+                return self.without_rows()
         return self._hand_over(limit, now_ns)
+
+    def without_rows(self) -> Message | None:
+        """Return a message of no rows, if the last read found only rows that cannot be used.
+
+        None if it found nothing. The message lets diverted rows leave, and the slot do other work.
+        """
+        if not (self._blocks.goes_on or self._blocks.diverted):
+            return None
+        return Message(None, self.promise_ns, self._reached_stimulus_ns)
 
     def _is_silent(self, now_ns: int) -> bool:
         from_ns = self._silent_from_ns

@@ -100,8 +100,12 @@ def _read(
     ended = False
     try:
         while machine.rows_in < most:
-            if machine.is_unread:
-                machine.read(FAR_NS)
+            has_rows = not machine.is_unread or machine.read(FAR_NS)
+            if not has_rows and machine.without_rows() is not None:  # rows that cannot be used
+                machine.take_diverted()
+                if now_s() > until_s:
+                    break
+                continue
             if (due_ns := machine.due_ns) is None:
                 ended = True
                 break
