@@ -11,7 +11,7 @@ A bad value costs a logarithm of its piece, so a file of bad records ends as wel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -39,15 +39,14 @@ __all__ = ["lengths_kept", "salvaged"]
 
 
 def salvaged(
-    piece: Piece,
+    of_piece: Sequence[tuple[int, bytes]],
     names: list[str],
     places: list[Place],
     dialect: Dialect,
     read_piece: Callable[[Piece, bool], pa.RecordBatch],
 ) -> Salvaged:
-    """Return a piece's good and bad records, where it cannot be read whole."""
-    of_piece = records(piece, dialect.form)
-    bad, others = wrong_lengths(piece.data, len(names), dialect)
+    """Return the good and bad ones of records that cannot be read whole."""
+    bad, others = wrong_lengths(piece_of(of_piece).data, len(names), dialect)
     if others + len(bad) == len(of_piece):
         kept = [at for at in range(len(of_piece)) if at not in bad]
         table = _table(piece_of([of_piece[at] for at in kept]).data, len(names), places, dialect)

@@ -15,6 +15,7 @@ from slackwater.ingest.dialect import Dialect
 from slackwater.ingest.inputs import Good, Part
 from slackwater.ingest.record_walk import count_lines
 from slackwater.ingest.records import BadText, Piece, first_record, joined, pieces, records
+from slackwater.ingest.salvage import in_parts
 from slackwater.ingest.text_input import RE_ENCODE, TextInput, suffixes_of
 
 __all__ = ["CsvInput"]
@@ -69,16 +70,19 @@ class CsvInput(TextInput):
             return pa.record_batch(columns_of(piece, names, places, self.dialect), schema=schema)
 
         for piece in joined(parts, len(names) * _BYTES_OF_COLUMN):
-            good, block, bad = piece, None, list(piece.bad)
             try:
                 block = None if piece.is_blank else read(piece)
             except BadText:
                 if self.on_bad == "error":
                     raise
-                good, block, more = salvaged(piece, names, places, self.dialect, read)
-                bad = sorted(bad + more)
-            rows = None if block is None else Good(block, partial(self._lines, good))
-            yield from self._in_order(bad, rows)
+                for few, bad in in_parts(records(piece, self.dialect.form), piece.bad):
+                    good, block, more = salvaged(few, names, places, self.dialect, read)
+                    yield from self._in_order(sorted(bad + more), self._rows(good, block))
+            else:
+                yield from self._in_order(list(piece.bad), self._rows(piece, block))
+
+    def _rows(self, piece: Piece, block: pa.RecordBatch | None) -> Good | None:
+        return None if block is None else Good(block, partial(self._lines, piece))
 
     def _lines(self, piece: Piece) -> list[int]:
         return [line for line, _ in records(piece, self.dialect.form)]

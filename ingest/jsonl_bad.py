@@ -7,7 +7,7 @@ text, NaN too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class _Unclear(Exception):
 
 
 def reasons_of(
-    of_piece: list[tuple[int, bytes]],
+    of_piece: Sequence[tuple[int, bytes]],
     known: pa.Schema,
     exact: Collection[str],
     not_text: Callable[[int, bytes], str | None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -27,7 +27,7 @@ from slackwater.ingest.jsonl_bad import (
 )
 from slackwater.ingest.numerals import Misfit, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
-from slackwater.ingest.salvage import by_halves
+from slackwater.ingest.salvage import by_halves, in_parts
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
 from slackwater.runtime.errors import SettingError
@@ -86,17 +86,16 @@ class JsonLinesInput(TextInput):
             return self._block(piece, schema, explains=explains)
 
         for piece in self._pieces(path):
-            good, block, bad = piece, None, list(piece.bad)
             try:
                 block = read(piece, self.on_bad == "error") if piece.data else None
             except BadText:
                 if self.on_bad == "error":
                     raise
-                of_piece = list(_lines(piece))
-                good, block, more = by_halves(of_piece, self._reasons(of_piece, schema), read)
-                bad = sorted(bad + more)
-            rows = None if block is None else Good(block, partial(_numbers, good))
-            yield from self._in_order(bad, rows)
+                for few, bad in in_parts(list(_lines(piece)), piece.bad):
+                    good, block, more = by_halves(few, self._reasons(few, schema), read)
+                    yield from self._in_order(sorted(bad + more), _rows(good, block))
+            else:
+                yield from self._in_order(list(piece.bad), _rows(piece, block))
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         form, is_first = Form(encoding=self.encoding), True
@@ -152,7 +151,7 @@ class JsonLinesInput(TextInput):
         said = {name for name, _ in self.types}
         return [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in said]
 
-    def _reasons(self, of_piece: list[tuple[int, bytes]], schema: pa.Schema) -> dict[int, str]:
+    def _reasons(self, of_piece: Sequence[tuple[int, bytes]], schema: pa.Schema) -> dict[int, str]:
         """Return {place of a record: why it is bad}, judged each alone."""
         known = pa.schema([f for f in schema if is_read(f)])
         exact = set(self._guessed_floats(schema))
@@ -506,6 +505,10 @@ def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
     for number, text in numbers:
         if not is_blank(text):
             yield number, text
+
+
+def _rows(piece: Piece, block: pa.RecordBatch | None) -> Good | None:
+    return None if block is None else Good(block, partial(_numbers, piece))
 
 
 def _numbers(piece: Piece) -> list[int]:

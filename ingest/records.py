@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,7 +243,7 @@ def first_record(piece: Piece, form: Form) -> tuple[int, bytes] | None:
     return None
 
 
-def piece_of(chosen: list[tuple[int, bytes]]) -> Piece:
+def piece_of(chosen: Sequence[tuple[int, bytes]]) -> Piece:
     """Return a piece of some records of a piece."""
     ended = [text if text.endswith((b"\n", b"\r")) else text + b"\n" for _, text in chosen]
     lines = tuple(line for line, _ in chosen)

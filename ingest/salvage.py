@@ -6,7 +6,8 @@ read whole; only where the reader is stricter than the tests, by halves too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,7 +15,10 @@ import pyarrow as pa
 from slackwater.ingest.record_walk import Bad, BadText
 from slackwater.ingest.records import Piece, piece_of
 
-__all__ = ["Salvaged", "by_halves"]
+__all__ = ["Salvaged", "by_halves", "in_parts"]
+
+_MOST_RECORDS = 8_192
+"""Records of a part: a bad one costs a hundred times a good one, and its slot has other work."""
 
 
 class Salvaged(NamedTuple):
@@ -29,6 +33,24 @@ class Salvaged(NamedTuple):
     piece: Piece
     block: pa.RecordBatch | None
     bad: list[Bad]
+
+
+def in_parts(
+    of_piece: Sequence[tuple[int, bytes]], bad: Sequence[Bad]
+) -> Iterator[tuple[Sequence[tuple[int, bytes]], list[Bad]]]:
+    """Yield a piece's records in parts, each with the bad ones before the next part.
+
+    Args:
+        of_piece: (line, bytes) of each record.
+        bad: records that could not be cut, in order.
+    """
+    kept = 0
+    for stop in range(_MOST_RECORDS, max(len(of_piece), 1) + _MOST_RECORDS, _MOST_RECORDS):
+        up_to = len(bad)
+        if stop < len(of_piece):
+            up_to = bisect_left(bad, of_piece[stop][0], key=lambda one: one.line)
+        yield of_piece[stop - _MOST_RECORDS : stop], list(bad[kept:up_to])
+        kept = up_to
 
 
 def by_halves(

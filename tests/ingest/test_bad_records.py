@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater import ingest
-from slackwater.ingest import record_walk, records
+from slackwater.ingest import record_walk, records, salvage
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.expressions.result_types import type_read
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
 
 TYPES = {"t": "int64", "x": "float64"}
@@ -218,6 +219,49 @@ def test_a_file_of_bad_records_ends_and_reports_each(tmp_path: Path, header: boo
     assert (len(good), len(bad)) == (0, 5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "line", "good"), [("csv", "oops", "1,1"), ("jsonl", '{"t": "x"}', '{"t": 1, "x": 1}')]
+)
+@pytest.mark.parametrize("on_bad", ["skip", "divert"])
+def test_one_poll_judges_a_part_of_a_piece_of_bad_records(
+    tmp_path: Path, kind: str, line: str, good: str, on_bad: OnBad
+) -> None:
+    lines = [good, *[line] * 30_000, good]
+    text = "\n".join(["t,x", *lines] if kind == "csv" else lines) + "\n"
+    path = written(tmp_path / f"a.{kind}", text)
+    read = getattr(ingest, kind)(path, types={"t": "int64", "x": "int64"}, on_bad=on_bad)
+    reader, bad, rows = read.open(), list[int](), 0
+    while (polled := reader.poll()) is not END_OF_INPUT:
+        if isinstance(polled, BadRows):
+            bad.append(len(polled.rows))
+        else:
+            rows += len(polled)
+    assert (sum(bad), rows) == (30_000, 2)
+    assert max(bad) <= 8_192
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_diverted_records_stay_in_their_places_whatever_the_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, most: int
+) -> None:
+    monkeypatch.setattr(salvage, "_MOST_RECORDS", most)
+    csv = ["1,a", "2", '3,"b', "4,c", "x,d", "", '5,"e', "6", "7,f"]
+    jsonl = ['{"t": 1}', "x", '{"t": "y"}', '{"t": 4}', "z", "", "[]", "5", '{"t": 7}']
+    text = "\n".join(["t,x", *csv] if kind == "csv" else jsonl) + "\n"
+    path = written(tmp_path / f"a.{kind}", text)
+    types = {"t": "int64", "x": "string"} if kind == "csv" else {"t": "int64"}
+    reader = getattr(ingest, kind)(path, types=types, on_bad="divert").open()
+    first, order = 2 if kind == "csv" else 1, list[Any]()
+    while (polled := reader.poll()) is not END_OF_INPUT:
+        if isinstance(polled, BadRows):
+            order += [("bad", line - first) for line in polled.rows["line"].to_pylist()]
+        else:
+            order += [("good", t) for t in polled["t"].to_pylist()]
+    bad = [("bad", at) for at in (1, 2, 4, 6, 7)]
+    assert order == [("good", 1), *bad[:2], ("good", 4), *bad[2:], ("good", 7)]
+
+
 MANY = 100_000
 
 
@@ -263,12 +307,13 @@ def test_where_a_piece_ends_decides_nothing_about_bad_records(parts: list[str], 
     found = []
     with TemporaryDirectory() as folder:
         path = written(Path(folder) / "a.csv", "\n".join(["t,x", *parts]))
-        for piece_bytes in (size, 10**6):
+        for piece_bytes, most in ((size, 10**4), (10**6, 10**4), (10**6, size % 7 + 1)):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(records, "PIECE_BYTES", piece_bytes)
+                patch.setattr(salvage, "_MOST_RECORDS", most)
                 given = ingest.csv(path, types={"t": "int64", "x": "string"}, on_bad="skip")
                 found.append(sorted_out(given))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     lines = [line for line, _, _ in found[0][1]]
     assert lines == sorted(set(lines))
 
