@@ -1,4 +1,4 @@
-"""Words of other libraries, and what to type here.
+"""Answers to words of other libraries: they tell what to type here.
 
 An error about such a word says ours. Nothing works under two names.
 
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.shown import shown
 
 __all__ = [
     "ANSWERS",
@@ -50,6 +51,22 @@ _SORTED = (
     f"class of yours, {_PROCESS}"
 )
 _NOT_WITHOUT_END = "a stream has no end: write a window, "
+_DISTINCT = (
+    "a row for each value, then a count of these: write `{stream}.aggregate(by=['key', 'x'], "
+    f"{_WINDOW}, n=sw.count())`, and of its result `{{stream}}.aggregate(by='key', {_WINDOW}, "
+    "n=sw.count())`"
+)
+_DEVIATION = "it is a class of yours, by Python's statistics.stdev: write `stream"
+_EQUAL = (
+    "`((sw.col('x') == sw.col('y')) | (sw.col('x').is_null() & sw.col('y').is_null()))"
+    ".fill_null(False)`"
+)
+_LOCAL = (
+    "`sw.col('t').dt.format('%Y-%m-%d %H:%M:%S.%f').str.to_time('%Y-%m-%d %H:%M:%S.%f', "
+    "zone='Europe/Berlin')`, of a clock in Berlin"
+)
+_EPOCH = "`sw.col('t').cast('int64') // 10**9`, whole seconds"
+_WEEKDAY = "`sw.col('t').dt.weekday()`, from 1, Monday, to 7"
 _SESSION = f"sessions are a class of yours: write {_PROCESS}; docs/recipes.md has it"
 
 _TABLE: Mapping[str, Mapping[str, str]] = {
@@ -59,13 +76,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "percentile approx_percentile percentile_cont quantile_cont": "`sw.quantile('x', 0.95)`",
         "len length size n count_all": "`sw.count()`",
         "count_distinct n_unique approx_count_distinct nunique distinct": (
-            "count what is left: write `stream.dedupe(['key', 'x'], within='10s')`, then "
-            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
+            _DISTINCT.format(stream="stream")
         ),
-        "std stddev stddev_samp var variance var_samp": (
-            "of means: write `stream.with_columns(xx=sw.col('x') ** 2)`, then with sw.mean of both "
-            "the deviation is `(sw.col('mean_xx') - sw.col('mean_x') ** 2).sqrt()`"
-        ),
+        "std stddev stddev_samp var variance var_samp": _DEVIATION + _PROCESS[1:],
         "first last any_value arg_max arg_min max_by min_by array_agg collect_list implode": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
@@ -116,7 +129,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         ),
         "interval timedelta seconds minutes hours": "`sw.duration('30s')`",
         "if_else ifelse iff case nvl2": "`sw.where(sw.col('x') > 1, 'high', 'low')`",
-        "ifnull nvl isnull": "`sw.coalesce(sw.col('x'), 0)`",
+        "ifnull nvl": "`sw.coalesce(sw.col('x'), 0)`",
+        "isnull isna is_null": "`sw.col('x').is_null()`",
         "all exclude selectors": (
             "`stream.drop('x')`, or the names one by one: `stream.select('key')`"
         ),
@@ -124,20 +138,31 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "udf pandas_udf map_elements": "`sw.col('x').map_elements(function, 'float64')`",
         "cast try_cast": "`sw.col('x').cast('int64')`",
         "round": "`sw.col('x').round(2)`",
-        "lower upper trim split substring substr regexp_extract regexp_replace": (
-            "text has methods: write `sw.col('s').str.lower()`"
-        ),
-        "year month day hour date_trunc date_format": "`sw.col('t').dt.hour()`",
-        "unix_timestamp from_unixtime from_epoch": (
-            "`sw.col('n').cast('timestamp')`, of nanoseconds"
-        ),
+        "lower": "`sw.col('s').str.lower()`",
+        "upper": "`sw.col('s').str.upper()`",
+        "trim": "`sw.col('s').str.strip()`",
+        "split": "`sw.col('s').str.split(',')`",
+        "substring substr": "`sw.col('s').str.slice(0, 2)`, from 0",
+        "regexp_extract": "`sw.col('s').str.extract('([0-9]+)')`",
+        "regexp_replace": "`sw.col('s').str.replace('a', 'b')`",
+        "year": "`sw.col('t').dt.year()`",
+        "month": "`sw.col('t').dt.month()`",
+        "day": "`sw.col('t').dt.day()`",
+        "hour": "`sw.col('t').dt.hour()`",
+        "date_trunc": "`sw.col('t').dt.truncate('1h')`",
+        "date_format": "`sw.col('t').dt.format('%Y-%m-%d')`",
+        "unix_timestamp": _EPOCH,
+        "from_unixtime from_epoch": "`(sw.col('n') * 10**9).cast('timestamp')`, of seconds",
         "asc desc sort order_by": (
             "gates put rows in the order of their event time; write `sw.event_time()` for it"
         ),
         "WatermarkStrategy": _CLOCK,
         "input source": _READ.format("csv", "rows.csv"),
         "output sink": "`stream.sink('out', sw.collect_sink())`",
-        "sqrt log exp floor ceil sin cos": "`sw.col('x').sqrt()`",
+        **{
+            name: f"`sw.col('x').{name}()`"
+            for name in ("sqrt", "log", "exp", "floor", "ceil", "sin", "cos")
+        },
         "abs": "`abs(sw.col('x'))`",
         "greatest max_horizontal": (
             "`sw.where(sw.col('x') > sw.col('y'), sw.col('x'), sw.col('y'))`"
@@ -175,10 +200,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         ),
         "union union_all concat vstack append": "`.merge(other)`",
         "unique drop_duplicates deduplicate distinct": "`.dedupe('key', within='1m')`",
-        "n_unique nunique value_counts": (
-            "write `.dedupe(['key', 'x'], within='10s')`, then "
-            f"`.aggregate(by='key', {_WINDOW}, n=sw.count())`"
-        ),
+        "n_unique nunique": _DISTINCT.format(stream=""),
+        "value_counts": f"`.aggregate(by='x', {_WINDOW}, n=sw.count())`",
         "join_asof asof_join merge_asof interval_join co_group cross_join merge_on join_where": (
             "`.join(other, on='key', within='5s')`; the newest before a row is a class of yours"
         ),
@@ -280,16 +303,21 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "mul multiply times": "`sw.col('x') * 2`",
         "truediv divide div": "`sw.col('x') / 2`",
         "neg negate": "`-sw.col('x')`",
-        "ln log1p": "`.log()`",
-        "eq equal_to eq_missing eq_null_safe": "`sw.col('x') == 1`",
-        "ne neq not_equal ne_missing": "`sw.col('x') != 1`",
+        "ln": "`.log()`",
+        "log1p": "`(sw.col('x') + 1).log()`",
+        "expm1": "`sw.col('x').exp() - 1`",
+        "eq equal_to": "`sw.col('x') == 1`",
+        "eq_missing eq_null_safe": _EQUAL,
+        "ne neq not_equal": "`sw.col('x') != 1`",
+        "ne_missing": f"`~{_EQUAL[1:]}",
         "gt greater_than": "`sw.col('x') > 1`",
         "ge gte": "`sw.col('x') >= 1`",
         "lt less_than": "`sw.col('x') < 1`",
         "le lte": "`sw.col('x') <= 1`",
         "and_ or_ logical_and": "`(sw.col('x') > 1) & (sw.col('x') < 5)`, with | for or",
         "not_ invert": "`~(sw.col('x') > 1)`",
-        "is_finite is_infinite is_inf": "`abs(sw.col('x')) < float('inf')`",
+        "is_finite": "`abs(sw.col('x')) < float('inf')`",
+        "is_infinite is_inf": "`abs(sw.col('x')) == float('inf')`",
         "is_not_nan": "`~sw.col('x').is_nan()`",
         "when": "`sw.when(sw.col('x') > 1).then('high').otherwise('low')`",
         "dtype": "`stream.schema`",
@@ -308,11 +336,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "count len": _MEASURED + "sw.count('x'))`",
         "quantile": _MEASURED + "sw.quantile('x', 0.95))`",
         "median": _MEASURED + "sw.quantile('x', 0.5))`",
-        "n_unique nunique unique": (
-            "write `stream.dedupe(['key', 'x'], within='10s')`, then "
-            f"`stream.aggregate(by='key', {_WINDOW}, n=sw.count())`"
-        ),
-        "std var first last implode mode arg_max arg_min rolling_mean rolling_sum ewm_mean": (
+        "n_unique nunique unique": _DISTINCT.format(stream="stream"),
+        "std var": _DEVIATION + _PROCESS[1:],
+        "first last implode mode arg_max arg_min rolling_mean rolling_sum ewm_mean": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
         "shift diff lag lead over rank cum_sum cum_count cum_max cum_min forward_fill ffill": (
@@ -325,7 +351,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "struct field get_field": "a field is by its name in brackets, `sw.col('v')[0]` of a list",
         "get get_item": "`sw.col('v')[0]`, of a struct ['field']",
         "arr array": "`sw.col('v').list.length()`",
-        "contains like rlike ilike regexp_matches": "`sw.col('s').str.contains('a')`",
+        "contains rlike regexp_matches": "`sw.col('s').str.contains('a')`",
+        "like": "`sw.col('s').str.contains('^a')`, where LIKE has 'a%'",
+        "ilike": "`sw.col('s').str.contains('(?i)^a')`, where ILIKE has 'a%'",
         "startswith": "`sw.col('s').str.starts_with('a')`",
         "endswith": "`sw.col('s').str.ends_with('a')`",
         "upper": "`sw.col('s').str.upper()`",
@@ -333,7 +361,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "strip trim": "`sw.col('s').str.strip()`",
         "substr substring slice": "`sw.col('s').str.slice(0, 2)`",
         "split": "`sw.col('s').str.split(',')`",
-        "year month day hour": "`sw.col('t').dt.hour()`",
+        "year": "`sw.col('t').dt.year()`",
+        "month": "`sw.col('t').dt.month()`",
+        "day": "`sw.col('t').dt.day()`",
+        "hour": "`sw.col('t').dt.hour()`",
         "strftime date_format": "`sw.col('t').dt.format('%Y-%m-%d')`",
         "truncate trunc date_trunc": "`sw.col('t').dt.truncate('1h')`",
         "filter where": "`stream.filter(sw.col('x') > 1)`, or sw.when for a value",
@@ -344,7 +375,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
     "text": {
         "to_uppercase upper_case ucase": "`.upper()`",
         "to_lowercase lower_case lcase": "`.lower()`",
-        "strip_chars trim strip_chars_start lstrip rstrip ltrim": "`.strip()`",
+        "strip_chars trim": "`.strip()`",
+        "strip_chars_start lstrip ltrim": r"`.replace(r'^\s+', '')`",
+        "strip_chars_end rstrip rtrim": r"`.replace(r'\s+$', '')`",
         "len len_chars char_length size": "`.length()`",
         "strptime to_datetime to_date to_timestamp": "`.to_time('%Y-%m-%d')`",
         "replace_all regexp_replace sub replace_many": "`.replace('a', 'b')`",
@@ -352,17 +385,29 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "endswith": "`.ends_with('a')`",
         "substr substring head left": "`.slice(0, 2)`",
         "tail right": "`.slice(-2)`",
-        "regexp_extract extract_all": "`.extract('([0-9]+)')`",
-        "match like rlike ilike regexp_matches fullmatch find": "`.contains('^a')`",
+        "regexp_extract": "`.extract('([0-9]+)')`",
+        "extract_all findall": "all of them are a list: write `stream.map_rows(function, schema)`",
+        "rlike regexp_matches": "`.contains('a')`",
+        "match": "`.contains('^a')`",
+        "like": "`.contains('^a')`, where LIKE has 'a%'",
+        "ilike": "`.contains('(?i)^a')`, where ILIKE has 'a%'",
+        "fullmatch": "`.contains('^a$')`",
+        "find": "`sw.col('s').map_elements(lambda s: s.find('a'), 'int64')`",
         "concat join cat": "`sw.col('key') + sw.col('s')`",
         "to_integer to_decimal cast astype": "`sw.col('s').cast('int64')`",
         "json_path_match json_decode get_json_object": (
             "a class or function reads JSON: write `sw.col('s').map_elements(function, 'float64')`"
         ),
-        "title capitalize zfill pad_start pad_end lpad rpad rjust ljust reverse encode": (
-            "it is a function of Python: write `sw.col('s').map_elements(str.title, 'string')`"
+        "title": "`sw.col('s').map_elements(str.title, 'string')`",
+        "capitalize": "`sw.col('s').map_elements(str.capitalize, 'string')`",
+        "zfill pad_start lpad rjust": (
+            "`sw.col('s').map_elements(lambda s: s.rjust(5, '0'), 'string')`"
         ),
-        "isdigit isnumeric isalpha": "`.contains('^[0-9]+$')`",
+        "pad_end rpad ljust": "`sw.col('s').map_elements(lambda s: s.ljust(5), 'string')`",
+        "reverse": "`sw.col('s').map_elements(lambda s: s[::-1], 'string')`",
+        "encode": "`sw.col('s').map_elements(str.encode, 'binary')`",
+        "isdigit isnumeric": "`.contains('^[0-9]+$')`",
+        "isalpha": "`.contains('^[A-Za-z]+$')`",
         "split_exact rsplit": "`.split(',')`",
         "brackets": "a part is `.slice(0, 2)`, from the end `.slice(-2)`",
         "iterated": "a part is `.slice(0, 2)`",
@@ -382,26 +427,33 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
     },
     "time": {
         "strftime to_string date_format": "`.format('%Y-%m-%d')`",
-        "floor trunc date_trunc round ceil": "`.truncate('1h')`",
+        "floor trunc date_trunc": "`.truncate('1h')`",
+        "round": "`(sw.col('t') + sw.duration('30m')).dt.truncate('1h')`",
+        "ceil": "`(sw.col('t') + (sw.duration('1h') - 1)).dt.truncate('1h')`",
         "ordinal_day dayofyear": "`.day_of_year()`",
-        "dayofweek day_of_week iso_weekday day_name": "`.weekday()`",
+        "dayofweek day_of_week iso_weekday": _WEEKDAY,
+        "day_name": "`.format('%A')`",
         "hours": "`.hour()`",
         "minutes": "`.minute()`",
         "seconds": "`.second()`",
         "days": "`.day()`",
         "date": "`sw.col('t').cast('date')`",
         "time": "`sw.col('t').cast('time')`",
-        "epoch timestamp unix_timestamp": "`sw.col('t').cast('int64')`",
-        "convert_time_zone replace_time_zone tz_convert tz_localize at_time_zone": (
+        "epoch timestamp unix_timestamp": _EPOCH,
+        "replace_time_zone tz_localize": _LOCAL,
+        "convert_time_zone tz_convert at_time_zone": (
             "`sw.col('t').cast('timestamp[us, tz=Europe/Berlin]')`"
         ),
         "total_seconds total_milliseconds total_minutes": (
             "a difference is a number of nanoseconds: write "
             "`(sw.event_time() - 5) // sw.duration('1s')`"
         ),
-        "millisecond microsecond nanosecond": "`.format('%f')`, six digits of the second",
+        "millisecond": "`sw.col('t').cast('int64') // 10**6 % 1000`",
+        "microsecond": "`sw.col('t').cast('int64') // 1000 % 10**6`",
+        "nanosecond": "`sw.col('t').cast('int64') % 10**9`",
         "quarter": "`(sw.col('t').dt.month() + 2) // 3`",
-        "week iso_week month_start": "`.truncate('1w')`, of a month '1mo'",
+        "week iso_week": "`.format('%V')`, the ISO week as text; its Monday is `.truncate('1w')`",
+        "month_start": "`.truncate('1mo')`",
         "offset_by add_days": "`sw.event_time() + sw.duration('1h')`",
         "brackets": "a part is a method: write `.hour()`",
         "iterated": "a part is a method: write `.hour()`",
@@ -609,7 +661,7 @@ class SaysItHasNoParts(SaysOurName):
 
         def __getitem__(self, key: object) -> NoReturn:
             raise TypeError(
-                f"{self._called} has no [{key!r}]; {answer_to(self._place, 'brackets')}"
+                f"{self._called} has no [{shown(key)}]; {answer_to(self._place, 'brackets')}"
             )
 
         def __iter__(self) -> Iterator[object]:

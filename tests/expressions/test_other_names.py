@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from slackwater.runtime import other_names
 from slackwater.runtime.expressions.result_types import type_named
 from slackwater.runtime.other_names import ANSWERS, answer_to
+from tests.support.tables import computed, result_of
 
 OWN = {
     "stream": "stream",
@@ -68,6 +72,112 @@ def names() -> dict[str, Any]:
         "function": dict,
         "schema": {"x": "float64"},
     }
+
+
+INF, NAN = float("inf"), float("nan")
+NOON = datetime(2026, 7, 3, 12, 40, 1, 234567)  # noqa: DTZ001 - without a zone
+"""A Friday of week 27."""
+FLOATS, PAIRS = [1.5, INF, -INF, None], ([1.0, 1.0, None, None], [1.0, 2.0, 2.0, None])
+COMPUTED: list[tuple[str, str, list[Any], list[Any]]] = [  # place, words, a column, what it gives
+    ("module", "isnull", [1.0, None], [False, True]),
+    ("module", "sqrt", [4.0], [2.0]),
+    ("module", "log", [1.0], [0.0]),
+    ("module", "exp", [0.0], [1.0]),
+    ("module", "floor", [1.5], [1.0]),
+    ("module", "ceil", [1.5], [2.0]),
+    ("module", "sin", [0.0], [0.0]),
+    ("module", "cos", [0.0], [1.0]),
+    ("expression", "ln", [1.0], [0.0]),
+    ("expression", "log1p", [0.0, 1.0], [0.0, math.log(2)]),
+    ("expression", "expm1", [0.0, 1.0], [0.0, math.e - 1]),
+    ("expression", "is_finite", FLOATS, [True, False, False, None]),
+    ("expression", "is_infinite", FLOATS, [False, True, True, None]),
+    ("expression", "is_inf", FLOATS, [False, True, True, None]),
+    ("expression", "is_not_nan", [1.0, NAN], [True, False]),
+    ("expression", "isnull", FLOATS, [False, False, False, True]),
+    ("expression", "notnull", FLOATS, [True, True, True, False]),
+    ("expression", "fill_nan", [1.0, NAN], [1.0, 0.0]),
+    ("expression", "abs", [-1.0], [1.0]),
+    ("expression", "neg", [-1.0], [1.0]),
+    ("expression", "like", ["ab", "ba", "Ab"], [True, False, False]),
+    ("expression", "ilike", ["ab", "ba", "Ab"], [True, False, True]),
+    ("text", "lstrip", [" a "], ["a "]),
+    ("text", "rstrip", [" a "], [" a"]),
+    ("text", "strip_chars", [" a "], ["a"]),
+    ("text", "match", ["ab", "ba"], [True, False]),
+    ("text", "like", ["ab", "ba"], [True, False]),
+    ("text", "ilike", ["Ab", "ba"], [True, False]),
+    ("text", "fullmatch", ["a", "ab"], [True, False]),
+    ("text", "find", ["a", "ba", "c"], [0, 1, -1]),
+    ("text", "isdigit", ["12", "a1", ""], [True, False, False]),
+    ("text", "isalpha", ["ab", "a1", ""], [True, False, False]),
+    ("text", "title", ["ab cd"], ["Ab Cd"]),
+    ("text", "capitalize", ["ab cd"], ["Ab cd"]),
+    ("text", "zfill", ["12"], ["00012"]),
+    ("text", "ljust", ["12"], ["12   "]),
+    ("text", "reverse", ["ab"], ["ba"]),
+    ("text", "right", ["abc"], ["bc"]),
+    ("text", "left", ["abc"], ["ab"]),
+    ("time", "replace_time_zone", [NOON], [NOON.replace(tzinfo=ZoneInfo("Europe/Berlin"))]),
+    ("time", "convert_time_zone", [NOON], [NOON.replace(tzinfo=UTC)]),
+    ("time", "round", [NOON], [NOON.replace(hour=13, minute=0, second=0, microsecond=0)]),
+    ("time", "ceil", [NOON], [NOON.replace(hour=13, minute=0, second=0, microsecond=0)]),
+    ("time", "floor", [NOON], [NOON.replace(minute=0, second=0, microsecond=0)]),
+    ("time", "epoch", [NOON], [int(NOON.replace(tzinfo=UTC).timestamp())]),
+    ("module", "unix_timestamp", [NOON], [int(NOON.replace(tzinfo=UTC).timestamp())]),
+    (
+        "module",
+        "from_unixtime",
+        [int(NOON.replace(tzinfo=UTC).timestamp())],
+        [NOON.replace(microsecond=0)],
+    ),
+    ("time", "millisecond", [NOON], [234]),
+    ("time", "microsecond", [NOON], [234_567]),
+    ("time", "nanosecond", [NOON], [234_567_000]),
+    ("time", "iso_weekday", [NOON], [NOON.isoweekday()]),
+    ("time", "day_name", [NOON], ["Friday"]),
+    ("time", "week", [NOON], ["27"]),
+    ("time", "quarter", [NOON], [3]),
+    ("time", "ordinal_day", [NOON], [NOON.timetuple().tm_yday]),
+    *(("module", word, [NOON], [getattr(NOON, word)]) for word in ("year", "month", "day", "hour")),
+    *(
+        ("expression", word, [NOON], [getattr(NOON, word)])
+        for word in ("year", "month", "day", "hour")
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "word", "column", "expected"), COMPUTED, ids=lambda value: str(value)[:20]
+)
+def test_what_an_answer_advises_computes_what_the_word_did(
+    place: str, word: str, column: list[Any], expected: list[Any]
+) -> None:
+    said = ANSWERS[place][other_names._folded(word)]
+    code = CODE.findall(said)[0]
+    expression = eval(OWN[place] + code if code[0] == "." else code, {"sw": sw})  # noqa: S307
+    found = computed(expression, **{name: pa.array(column) for name in expression.columns()})
+    exact = not isinstance(expected[-1], float)
+    assert found == (expected if exact else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("eq_missing", [True, False, False, True]), ("ne_missing", [False, True, True, False])],
+)
+def test_an_equality_of_nulls_is_advised_with_nulls(word: str, expected: list[bool]) -> None:
+    (code,) = CODE.findall(ANSWERS["expression"][other_names._folded(word)])
+    found = computed(eval(code, {"sw": sw}), x=pa.array(PAIRS[0]), y=pa.array(PAIRS[1]))  # noqa: S307
+    assert found == expected
+
+
+def test_distinct_values_are_counted_by_window() -> None:
+    values, counts = CODE.findall(ANSWERS["module"][other_names._folded("n_unique")])
+    at = pa.array([1, 9, 11, 12], pa.timestamp("s"))
+    table = pa.table({"ts": at, "key": ["a"] * 4, "x": [5, 5, 5, 6]})
+    code = values + counts.removeprefix("stream")
+    found = result_of(lambda rows: eval(code, {"sw": sw, "stream": rows}), table, batch_rows=9)  # noqa: S307
+    assert found["n"].to_pylist() == [1, 2]
 
 
 def codes() -> list[tuple[str, str]]:
