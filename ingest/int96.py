@@ -23,7 +23,7 @@ from slackwater.runtime.model.schema import is_nested, values_of
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-__all__ = ["Block", "blocks_of", "cast_in_both", "in_both", "opened"]
+__all__ = ["Block", "blocks_of", "cast_in_both", "in_both", "opened", "whole_value"]
 
 
 class Block(NamedTuple):
@@ -54,15 +54,16 @@ def blocks_of(file: ParquetFile, path: str, names: list[str], rows: int) -> Iter
         names: of the columns.
         rows: most in a block.
     """
-    blocks = file.iter_batches(batch_size=rows, columns=names)
     wide = [name for name in _int96_columns(file, path) if name in names]
+    blocks = file.iter_batches(batch_size=rows, columns=names)
     if not wide:
         yield from (Block(block, {}) for block in blocks)
         return
     with opened(path, "ns") as finer:
-        others = finer.iter_batches(batch_size=rows, columns=wide)
+        # Of the same columns: where blocks end depends on them.
+        others = finer.iter_batches(batch_size=rows, columns=names)
         for block, other in zip(blocks, others, strict=True):
-            yield Block(block, dict(zip(other.schema.names, other.columns, strict=True)))
+            yield Block(block, {name: other.column(name) for name in wide})
 
 
 def _int96_columns(file: ParquetFile, path: str) -> list[str]:
@@ -80,6 +81,19 @@ def in_both(block: Block, name: str) -> pa.StructArray:
     return pa.StructArray.from_arrays(
         [block.rows.column(name), block.in_ns[name]], names=["in_us", "in_ns"]
     )
+
+
+def whole_value(block: Block, name: str, row: int) -> pa.Scalar:
+    """Return a value with its nanoseconds; in microseconds if it is too far away for them."""
+    in_us = block.rows.column(name).slice(row, 1)
+    if name not in block.in_ns:
+        return in_us[0]
+    in_ns = block.in_ns[name].slice(row, 1)
+    try:
+        cast_exactly(in_us, in_ns.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return in_us[0]
+    return in_ns[0]
 
 
 def cast_in_both(both: pa.StructArray, to: pa.DataType) -> pa.Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput, Good
-from slackwater.ingest.int96 import Block, blocks_of, cast_in_both, in_both, opened
+from slackwater.ingest.int96 import Block, blocks_of, cast_in_both, in_both, opened, whole_value
 from slackwater.ingest.numerals import Misfit, cast_all
 from slackwater.ingest.record_walk import BadText
 from slackwater.runtime.model.exact_casts import cast_exactly
@@ -66,7 +66,7 @@ def _cast(block: Block, field: pa.Field, *, row: int) -> pa.Array:
     except pa.ArrowNotImplementedError as problem:
         cast = Misfit(0, f"is no {field.type}: {text_of(problem)}")
     if isinstance(cast, Misfit):
-        value = shown(column[cast.row])
+        value = shown(whole_value(block, field.name, cast.row))
         raise BadText(
             f"column {field.name!r} ({column.type}), row {row + cast.row} from 0: {value} "
             f"{cast.why}",
