@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from slackwater.ingest import record_walk
 from slackwater.ingest.dialect import Form
-from slackwater.ingest.packed import refuse_packed
 from slackwater.ingest.record_walk import Bad, BadText, count_lines, line_ends, walk
 
 __all__ = [
@@ -42,6 +41,20 @@ __all__ = [
 PIECE_BYTES = 1 << 20
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """{suffix of a file that is unpacked: its codec}."""
+_PACKED = (  # (first bytes, the kind, what to do)
+    (b"\x1f\x8b\x08", "packed by gzip", "let its name end in .gz, or unpack it, gunzip"),
+    (b"BZh91AY&SY", "packed by bzip2", "let its name end in .bz2, or unpack it, bunzip2"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd", "let its name end in .zst, or unpack it, unzstd"),
+    (b"\x04\x22\x4d\x18", "packed by lz4", "let its name end in .lz4, or unpack it, unlz4"),
+    (b"\xfd7zXZ\0", "packed by xz", "unpack it, unxz; .gz, .bz2, .zst and .lz4 are unpacked"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it, 7z x"),
+    (b"PK\x03\x04", "a zip archive or a workbook, .xlsx", "unpack it, or save its sheet as CSV"),
+    (b"\xd0\xcf\x11\xe0", "a workbook, .xls", "save its sheet as CSV"),
+    (b"PAR1\x15", "a parquet file", "read it by sw.parquet(…)"),
+    (b"ARROW1\0", "an Arrow file", "read it by sw.table(pyarrow.feather.read_table(…))"),
+    (b"SQLite format 3\0", "a database of SQLite", "read a table of it into sw.table(…)"),
+)
+
 _FEW_BYTES = 4_096
 """Bytes of most first records."""
 _BOM = b"\xef\xbb\xbf"
@@ -138,7 +151,7 @@ def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
     """Yield the file as UTF-8, and None at its end."""
     with pa.input_stream(path, compression=_packed_by(path)) as file:
         start = file.read(PIECE_BYTES)
-        refuse_packed(start)
+        _refuse_packed(start)
         if encoding == "utf-8":
             more = start
             while more:
@@ -152,6 +165,17 @@ def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
                 more = file.read(PIECE_BYTES)
             yield decoder.decode(b"", True).encode(errors="surrogateescape")
     yield None
+
+
+def _refuse_packed(start: bytes) -> None:
+    """Check that a file, unpacked by its suffix, does not begin as one that is packed, or no text.
+
+    Raises:
+        BadText: it does; says what to do.
+    """
+    for first, kind, way_out in _PACKED:
+        if start.startswith(first):
+            raise BadText(f"the file is {kind}, and no text", line=None, way_out=way_out)
 
 
 def _packed_by(path: str) -> str | None:

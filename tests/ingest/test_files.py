@@ -345,3 +345,14 @@ def answers(given: Input) -> list[int | None]:
     while (block := reader.poll()) is not END_OF_INPUT:
         sizes.append(len(block) if isinstance(block, pa.RecordBatch) else None)
     return sizes
+
+
+def test_a_header_that_begins_as_parquet_does_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("PAR1,PAR2,t\n1,2,3\n")
+    polled = ingest.csv(path).open().poll()
+    assert isinstance(polled, pa.RecordBatch)
+    assert polled.to_pylist() == [{"PAR1": 1, "PAR2": 2, "t": 3}]
+    pq.write_table(pa.table({"t": [1]}), path)
+    with pytest.raises(IngestError, match="the file is a parquet file"):
+        ingest.csv(path).schema()
