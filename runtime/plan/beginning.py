@@ -16,11 +16,14 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.sources.opened import first_arrival_ns
+from slackwater.runtime.sources.blocks import BlockReader
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["FAR_NS", "Beginning", "beginning_lines", "beginnings", "far_note"]
 
@@ -62,7 +65,7 @@ def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
     first_ns = {
         step.name: arrival_ns
         for step in shared
-        if (arrival_ns := first_arrival_ns(step.name, step.source, step.schema)) is not None
+        if (arrival_ns := _first_arrival_ns(step.name, step.source, step.schema)) is not None
     }
     at_ns = min(first_ns.values(), default=0)
     for step in shared:
@@ -97,3 +100,23 @@ def far_note(known: Mapping[str, Beginning]) -> str | None:
         f"replayed sources begin with the first arrival of all, so that {waits}; write "
         "start='own' at a source that was recorded apart"
     )
+
+
+def _first_arrival_ns(source: str, spec: SourceSpec, schema: pa.Schema) -> int | None:
+    """Return the arrival of a source's first row; None if none can be read.
+
+    The run reads the same rows, and reports an error of theirs.
+
+    Args:
+        source: its name.
+        spec: its settings; its input is history, and replayed.
+        schema: inside schema of its input.
+    """
+    order = spec.reorder.begin()
+    blocks = BlockReader(source, spec, schema, order=order, rank=0, needed=frozenset())
+    try:
+        return blocks.first_arrival_ns()
+    except SlackwaterError:
+        return None
+    finally:
+        blocks.close()
