@@ -108,7 +108,7 @@ class IdleChannels:
     def due_ns(self, gate: SlackGate) -> int | None:
         """Return when the next of those that the gate waits for is idle; None: never."""
         if self._goes_by_clock(gate):
-            return self._moved_ns + self._shortest_ns // _MOVES
+            return self._moved_ns + max(1, self._shortest_ns // _MOVES)
         return min([due_ns for _, due_ns in self._waited_for(gate)], default=None)
 
     def mark(self, gate: SlackGate, now_ns: int, *, queued: Collection[str]) -> None:

@@ -410,6 +410,16 @@ def frontier(slot: Slot, now_ns: int) -> int:
     return gate_report(slot, now_ns).frontier_ns
 
 
+def test_a_slot_sleeps_between_moves_however_short_an_idle_is() -> None:
+    slot = live_slot("left", idle="5ns")
+    slot.deliver("left→both", live_message([14]), 20)
+    for now_ns in (20, 25, 26, 27):
+        out(slot, now_ns)
+        until_ns = slot.rest(now_ns).until_ns
+        assert until_ns is not None
+        assert until_ns > now_ns
+
+
 @pytest.mark.parametrize("names", [("left",), ("left", "right"), ("left", "right", "more")])
 def test_time_goes_on_by_the_clock_where_all_live_channels_are_silent(
     names: tuple[str, ...],
