@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from slackwater.actors.slot.block_kind import BAD, BlockKind
 from slackwater.runtime.errors import IngestError
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, traits_of
 
 __all__ = ["ReadAhead", "ReadAheadInput", "read_ahead"]
 
@@ -79,6 +80,11 @@ class ReadAheadInput:
     """So the slot polls it after a call of `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
     """Its reader's errors already name the source."""
+
+    @property
+    def on_bad(self) -> OnBad:
+        """Whether records that it cannot read are diverted."""
+        return "divert" if traits_of(self.inner).diverts else "skip"
 
     def describe(self) -> str:
         """Return the wrapped input's description."""

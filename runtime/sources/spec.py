@@ -17,6 +17,7 @@ from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import read_literal
+from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.order.policies import OrderWord, reorder_of
 from slackwater.runtime.order.reorder import Reorder, SortedWithin
@@ -100,6 +101,7 @@ class InputTraits:
         is_named: its errors name its source already.
         blocks_stay: it never writes again where a block lies that it has returned. Blocks of other
             inputs are copied.
+        diverts: its `on_bad` is "divert": records that it cannot read leave by a stream.
     """
 
     is_history: bool = False
@@ -107,12 +109,14 @@ class InputTraits:
     wakes: bool = False
     is_named: bool = False
     blocks_stay: bool = False
+    diverts: bool = False
 
 
 def traits_of(given: Input) -> InputTraits:
     """Return the traits of an input."""
-    names = [one.name for one in fields(InputTraits)]
-    return InputTraits(**{name: bool(getattr(given, name, False)) for name in names})
+    names = [one.name for one in fields(InputTraits) if one.name != "diverts"]
+    traits = {name: bool(getattr(given, name, False)) for name in names}
+    return InputTraits(**traits, diverts=getattr(given, "on_bad", None) == "divert")
 
 
 @checked_fields
@@ -221,7 +225,7 @@ class SourceSpec:
             if self.sequence is not None:
                 raise SettingError(
                     f"sequence={shown(self.sequence)} is for out_of_order='sequence'; write that "
-                    "too, or leave sequence away"
+                    "too, or omit sequence"
                 )
             return
         if self.sequence is None:
@@ -229,19 +233,20 @@ class SourceSpec:
                 "out_of_order='sequence' needs sequence='…', the column of an event's number in "
                 "its writer's sequence"
             )
-        given = {"promise": self.promise is not None, "ahead": self.ahead_ns is not None}
-        for option in (option for option, is_given in given.items() if is_given):
-            raise SettingError(
-                f"{option}= uses event time, and out_of_order='sequence' numbers, which "
-                f"promises what it has released: leave {option} away"
-            )
+        if self.promise is None and self.ahead_ns is None:
+            return
+        option = "ahead" if self.promise is None else "promise"
+        raise SettingError(
+            f"{option}= uses event time, and out_of_order='sequence' numbers, which promises what "
+            f"it has released: omit {option}"
+        )
 
     @cached_property
     def start_ns(self) -> int | None:
         """Arrival at which the replay begins, as written; None: no time was.
 
         Raises:
-            SettingError: `start` is a text that is no time.
+            SettingError: `start` is a text that is no time, or beyond 1677 to 2262.
         """
         if self.start is None or self.start == OWN_START:
             return None
@@ -253,7 +258,13 @@ class SourceSpec:
                 f"start={self.start!r} is no time; write start='2024-05-01 08:00:00', or "
                 "start='own' to begin with the first arrival of this source"
             ) from None
-        return int(read_literal(time)[0])
+        start_ns = int(read_literal(time)[0])
+        if not START_NS < start_ns < END_NS:
+            raise SettingError(
+                f"start={str(time)!r} is beyond the times that nanoseconds hold, 1677-09-21 to "
+                "2262-04-11; write one between, or omit start"
+            )
+        return start_ns
 
     @property
     def shares_beginning(self) -> bool:
@@ -283,7 +294,7 @@ class SourceSpec:
     @property
     def diverts_unreadable(self) -> bool:
         """Whether records that its input cannot read leave by a stream of their own."""
-        return getattr(self.input, "on_bad", None) == "divert"
+        return self.traits.diverts
 
     @property
     def diverts(self) -> bool:

@@ -188,6 +188,25 @@ def test_a_restart_within_a_stretch_loses_nothing_and_counts_nothing_twice(
         )
 
 
+class InThread(Pieces):
+    """A custom input, read in a thread in real time."""
+
+    reads_inline = False
+
+
+@pytest.mark.parametrize("log", [0, 10_000])
+@pytest.mark.parametrize("on_bad", ["skip", "divert"])
+def test_records_of_a_custom_input_are_diverted_in_real_time_too(on_bad: str, log: int) -> None:
+    given = InThread([good(1), bad("unreadable", 0, 3), good(2)], on_bad)
+    limits = sw.Limits(log=log) if log else None
+    outcome = Slots(limits).run(flow_of(given))
+    assert outcome.error is None
+    counts = outcome.report.ledger.counts.of_job()
+    expected = (0, 3) if on_bad == "divert" else (3, 0)
+    assert (counts["unreadable"], counts["diverted"]) == expected
+    assert outcome.report.ledger.is_balanced
+
+
 def test_rows_that_are_held_do_not_leave_as_if_the_input_were_silent() -> None:
     settings: dict[str, Any] = {
         "out_of_order": "sort",
