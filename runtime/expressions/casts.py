@@ -23,7 +23,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.nulls import refused_rows, spread
 from slackwater.runtime.expressions.result_types import type_named
-from slackwater.runtime.expressions.time_methods import OfType, clock_of
+from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.times import rescaled
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
@@ -42,7 +42,7 @@ from slackwater.runtime.model.schema import (
     time_unit,
     values_of,
 )
-from slackwater.runtime.model.zones import instants_in, zoned_text
+from slackwater.runtime.model.zones import clock_of, instants_in, zoned_text
 from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 from slackwater.runtime.shown_rows import cell_shown
 

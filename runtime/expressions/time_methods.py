@@ -17,11 +17,12 @@ from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
-from slackwater.runtime.model.schema import TIME_UNIT_NS, nanoseconds_type, values_of
-from slackwater.runtime.model.times import NS_PER_SECOND
+from slackwater.runtime.model.schema import nanoseconds_type, values_of
 from slackwater.runtime.model.zones import (
+    BEYOND,
     Ambiguous,
     NoTime,
+    clock_of,
     instants_of,
     names_at,
     offset_text,
@@ -36,7 +37,6 @@ __all__ = [
     "OfType",
     "TimeMethods",
     "WithTimes",
-    "clock_of",
     "parsed_time",
     "time_format",
 ]
@@ -99,6 +99,11 @@ class OfType(NamedTuple):
 
     argument: Any = None
     kind: pa.DataType | None = None
+
+    @property
+    def in_nanoseconds(self) -> pa.DataType:
+        """Type of the operand's times in nanoseconds; without a schema a timestamp of no zone."""
+        return nanoseconds_type(self.kind or pa.timestamp("ns"))
 
 
 class WithTimes:
@@ -232,36 +237,13 @@ def check_codes(form: str) -> None:
         ) from None
 
 
-def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return times, in their unit, as the clock of their zone shows them.
-
-    Raises:
-        OperatorError: that is beyond 64 bits; with its place.
-    """
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        return values
-    ticks = np.int64(NS_PER_SECOND // TIME_UNIT_NS[kind.unit])
-    offsets = offsets_at(kind.tz, values // ticks) * ticks
-    shown: npt.NDArray[np.int64] = values + offsets
-    wraps = (shown > values) != (offsets > 0)
-    wraps &= offsets != 0
-    if wraps.any():
-        place = int(wraps.argmax())
-        time = np.datetime64(int(values[place]), kind.unit)
-        raise refused(f"the clock of {kind.tz} at {time} UTC {_BEYOND}", place)
-    return shown
-
-
 def _time(since_ns: np.int64) -> np.datetime64:
     return np.datetime64(int(since_ns), "ns")
 
 
-_BEYOND = "is beyond nanoseconds, 1677 to 2262; filter out such rows first"
-
-
 def _shown(option: OfType, values: Any) -> pa.Array:
     """Return times, without a zone, as the clock of their zone shows them."""
-    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
+    kind = option.in_nanoseconds
     to = pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
     return pa.array(clock_of(kind, values), pa.int64()).view(to)
 
@@ -300,7 +282,7 @@ def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int6
 
 def _truncate(option: OfType, values: Any) -> Column:
     multiple, unit = option.argument
-    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
+    kind = option.in_nanoseconds
     local = clock_of(kind, values)
     begin = _begins(option, local)
     if kind.tz is None:
@@ -319,12 +301,12 @@ def _truncate(option: OfType, values: Any) -> Column:
 def _too_early(option: OfType, times: npt.NDArray[np.int64], place: int) -> OperatorError:
     multiple, unit = option.argument
     which = f"{multiple} {unit}s" if multiple > 1 else unit
-    return refused(f"the begin of the {which} of {_time(times[place])} {_BEYOND}", place)
+    return refused(f"the begin of the {which} of {_time(times[place])} {BEYOND}", place)
 
 
 def _format(option: OfType, values: Any) -> Column:
     """Return times as text; `%S` has whole seconds, `%f` six digits of their fraction."""
-    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
+    kind = option.in_nanoseconds
     zone = kind.tz or "UTC" if pa.types.is_timestamp(kind) else None
     ns = np.int64(10**9)  # Arrow's %S has all digits of the unit
     if pa.types.is_timestamp(kind):
@@ -370,7 +352,7 @@ def _in_utc(
     wraps = np.abs(utc // ns - seconds) > 1
     if wraps.any():
         place = int(wraps.argmax())
-        raise refused(f"{_time(clock_ns[place])} in {zone} {_BEYOND}", place)
+        raise refused(f"{_time(clock_ns[place])} in {zone} {BEYOND}", place)
     if not skips:
         return utc
     is_left_out = seconds + offsets_at(zone, seconds) != clock_s  # a change has no fraction

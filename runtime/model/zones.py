@@ -22,12 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import UNIT_NS
 from slackwater.runtime.model.times import NS_PER_SECOND
 
 __all__ = [
+    "BEYOND",
     "Ambiguous",
     "NoTime",
+    "check_zone",
+    "clock_of",
     "instants_in",
     "instants_of",
     "names_at",
@@ -51,9 +56,10 @@ _STEP, _BLOCK = 2 * _DAY, 400 * _DAY
 _MOST_AWAY = 36 * 3_600
 """More than a clock is from UTC, before and after a change."""
 _FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
-_UNIT = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": NS_PER_SECOND}
-_SECONDS_TOO = r":[0-9]{2}.*[+-][0-9]{2}:?[0-9]{2}:?[0-9]{2}$"
-_OFFSET = r"(?P<sign>[+-])(?P<h>[0-9]{2}):?(?P<m>[0-9]{2}):?(?P<s>[0-9]{2})$"
+_OFFSET = r"(?P<sign>[+-])(?P<h>[01][0-9]|2[0-3]):?(?P<m>[0-5][0-9]):?(?P<s>[0-5][0-9])$"
+_SECONDS_TOO = f":[0-9]{{2}}.*{_OFFSET}"
+BEYOND = "is beyond nanoseconds, 1677 to 2262; filter out such rows first"
+"""End of an error about a time that does not fit 64 bits."""
 
 
 class NoTime(ValueError):
@@ -137,15 +143,23 @@ def _zone(name: str) -> _Zone:
     Raises:
         ArrowInvalid: there is no such zone.
     """
-    if match := _FIXED.fullmatch(name):
-        away = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return _Zone(
-            timezone(away if match[1] == "+" else -away, f"{match[1]}{match[2]}{match[3]}")
-        )
     try:
+        if match := _FIXED.fullmatch(name):
+            away = timedelta(hours=int(match[2]), minutes=int(match[3]))
+            own_name = f"{match[1]}{match[2]}{match[3]}"
+            return _Zone(timezone(away if match[1] == "+" else -away, own_name))
         return _Zone(ZoneInfo(name))
     except (OSError, ValueError, LookupError) as problem:
         raise pa.ArrowInvalid(f"there is no time zone {name!r}: {problem}") from None
+
+
+def check_zone(zone: str) -> None:
+    """Check that there is a zone: a name such as "Europe/Berlin", or an offset such as "+02:00".
+
+    Raises:
+        ArrowInvalid: there is no such zone.
+    """
+    _zone(zone)
 
 
 def offsets_at(zone: str, utc_s: Seconds) -> Seconds:
@@ -190,25 +204,52 @@ def instants_of(zone: str, clock_s: Seconds, *, ambiguous: Ambiguous, skips: boo
     return np.where(is_none, first - since, np.where(takes_first, first, second))
 
 
+def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return times, in their unit, as the clock of their zone shows them.
+
+    Raises:
+        OperatorError: that is beyond 64 bits; with its place.
+    """
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return values
+    clock, _, wraps = _clock(kind, values)
+    if wraps.any():
+        place = int(wraps.argmax())
+        time = np.datetime64(int(values[place]), kind.unit)
+        problem = OperatorError(f"the clock of {kind.tz} at {time} UTC {BEYOND}")
+        problem.place = place
+        raise problem
+    return clock
+
+
+def _clock(kind: pa.DataType, values: Seconds) -> tuple[Seconds, Seconds, npt.NDArray[np.bool_]]:
+    """Return times as the clock shows them, offsets in seconds, and which of them wrap around."""
+    ticks = np.int64(NS_PER_SECOND // UNIT_NS[kind.unit])
+    offsets = offsets_at(kind.tz, values // ticks)
+    clock: Seconds = values + offsets * ticks
+    return clock, offsets, ((clock > values) != (offsets > 0)) & (offsets != 0)
+
+
 def zoned_text(times: pa.Array) -> pa.Array:
     """Return timestamps as text by the clock of their zone: 2040-07-01 12:00:00+0200.
 
-    An offset with seconds is +HH:MM:SS; UTC is Z.
+    An offset with seconds is +HH:MM:SS; UTC is Z. A time whose clock is beyond 64 bits is UTC.
     """
     kind, text = times.type, pa.string()
     if kind.tz is None or not len(times):
         return times.cast(text)
     if str(pa.scalar(0, kind).cast(text)).endswith("Z"):
         return times.cast(text)
-    scale = _UNIT[kind.unit]
     since = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = offsets_at(kind.tz, since // scale)
-    clock = pa.array(since + offsets * scale).view(pa.timestamp(kind.unit))
+    shown, offsets, wraps = _clock(kind, since)
+    clock = pa.array(np.where(wraps, since, shown)).view(pa.timestamp(kind.unit))
     distinct, codes = np.unique(offsets, return_inverse=True)
     ends = pa.array([offset_text(one) for one in distinct.tolist()], text).take(pa.array(codes))
     of_arrow = arrow_functions()
-    shown = of_arrow.binary_join_element_wise(clock.cast(text), ends, "")
-    return of_arrow.if_else(times.is_valid(), shown, None)
+    ends = of_arrow.if_else(wraps, "Z", ends)
+    return of_arrow.if_else(
+        times.is_valid(), of_arrow.binary_join_element_wise(clock.cast(text), ends, ""), None
+    )
 
 
 def offset_text(offset_s: int) -> str:
@@ -239,6 +280,6 @@ def instants_in(text: pa.Array, kind: pa.DataType) -> pa.Array:
     away = of_arrow.if_else(of_arrow.equal(parts["x"], "-"), of_arrow.negate(away), away)
     clock = of_arrow.replace_substring_regex(own, _OFFSET, "").cast(pa.timestamp(kind.unit))
     since = of_arrow.subtract_checked(
-        clock.view(pa.int64()), of_arrow.multiply(away, _UNIT[kind.unit])
+        clock.view(pa.int64()), of_arrow.multiply(away, NS_PER_SECOND // UNIT_NS[kind.unit])
     )
     return of_arrow.coalesce(plain, since.view(kind))

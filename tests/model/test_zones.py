@@ -91,6 +91,26 @@ def test_text_of_zoned_times_is_read_back(zone: str, unit: str, tens: list[int |
     assert instants_in(zoned_text(times), times.type).equals(times)
 
 
+@pytest.mark.parametrize("zone", [*ZONES, "+09:00", "-09:00"])
+@pytest.mark.parametrize("ends", [2**63 - 1, -(2**63) + 10**9])
+def test_text_of_times_at_the_ends_is_read_back(zone: str, ends: int) -> None:
+    times = pa.array([ends, None, 0], pa.int64()).view(pa.timestamp("ns", zone))
+    assert instants_in(zoned_text(times), times.type).equals(times)
+
+
+@pytest.mark.parametrize("zone", ["+25:00", "-99:00", "Mars/Base", "Europe", "../etc"])
+def test_a_zone_that_is_none_is_refused_as_arrow_refuses(zone: str) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="there is no time zone"):
+        offsets_at(zone, np.array([0]))
+
+
+@pytest.mark.parametrize("offset", ["+24:00:00", "+23:60:00", "-00:00:60", "+99:99:99"])
+def test_an_offset_that_no_clock_has_is_refused(offset: str) -> None:
+    text = pa.array([f"1890-01-01 00:00:00{offset}", "1890-01-01 00:00:00+00:53:28"])
+    with pytest.raises(pa.ArrowInvalid):
+        instants_in(text, pa.timestamp("s", "Europe/Berlin"))
+
+
 def test_offsets_with_seconds_are_written_whole() -> None:
     times = pa.array([0, None], pa.int64()).view(pa.timestamp("s", "Africa/Monrovia"))
     assert zoned_text(times).to_pylist() == ["1969-12-31 23:15:30-00:44:30", None]
@@ -141,6 +161,21 @@ def test_text_becomes_times_of_a_zone_after_2037() -> None:
     for bad, why in (("2040-03-25 02:30:00", "left out"), ("2040-10-28 02:30:00", "comes twice")):
         with pytest.raises(OperatorError, match=why):
             computed(made, x=pa.array([bad]))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_files_keep_times_whose_clock_is_beyond_64_bits(form: str, tmp_path: Path) -> None:
+    ends = [2**63 - 1, 0]
+    times = pa.array(ends).view(pa.timestamp("ns", "Asia/Tokyo"))
+    flow = sw.Dataflow("written")
+    source = flow.source("s", sw.table(pa.table({"t": [1, 2], "x": times})), event_time="t")
+    path = tmp_path / f"rows.{form}"
+    source.sink("out", getattr(sw, f"{form}_sink")(path))
+    with sw.Simulation() as nodes:
+        nodes.submit(flow).wait()
+    text = path.read_text().replace("T", " ")
+    assert "2262-04-11 23:47:16.854775807Z" in text
+    assert "1970-01-01 09:00:00.000000000+0900" in text
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
