@@ -7,8 +7,7 @@ Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Synta
 from __future__ import annotations
 
 import re
-from typing import Any, Generic, Literal, Self, TypeVar, cast
-from zoneinfo import ZoneInfo
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
 
@@ -17,13 +16,13 @@ from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.time_methods import (
     Function,
     WithTimes,
-    check_codes,
+    format_read,
     parsed_time,
-    time_format,
 )
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.model.zones import check_zone
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import shown, text_of
 
@@ -137,21 +136,21 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         Args:
             form: codes of `strptime`, such as "%d.%m.%Y %H:%M:%S"; of fractions of seconds, `%f`,
                 microseconds. ISO 8601 needs none: `.cast("timestamp")`.
-            zone: of the text, such as "Europe/Berlin"; the timestamp is in it. None: no zone.
+            zone: of the text, such as "Europe/Berlin" or "+02:00"; the timestamp is in it, also
+                where the text has an offset (`%z`). None: no zone.
             ambiguous: the time meant by an hour that a zone has twice.
 
         Raises:
             TypeMismatch: no format, no such zone, or no such word.
         """
-        form = time_format("str.to_time", form)
-        check_codes(form)
+        codes = format_read(form)
         if zone is not None:
             _check_zone(zone)
-        parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
+        parsed_time((codes, zone, ambiguous), pa.array([], pa.string()))
         more = [] if zone is None else [f"zone={zone!r}"]
         more += [] if ambiguous == "raise" else [f"ambiguous={ambiguous!r}"]
         written = ", ".join([repr(form), *more])
-        return self._made("str.to_time", option=(form, zone, ambiguous), shown=written)
+        return self._made("str.to_time", option=(codes, zone, ambiguous), shown=written)
 
     def _made(self, op: str, *, option: Any = (), shown: str = "") -> _E:
         made: _E = self._of.operation(op, option=option, shown=shown)
@@ -164,10 +163,10 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         return self._made(f"str.{name}", option=(pattern, *more, literal), shown=written)
 
 
-def _check_zone(zone: object) -> None:
+def _check_zone(zone: str) -> None:
     try:
-        ZoneInfo(cast("str", zone))
-    except (KeyError, ValueError, TypeError, OSError):
+        check_zone(zone)
+    except pa.ArrowInvalid:
         raise TypeMismatch(
             f"str.to_time: zone={shown(zone)} is no time zone; write one such as 'Europe/Berlin'"
         ) from None

@@ -37,8 +37,8 @@ __all__ = [
     "OfType",
     "TimeMethods",
     "WithTimes",
+    "format_read",
     "parsed_time",
-    "time_format",
 ]
 
 _E = TypeVar("_E", bound="WithTimes")
@@ -189,7 +189,7 @@ class TimeMethods(SaysItHasNoParts, Generic[_E]):
         """Return the time as text, by the codes of `strftime`: "%d.%m.%Y %H:%M"."""
         form = time_format("dt.format", form)
         for code in _CODES.findall(form):
-            if code[0] == "%" and code[1:] not in _FORMATTED:
+            if code == "%" or (code[0] == "%" and code[1:] not in _FORMATTED):
                 raise TypeMismatch(
                     f"dt.format({shown(form)}): there is no code {code!r}; there are: "
                     f"{' '.join(f'%{one}' for one in _FORMATTED)}"
@@ -214,27 +214,46 @@ def time_format(method: str, form: object) -> str:
     return form
 
 
-def check_codes(form: str) -> None:
-    """Check that Arrow or Python reads times of a format.
+def format_read(form: object) -> str:
+    """Return a format of times to be read, in codes that Arrow and Python know.
 
     Raises:
-        TypeMismatch: a code is unknown to both.
+        TypeMismatch: it is no format, or no text can be read by it.
     """
-    try:
-        datetime.strptime("", form)  # noqa: DTZ007 - reads no time
-    except ValueError as problem:
-        if str(problem).startswith("time data"):  # the format is right, and the empty text is none
-            return
-        of_arrow = arrow_functions()
-        try:
-            text = of_arrow.strftime(pa.scalar(0, pa.timestamp("s")), format=form)
-            if of_arrow.strptime(text, format=form, unit="s", error_is_null=True).is_valid:
-                return
-        except pa.ArrowInvalid:
-            pass
+    written = time_format("str.to_time", form)
+    codes = _CODES.findall(written)
+    if "%Z" in codes:
         raise TypeMismatch(
-            f"str.to_time({shown(form)}): {text_of(problem)}; write codes of strptime"
-        ) from None
+            f"str.to_time({shown(form)}): %Z is a short name, which several zones have; write %z "
+            "for an offset, or zone='Europe/Berlin'"
+        )
+    plain = "".join(_SHORT_CODES.get(code, code) for code in codes)
+    try:
+        datetime.strptime(_SAMPLE.strftime(plain), plain)  # noqa: DTZ007 - only its codes count
+    except (re.error, ValueError) as problem:
+        if isinstance(problem, re.error) or _OF_FORMAT.search(text_of(problem)):
+            raise TypeMismatch(
+                f"str.to_time({shown(form)}): {text_of(problem)}; write codes of strptime, each "
+                "once"
+            ) from None
+    return plain
+
+
+_SAMPLE = datetime(2024, 10, 17, 13, 45, 59, 123_456, UTC)
+_OF_FORMAT = re.compile("^(?!time data ).*(directive|stray)", re.DOTALL)
+"""Python's words about a format; others are about a text."""
+_SHORT_CODES = {
+    "%D": "%m/%d/%y",
+    "%e": "%d",
+    "%F": "%Y-%m-%d",
+    "%h": "%b",
+    "%n": " ",
+    "%R": "%H:%M",
+    "%r": "%I:%M:%S %p",
+    "%T": "%H:%M:%S",
+    "%t": " ",
+}
+"""{code that Python does not read: the same in its codes}"""
 
 
 def _time(since_ns: np.int64) -> np.datetime64:
@@ -364,7 +383,7 @@ def parsed_time(option: tuple[str, str | None, Ambiguous], text: pa.Array) -> Co
     """Return times out of text, in nanoseconds.
 
     Args:
-        option: (format, zone, what an ambiguous hour is).
+        option: (format, as `format_read`; zone, what an ambiguous hour is).
         text: shape (rows,).
 
     Raises:
@@ -387,7 +406,9 @@ def parsed_time(option: tuple[str, str | None, Ambiguous], text: pa.Array) -> Co
             numbers[place] = _time_in(text[place].as_py(), form, place)
         times = pa.array(numbers, mask=~valid_bits(text)).view(pa.timestamp("ns"))
     numbers = values_of(times.view(pa.int64()))
-    return numbers if zone is None else _in_zone(numbers, text, zone, ambiguous)
+    if zone is None or "%z" in form:  # the offset has made them UTC
+        return numbers
+    return _in_zone(numbers, text, zone, ambiguous)
 
 
 def _time_in(text: str, form: str, place: int) -> int:
@@ -454,6 +475,9 @@ def _in_zone(
         raise refused(
             f"{shown(text[place])} {fact}; {way_out}filter out such rows first", place
         ) from None
+    except OperatorError as problem:
+        problem.place = int(rows[problem.place or 0])
+        raise
     return utc
 
 

@@ -163,6 +163,6 @@ def test_an_empty_text_is_never_looked_for() -> None:
 
 
 def test_a_format_has_the_codes_of_strftime_alone() -> None:
-    for form in ("%s", "%-d %H", "%q"):
+    for form in ("%s", "%-d %H", "%q", "%H%"):
         with pytest.raises(TypeMismatch, match="there is no code '%"):
             sw.col("t").dt.format(form)
