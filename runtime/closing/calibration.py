@@ -11,6 +11,8 @@ missed a row        0        27       22       0
 stated           0.0001     0.29     0.53 ... 0.53       monotone: the last two are pooled
 ```
 
+What remains of the raw chance is by the known windows of all pooled classes.
+
 A window is known once it is sure, or many have closed since. Tables are made after set numbers of
 known windows, so that a chance does not depend on how many rows are decided together.
 """
@@ -155,6 +157,7 @@ class Calibration:
     def _chances(self, classes: Int64Array, raw: FloatArray) -> FloatArray:
         # While few windows of a class are known, most of the raw chance remains.
         chances: FloatArray = self._fixed[classes] + self._remains[classes] * raw
+        np.clip(chances, self._least[classes], self._most[classes], out=chances)
         np.clip(chances, _LEAST, 1.0, out=chances)
         if self._states_zero:
             chances[classes == _SURE] = 0.0
@@ -198,18 +201,22 @@ class Calibration:
         """Make the table from the counts."""
         weights = self._counts + _PRIOR
         rates = (self._misses + _PRIOR * _MIDDLES) / weights
-        early, remains = slice(_SURE + 1, None), _PRIOR / weights
-        rates[early] = _never_falling(rates[early], weights[early])
+        early = slice(_SURE + 1, None)
+        rates[early], weights[early] = _never_falling(rates[early], weights[early])
+        remains = _PRIOR / weights
         remains[_SURE] = 0.0
+        fixed = rates - remains * _MIDDLES
         # One more class has no raw chance, and states none.
-        self._fixed = np.append(rates - remains * _MIDDLES, 0.0)
-        self._remains = np.append(remains, 1.0)
+        self._fixed, self._remains = np.append(fixed, 0.0), np.append(remains, 1.0)
+        least, most = _between(rates[early], fixed[early], remains[early])
+        self._least = np.concatenate([[0.0], least, [0.0]])
+        self._most = np.concatenate([[1.0], most, [1.0]])
         total = int(self._counts.sum())
         self._due = min(max(total // _SHARE_NEW, _LEAST_NEW), _MOST_NEW)
 
 
-def _never_falling(rates: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return rates in which neighbours that fall are pooled, by weight."""
+def _never_falling(rates: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rates in which neighbours that fall are pooled, by weight; and pooled weights."""
     pooled: list[tuple[float, float, int]] = []  # rate, weight, classes
     for rate, weight in zip(rates.tolist(), weights.tolist(), strict=True):
         classes = 1
@@ -218,4 +225,22 @@ def _never_falling(rates: FloatArray, weights: FloatArray) -> FloatArray:
             rate = (rate * weight + other * of_other) / (weight + of_other)  # noqa: PLW2901
             weight, classes = weight + of_other, classes + more  # noqa: PLW2901
         pooled.append((rate, weight, classes))
-    return np.repeat([one[0] for one in pooled], [one[2] for one in pooled])
+    sizes = [classes for _, _, classes in pooled]
+    return (
+        np.repeat([rate for rate, _, _ in pooled], sizes),
+        np.repeat([weight for _, weight, _ in pooled], sizes),
+    )
+
+
+def _between(
+    rates: FloatArray, fixed: FloatArray, remains: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest chance of each class, so that none falls at an edge.
+
+    A class ends at its neighbour's rate at most; where two classes overlap, halfway between both.
+    """
+    ends = np.minimum(fixed[:-1] + remains[:-1] * _EDGES[:-1], rates[1:])
+    begins = np.maximum(fixed[1:] + remains[1:] * _EDGES[:-1], rates[:-1])
+    halfway = (ends + begins) / 2
+    least = np.append(0.0, np.maximum(begins, halfway))
+    return least, np.append(np.minimum(ends, halfway), 1.0)

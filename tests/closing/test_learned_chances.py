@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import slackwater as sw
 from benchmarks.probslack.calibration import Told, told_and_missed
 from benchmarks.probslack.streams import DELAYED, MS, Stream, delayed
 from slackwater.runtime.closing import WindowEnds
-from slackwater.runtime.closing.calibration import _never_falling
+from slackwater.runtime.closing.calibration import Calibration, _never_falling
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.settings import Settings
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -111,6 +113,43 @@ def test_pooled_rates_never_fall_and_keep_their_sum() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         rates, weights = rng.random(13), rng.integers(1, 9, 13).astype(float)
-        pooled = _never_falling(rates, weights)
+        pooled, together = _never_falling(rates, weights)
         assert (np.diff(pooled) >= 0).all()
         assert (pooled * weights).sum() == pytest.approx((rates * weights).sum())
+        assert (together >= weights).all()
+        sizes = np.unique(pooled, return_counts=True)[1]
+        assert sum(together / np.repeat(sizes, sizes)) == pytest.approx(weights.sum())
+
+
+RAW = np.sort(np.concatenate([np.geomspace(1e-4, 1.0, 400), np.geomspace(1e-3, 1.0, 13)]))
+CLASSES = np.searchsorted(np.geomspace(1e-3, 1.0, 13), RAW) + 1
+
+
+def learned(known: list[int], missed: list[int]) -> Calibration:
+    made = Calibration(states_zero=False)
+    made._counts[1:], made._misses[1:] = known, np.minimum(known, missed)
+    made.after_restore()
+    return made
+
+
+@given(
+    st.lists(st.integers(0, 300), min_size=13, max_size=13),
+    st.lists(st.integers(0, 300), min_size=13, max_size=13),
+)
+@example([0] * 11 + [200, 0], [0] * 11 + [2, 0])
+def test_a_stated_chance_never_falls_as_the_raw_one_rises(
+    known: list[int], missed: list[int]
+) -> None:
+    chances = learned(known, missed)._chances(CLASSES, RAW)
+    assert np.diff(chances).min() > -1e-12
+
+
+def test_before_anything_is_known_the_raw_chance_is_stated() -> None:
+    assert learned([0] * 13, [0] * 13)._chances(CLASSES, RAW) == pytest.approx(RAW)
+
+
+def test_a_class_without_known_windows_states_the_share_it_is_pooled_with() -> None:
+    known, missed = [0] * 13, [0] * 13
+    known[11], missed[11] = 200, 2  # raw chances of 0.32 to 0.56
+    chances = learned(known, missed)._chances(np.array([11, 12]), np.array([0.2, 0.4]))
+    assert 0.01 < chances[0] <= chances[1] < 0.05
