@@ -216,7 +216,7 @@ class Calibration:
 
 
 def _never_falling(rates: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return rates in which neighbours that fall are pooled, by weight; and pooled weights."""
+    """Return rates, falling neighbours pooled by weight, and the pooled weights."""
     pooled: list[tuple[float, float, int]] = []  # rate, weight, classes
     for rate, weight in zip(rates.tolist(), weights.tolist(), strict=True):
         classes = 1
@@ -235,7 +235,7 @@ def _never_falling(rates: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
 def _between(
     rates: FloatArray, fixed: FloatArray, remains: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest chance of each class, so that none falls at an edge.
+    """Return the least and the greatest chance of each class: none falls at an edge.
 
     A class ends at its neighbour's rate at most; where two classes overlap, halfway between both.
     """

@@ -13,6 +13,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
@@ -466,7 +467,17 @@ class Literal(Expr):
         return frozenset()
 
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
-        """Return the value's own type."""
+        """Return the value's own type.
+
+        Raises:
+            TypeMismatch: a time does not fit 64 bits, so that it can be compared only.
+        """
+        is_far = isinstance(self.value, int | Fraction) and not -(2**63) <= self.value < 2**63
+        if is_far and is_time(self.type):
+            raise TypeMismatch(
+                f"step {step!r}: {self!s} is beyond nanoseconds, 1677 to 2262, so times can be "
+                "compared with it, and no more"
+            )
         return self.type
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:  # noqa: ARG002 - as above
@@ -674,6 +685,9 @@ class Operation(Expr):
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
         """Return the result's type, after checking the operands."""
         typed = self._typed(schema, step=step)
+        for each in typed:
+            if isinstance(each, Literal) and self.op not in _COMPARING:
+                each.type_in(schema, step=step)
         operands = [each.as_operand(schema, step=step) for each in typed]
         option = self.option
         if isinstance(option, OfType):

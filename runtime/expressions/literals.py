@@ -21,6 +21,24 @@ Writable = bool | int | float | str | bytes | Decimal | datetime | date | time |
 """Numbers, text, bytes, True and False, times and durations."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
+_CYCLE_DAYS = 146_097
+"""400 years of the calendar."""
+_NUMPY_NS = {
+    "as": Fraction(1, 10**9),
+    "fs": Fraction(1, 10**6),
+    "ps": Fraction(1, 10**3),
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3_600 * 10**9,
+    "D": 86_400 * 10**9,
+    "W": 7 * 86_400 * 10**9,
+    "generic": 1,
+}
+"""{unit of NumPy's times: nanoseconds}"""
 
 
 def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911, PLR0912 - one for each type
@@ -31,9 +49,12 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
     Raises:
         TypeMismatch: `value` is None, a list, or another value that is not `Writable`.
     """
+    if isinstance(value, np.datetime64 | np.timedelta64 | datetime | timedelta):
+        _check_is_time(value)
     if isinstance(value, np.datetime64):
-        whole = value.astype("datetime64[ns]").astype(np.int64)
-        return int(whole), pa.timestamp("ns"), repr(value)
+        return _of_numpy_ns(value), pa.timestamp("ns"), repr(value)
+    if isinstance(value, np.timedelta64):
+        return _length_ns(_of_numpy_ns(value), value), pa.int64(), repr(value)
     if isinstance(value, np.generic):
         value = value.item()
     text = quoted(value)
@@ -46,7 +67,7 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
         case time():
             return _time_ns(value), pa.time64("ns"), text
         case timedelta():
-            return _timedelta_ns(value), pa.int64(), text
+            return _length_ns(_timedelta_ns(value), value), pa.int64(), text
         case Decimal():
             return value, _decimal_type(value), text
         case bytes():
@@ -106,6 +127,34 @@ def _time_ns(value: time) -> int:
         raise TypeMismatch(f"{shown(value)} has a zone, and times of day have none; leave it out")
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 10**9 + value.microsecond * 1_000
+
+
+def _check_is_time(value: np.datetime64 | np.timedelta64 | datetime | timedelta) -> None:
+    if value != value:  # noqa: PLR0124 - NumPy's and pandas' NaT
+        raise TypeMismatch(
+            f"{shown(value)} is no time; to ask whether it is null, write .is_null(); a null is "
+            "sw.lit(None, 'timestamp')"
+        )
+
+
+def _of_numpy_ns(value: np.datetime64 | np.timedelta64) -> int:
+    """Return a time of NumPy, or a length, in nanoseconds, which may need many bits."""
+    unit, count = np.datetime_data(value.dtype)
+    whole = int(value.astype(np.int64)) * count
+    if unit in _NUMPY_NS:
+        return int(whole * _NUMPY_NS[unit] // 1)
+    if isinstance(value, np.timedelta64):
+        raise TypeMismatch(f"{shown(value)} has no fixed length; write it in days, seconds or ns")
+    year, month = divmod(whole if unit == "M" else whole * 12, 12)
+    cycles, year = divmod(year + 1969, 400)
+    day = date(year + 1, month + 1, 1).toordinal() + cycles * _CYCLE_DAYS - _EPOCH_DAY
+    return day * 86_400 * 10**9
+
+
+def _length_ns(length_ns: int, value: timedelta | np.timedelta64) -> int:
+    if not -(2**63) <= length_ns < 2**63:
+        raise TypeMismatch(f"{shown(value)} does not fit 64 bits of nanoseconds, 292 years")
+    return length_ns
 
 
 def _datetime_ns(value: datetime) -> int:

@@ -154,7 +154,10 @@ def _zone(name: str) -> _Zone:
 
 
 def check_zone(zone: str) -> None:
-    """Check that there is a zone: a name such as "Europe/Berlin", or an offset such as "+02:00".
+    """Check that a zone exists.
+
+    Args:
+        zone: a name such as "Europe/Berlin", or an offset such as "+02:00".
 
     Raises:
         ArrowInvalid: there is no such zone.
@@ -223,7 +226,7 @@ def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np
 
 
 def _clock(kind: pa.DataType, values: Seconds) -> tuple[Seconds, Seconds, npt.NDArray[np.bool_]]:
-    """Return times as the clock shows them, offsets in seconds, and which of them wrap around."""
+    """Return times on the clock, offsets in seconds, and whether each time wraps around."""
     ticks = np.int64(NS_PER_SECOND // UNIT_NS[kind.unit])
     offsets = offsets_at(kind.tz, values // ticks)
     clock: Seconds = values + offsets * ticks
