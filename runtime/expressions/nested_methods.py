@@ -22,7 +22,7 @@ from slackwater.runtime.expressions.comparable import Operand, check_comparable,
 from slackwater.runtime.expressions.compared import comparison_with
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
 from slackwater.runtime.expressions.nulls import over_values
-from slackwater.runtime.expressions.text_methods import WithText
+from slackwater.runtime.expressions.text_methods import WithText, check_place
 from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import BoolArray, Column, Int64Array
@@ -95,6 +95,7 @@ class ListMethods(SaysItHasNoParts, Generic[_E]):
         for what, value in (("start", start), ("length", length)):
             if value is not None and value < 0:
                 raise TypeMismatch(f"list.slice: {what}={value} must be 0 or more")
+        check_place("list.slice", start=start, length=length)
         written = str(start) if length is None else f"{start}, {length}"
         return self._made("list.slice", option=(start, length), shown=written)
 
@@ -270,8 +271,8 @@ def _length(_option: Any, column: pa.Array) -> Column:
 def _slice(option: Any, column: pa.Array) -> Column:
     start, length = option
     values, starts, ends = lists_of(column)
-    begins = np.minimum(starts + start, ends)
-    stops = ends if length is None else np.minimum(begins + length, ends)
+    begins = starts + np.minimum(start, ends - starts)
+    stops = ends if length is None else begins + np.minimum(length, ends - begins)
     sizes = stops - begins
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])

@@ -6,6 +6,7 @@ Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Synta
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -26,7 +27,7 @@ from slackwater.runtime.model.zones import check_zone
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import shown, text_of
 
-__all__ = ["TEXT", "TextMethods", "WithText"]
+__all__ = ["TEXT", "TextMethods", "WithText", "check_place"]
 
 _E = TypeVar("_E", bound=WithTimes)
 
@@ -75,6 +76,7 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
         if length is not None and length < 0:
             raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
+        check_place("str.slice", start=start, length=length)
         written = str(start) if length is None else f"{start}, {length}"
         return self._made("str.slice", option=(start, length), shown=written)
 
@@ -94,7 +96,10 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         r"""Return the text with each match replaced; `\1` in `value` is the first group."""
         if literal and pattern == "":  # Arrow would look for it forever
             raise TypeMismatch("str.replace('') has nothing to replace; write a text of 1 or more")
-        return self._matching("replace", pattern, value, literal=literal)
+        made = self._matching("replace", pattern, value, literal=literal)
+        if not literal:
+            _check_replacement(pattern, value)
+        return made
 
     def extract(self, pattern: str, group: int = 1) -> _E:
         """Return a group of the first match; null where the pattern is not found.
@@ -163,6 +168,17 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         return self._made(f"str.{name}", option=(pattern, *more, literal), shown=written)
 
 
+def check_place(method: str, **numbers: int | None) -> None:
+    """Check that places and lengths fit 64 bits.
+
+    Raises:
+        TypeMismatch: one does not.
+    """
+    for name, number in numbers.items():
+        if number is not None and not -(2**63) < number < 2**63:
+            raise TypeMismatch(f"{method}: {name}={shown(number)} does not fit 64 bits")
+
+
 def _check_zone(zone: str) -> None:
     try:
         check_zone(zone)
@@ -182,28 +198,41 @@ def _check_pattern(name: str, pattern: str) -> None:
         ) from None
 
 
+def _check_replacement(pattern: str, value: str) -> None:
+    try:
+        arrow_functions().replace_substring_regex(pa.array([""]), pattern, value)
+    except pa.ArrowInvalid as problem:
+        why = text_of(problem).rstrip(".")
+        raise TypeMismatch(
+            f"str.replace({shown(pattern)}, {shown(value)}): {why}; write \\\\ for a backslash, "
+            "\\1 for the first group, or literal=True"
+        ) from None
+
+
 def _named_groups(pattern: str) -> str:
     r"""Return a pattern whose groups all have names, as Arrow wants: (\d) is (?P<g1>\d)."""
-    made, number, place, in_class = "", 0, 0, False
-    while place < len(pattern):
-        one = pattern[place]
-        if one == "\\":
-            made += pattern[place : place + 2]
-            place += 2
-            continue
-        if one == "[":
-            in_class = True
-        elif one == "]":
-            in_class = False
-        elif one == "(" and not in_class:
-            number += 1
-            if pattern[place + 1 : place + 2] != "?":
-                one = f"(?P<g{number}>"
-            elif pattern[place + 1 : place + 4] != "?P<":
-                number -= 1
-        made += one
-        place += 1
-    return made
+    number = itertools.count(1)
+
+    def named(part: re.Match[str]) -> str:
+        text = part[0]
+        if text in ("(?P<", "(?<"):
+            next(number)
+            return "(?P<"
+        return f"(?P<g{next(number)}>" if text == "(" else text
+
+    return _PATTERN_PARTS.sub(named, pattern)
+
+
+_PATTERN_PARTS = re.compile(
+    r"""
+    \\Q.*?(?:\\E|\Z)                                        # literal text
+    |\\.                                                   # an escaped character
+    |\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]              # a class; "]" may be its first
+    |\((?:\?P?<|\?)?                                       # begin of a group
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Parts of a pattern in which "(" is a group, or is none."""
 
 
 def _strip(option: Any, text: pa.Array) -> Column:
@@ -220,7 +249,7 @@ def _slice(option: Any, text: pa.Array) -> Column:
     if length is None:
         return of_arrow.utf8_slice_codeunits(text, start)
     if start >= 0:
-        return of_arrow.utf8_slice_codeunits(text, start, start + length)
+        return of_arrow.utf8_slice_codeunits(text, start, min(start + length, 2**63 - 1))
     from_there = of_arrow.utf8_slice_codeunits(text, start)
     return of_arrow.utf8_slice_codeunits(from_there, 0, length)
 
@@ -255,6 +284,8 @@ def _extract(option: Any, text: pa.Array) -> Column:
 
 def _is_absent(pattern: str, group: int, text: str, groups: dict[str, str]) -> bool:
     """Return whether a group has no part in a match; Arrow gives empty text then."""
+    if "[:" in pattern:  # a class of RE2, which Python takes for another
+        return False
     try:
         match = re.search(pattern, text, re.ASCII)
     except re.error:  # a pattern of RE2 alone

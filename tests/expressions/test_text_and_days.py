@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import batch_of
 
@@ -31,6 +31,49 @@ def test_a_group_without_part_in_a_match_is_null(
     pattern: str, group: int, right: list[str | None]
 ) -> None:
     assert texts_of(col("s").str.extract(pattern, group), ["x", "y", "z"]) == right
+
+
+NO_GROUPS = [
+    (r"[](](\d+)", ["P5", "(5", "]5"], [None, "5", "5"]),
+    (r"[^](](\d+)", ["P5", "(5"], ["5", None]),
+    (r"[[:alpha:](](\d+)", ["?5", "(5", "a5"], [None, "5", "5"]),
+    (r"[[:^alpha:]()](\d)?", ["?5", "(", "a"], ["5", "", None]),
+    (r"\Q(\E(\d+)", ["(5", "5"], ["5", None]),
+    (r"\\(\d)\((\d)", ["\\1(2"], ["1"]),
+    (r"(?:x)(?<own>y)?", ["x", "xy"], [None, "y"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "texts", "right"), NO_GROUPS)
+def test_a_parenthesis_in_a_class_or_quoted_is_no_group(
+    pattern: str, texts: list[str], right: list[str | None]
+) -> None:
+    assert texts_of(col("s").str.extract(pattern), texts) == right
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"), [("(a)", r"\2"), ("a", r"C:\temp"), ("a", "\\"), ("(?P<x>a)", r"\g<x>")]
+)
+def test_a_replacement_that_no_match_can_have_is_refused_at_the_line(
+    pattern: str, value: str
+) -> None:
+    with pytest.raises(TypeMismatch, match=r"str\.replace\(.*write \\\\ for a backslash"):
+        col("s").str.replace(pattern, value)
+    assert texts_of(col("s").str.replace("a", value, literal=True), ["a"]) == [value]
+
+
+def test_places_beyond_64_bits_are_refused_and_long_slices_end_with_the_text() -> None:
+    for place in (2**63, -(2**64)):
+        with pytest.raises(TypeMismatch, match=r"str\.slice: start=.* does not fit 64 bits"):
+            col("s").str.slice(place)
+    with pytest.raises(TypeMismatch, match=r"list\.slice: length=.* does not fit 64 bits"):
+        col("s").list.slice(0, 2**63)
+    most = 2**63 - 1
+    assert texts_of(col("s").str.slice(1, most), ["abc"]) == ["bc"]
+    assert texts_of(col("s").str.slice(-2, most), ["abc"]) == ["bc"]
+    lists = batch_of([0, 1], {"s": pa.array([["a"], ["b", "c"]])})
+    for start, right in ((1, [[], ["c"]]), (most, [[], []])):
+        assert col("s").list.slice(start, most).evaluate(lists).to_pylist() == right
 
 
 NO_DAYS = [
