@@ -41,7 +41,7 @@ from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit, is_time, nulls_of, time_unit
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.other_names import SaysOurName
-from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.shown import MOST_TEXT, cut, shown, text_of
 
 _COMPARING = {*COMPARISONS, "between", "is_in"}
 
@@ -54,8 +54,16 @@ class Expr(WithLists, SaysOurName, ABC):
     _place = "expression"
     _inner = frozenset(
         (
-            *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "in_own_unit"),
-            *("may_warn", "operand", "operation", "runs_users_code", "type_in", "value"),
+            *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "full_text"),
+            *(
+                "in_own_unit",
+                "may_warn",
+                "operand",
+                "operation",
+                "runs_users_code",
+                "type_in",
+                "value",
+            ),
         )
     )
 
@@ -92,8 +100,11 @@ class Expr(WithLists, SaysOurName, ABC):
         """
 
     @abstractmethod
+    def full_text(self) -> str:
+        """Return the expression as the user wrote it, however long."""
+
     def __str__(self) -> str:
-        """Return the expression as the user wrote it."""
+        return cut(self.full_text(), MOST_TEXT)
 
     def operand(self, batch: Batch) -> Any:
         """Return the values, or a literal's plain value, for a kernel."""
@@ -244,7 +255,9 @@ class Expr(WithLists, SaysOurName, ABC):
             raise TypeMismatch(f"is_in({said}) takes a list of values; write is_in([{said}])")
         given = list(values)
         literals = [_literal(value) for value in given if value is not None]
-        written = f"[{', '.join(map(str, literals))}]"
+        if isinstance(values, set | frozenset):  # its order differs from process to process
+            literals.sort(key=Literal.full_text)
+        written = f"[{', '.join(each.full_text() for each in literals)}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)
         found = Operation("is_in", self, option=operands, shown=written)
         return found | lit(None, "bool") if len(literals) < len(given) else found
@@ -299,7 +312,8 @@ class Expr(WithLists, SaysOurName, ABC):
                 f"{self!s}.map_elements({shown(function)}) takes a function of one value"
             )
         option = OfFunction(function, type_declared(MAP_ELEMENTS, returns))
-        written = f"{getattr(function, '__name__', repr(function))}, {quoted(str(returns))}"
+        name = getattr(function, "__name__", type(function).__name__)
+        written = f"{name}, {quoted(str(returns))}"
         return Operation(MAP_ELEMENTS, self, option=option, shown=written)
 
     def floor(self) -> Expr:
@@ -444,7 +458,7 @@ class ColumnRef(Expr):
 
     computed = operand
 
-    def __str__(self) -> str:
+    def full_text(self) -> str:  # noqa: D102 - as every expression
         return f"col({quoted(self.name)})"
 
 
@@ -494,7 +508,7 @@ class Literal(Expr):
             return pa.repeat(pa.scalar(self.value, self.type), len(batch))
         return np.full(len(batch), self.value)
 
-    def __str__(self) -> str:
+    def full_text(self) -> str:  # noqa: D102 - as every expression
         return self._text
 
 
@@ -536,7 +550,7 @@ class NullLiteral(Expr):
 
     def cast(self, to: str) -> Expr:
         """Return the null in another type."""
-        return NullLiteral(type_named(to), f"{self!s}.cast({quoted(to)})")
+        return NullLiteral(type_named(to), f"{self.full_text()}.cast({quoted(to)})")
 
     try_cast = cast
 
@@ -550,7 +564,7 @@ class NullLiteral(Expr):
 
     computed = operand
 
-    def __str__(self) -> str:
+    def full_text(self) -> str:  # noqa: D102 - as every expression
         return self._text
 
 
@@ -569,7 +583,7 @@ class EventTime(Expr):
         """Return the batch's event times."""
         return batch.event_time_ns
 
-    def __str__(self) -> str:
+    def full_text(self) -> str:  # noqa: D102 - as every expression
         return "event_time()"
 
 
@@ -724,8 +738,8 @@ class Operation(Expr):
         values = self.evaluate(batch)
         return values if self.unit is None else in_nanoseconds(values, self.unit, str(self))
 
-    def __str__(self) -> str:
-        operands = [(str(each), each.binds) for each in self.operands]
+    def full_text(self) -> str:  # noqa: D102 - as every expression
+        operands = [(each.full_text(), each.binds) for each in self.operands]
         return written(self.op, operands, self._shown)
 
 
@@ -752,7 +766,7 @@ def lit(value: Writable | None, to: str | None = None) -> Expr:
         kind = None if to is None else type_named(to)
         return NullLiteral(kind, "lit(None)" if to is None else f"lit(None, {quoted(to)})")
     literal = _literal(value)
-    made = Literal(literal.value, literal.type, f"lit({literal!s})")
+    made = Literal(literal.value, literal.type, f"lit({literal.full_text()})")
     return made if to is None else made.cast(to)
 
 

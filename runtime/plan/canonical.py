@@ -82,7 +82,7 @@ class _Writer:
         if isinstance(value, (Enum, *_PLAIN)):
             return repr(value)
         if isinstance(value, Expr):
-            return f"<{value!s}>" + "".join(map(self.text, functions_of(value)))
+            return f"<{value.full_text()}>" + "".join(map(self.text, functions_of(value)))
         if isinstance(value, pa.DataType):
             return str(value)
         if id(value) in self._seen:

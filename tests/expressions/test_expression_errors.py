@@ -84,6 +84,22 @@ def test_types_that_do_not_meet_are_refused(expression: Expr, words: str) -> Non
     assert words in type_error(expression)
 
 
+def test_a_long_list_of_values_is_cut_in_errors_and_whole_in_fingerprints() -> None:
+    long = col("line").is_in(list(range(20_000)))
+    for text in (type_error(long), str(long), repr(long)):
+        assert len(text) < 5_000
+    assert "19999]" in str(long)
+    other = col("line").is_in([*range(10_000), -1, *range(10_001, 20_000)])
+    assert str(long) == str(other)
+    assert long.full_text() != other.full_text()
+
+
+def test_the_text_of_a_set_of_values_has_one_order() -> None:
+    words = {f"{number}{letter}" for number in range(9) for letter in "ab"}
+    written = str(col("line").is_in(sorted(words)))
+    assert str(col("line").is_in(words)) == str(col("line").is_in(frozenset(words))) == written
+
+
 def test_a_choice_without_otherwise_is_refused_with_the_way_out() -> None:
     with pytest.raises(TypeMismatch, match=r"when\(.*\)\.then\(1\) .*; write \.otherwise\(value\)"):
         col("count") + when(col("stopped")).then(1)  # type: ignore[operator]

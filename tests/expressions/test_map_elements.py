@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -120,6 +121,30 @@ def test_a_function_counts_by_its_code_and_what_it_closes_over() -> None:
 
     assert step(2) == step(2)
     assert step(2) != step(3)
+
+
+class Times:
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __call__(self, number: int) -> int:
+        return number * self.by
+
+
+def product(by: int, number: int) -> int:
+    return number * by
+
+
+@pytest.mark.parametrize("make", [Times, lambda by: partial(product, by)])
+def test_an_object_that_is_called_counts_alike_in_each_process(make: Any) -> None:
+    def step(by: int) -> str:
+        flow = sw.Dataflow("mapped")
+        made = stream(flow).with_columns(y=sw.col("n").map_elements(make(by), "int64"))
+        return canonical_step(flow.steps[made.name])
+
+    assert step(2) == step(2)
+    assert step(2) != step(3)
+    assert " at 0x" not in step(2)
 
 
 def test_it_travels() -> None:

@@ -14,7 +14,7 @@ from slackwater.runtime.expressions.time_methods import TimeMethods
 PAGE = (Path(__file__).parents[2] / "docs" / "types.md").read_text()
 INSIDE = frozenset(  # methods by which steps compute an expression, and parts of the notation
     {"columns", "type_in", "evaluate", "operand", "computed", "as_operand", "bound", "operation"}
-    | {"in_own_unit"}
+    | {"full_text", "in_own_unit"}
     | {"binds", "value", "may_warn", "runs_users_code"}
 )
 
