@@ -13,6 +13,9 @@ stated           0.0001     0.29     0.53 ... 0.53       monotone: the last two 
 
 What remains of the raw chance is by the known windows of all pooled classes.
 
+One late row misses a streak of overlapping windows, which tells no more than one window would. So
+the raw chance counts for as many more windows as the mean streak is long.
+
 A window is known once it is sure, or many have closed since. Tables are made after set numbers of
 known windows, so that a chance does not depend on how many rows are decided together.
 """
@@ -33,8 +36,13 @@ _EDGES = np.geomspace(1e-3, 1.0, 13)
 _MIDDLES = np.concatenate([[1e-2, _EDGES[0] / 2], np.sqrt(_EDGES[:-1] * _EDGES[1:])])
 """Chance of each class before any window of it is known; the first class is of sure windows."""
 _CLASSES, _SURE = len(_MIDDLES), 0
-_PRIOR = np.where(_MIDDLES < 0.4, 16.0, 2.0)
-"""Windows that the chance before counts for: few where nothing was known of the wait."""
+_IS_EVEN = _MIDDLES > 0.4
+"""Classes of even chances, where nothing was known of the wait."""
+_PRIOR, _PRIOR_EVEN = 16.0, 1.0
+"""Windows that the chance before counts for, times the mean streak; and where it is even.
+
+An even chance counts for one: of such times nearly all windows miss a row, or nearly none.
+"""
 _LEAST = 1e-4
 """Least chance that is stated where a row may come."""
 _LEAST_NEW, _SHARE_NEW, _MOST_NEW = 8, 8, 2_048
@@ -91,7 +99,9 @@ class Calibration:
         states_zero: whether sure windows miss nothing whatever comes.
     """
 
-    STATE = Fields("_windows", "_classes", "_missed", "_known", "_counts", "_misses", "_later")
+    STATE = Fields(
+        "_windows", "_classes", "_missed", "_known", "_counts", "_misses", "_later", "_streak"
+    )
 
     def __init__(self, *, states_zero: bool) -> None:
         self._states_zero = states_zero
@@ -102,6 +112,7 @@ class Calibration:
         self._counts = np.zeros(_CLASSES)  # known windows by class
         self._misses = np.zeros(_CLASSES)  # the part that missed a row
         self._later = np.zeros(_CLASSES)  # more of it, since the last table
+        self._streak = 1.0  # of windows that missed a row, mean length
         self.after_restore()
 
     def stated(self, settled: Settled, raw: FloatArray, outcomes: Outcomes) -> FloatArray:
@@ -185,6 +196,7 @@ class Calibration:
         self._misses += self._by_class(known[self._missed[known]]) + self._later
         self._later[:] = 0.0
         self._known = end
+        self._streak = _mean_streak(self._missed[:end])
         if self._counts.sum() > _MOST_KNOWN:
             self._counts, self._misses = self._counts / 2, self._misses / 2
         self.after_restore()
@@ -199,11 +211,12 @@ class Calibration:
 
     def after_restore(self) -> None:
         """Make the table from the counts."""
-        weights = self._counts + _PRIOR
-        rates = (self._misses + _PRIOR * _MIDDLES) / weights
+        prior = np.where(_IS_EVEN, _PRIOR_EVEN, _PRIOR * self._streak)
+        weights = self._counts + prior
+        rates = (self._misses + prior * _MIDDLES) / weights
         early = slice(_SURE + 1, None)
         rates[early], weights[early] = _never_falling(rates[early], weights[early])
-        remains = _PRIOR / weights
+        remains = prior / weights
         remains[_SURE] = 0.0
         fixed = rates - remains * _MIDDLES
         # One more class has no raw chance, and states none.
@@ -213,6 +226,12 @@ class Calibration:
         self._most = np.concatenate([[1.0], most, [1.0]])
         total = int(self._counts.sum())
         self._due = min(max(total // _SHARE_NEW, _LEAST_NEW), _MOST_NEW)
+
+
+def _mean_streak(missed: BoolArray) -> float:
+    """Return how many neighbouring windows missed rows together, in the mean; 1 if none did."""
+    begins = missed & ~np.append(False, missed[:-1])
+    return float(missed.sum() / begins.sum()) if begins.any() else 1.0
 
 
 def _never_falling(rates: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
