@@ -47,7 +47,8 @@ class EndSignals:
         self._leave = leave
         self._hear: Callable[[], bool] = _breaks
         self._breaks_off = self._is_command = False
-        self._taken: set[int] = set()
+        self._holders: dict[int, int] = {}  # contexts that hold each signal
+        self._earlier: dict[int, Any] = {}  # handler before the first of them
 
     def __call__(self, number: int, frame: FrameType | None = None) -> None:
         """Take a signal."""
@@ -105,7 +106,7 @@ class EndSignals:
         counts = [n for n in FROM_OUTSIDE if signal.getsignal(n) is not signal.SIG_IGN]
         numbers = (signal.SIGINT, *counts)
         before: dict[int, Any] = {number: signal.signal(number, self) for number in numbers}
-        self._taken.update(before)
+        self._holders.update(dict.fromkeys(before, 1))
         return before
 
     @contextmanager
@@ -126,34 +127,50 @@ class EndSignals:
             finally:
                 for number, handler in before.items():
                     signal.signal(number, handler)
-                self._taken.clear()
+                self._holders.clear()
                 self.number, self._is_command, self._hear = None, False, _breaks
 
     @contextmanager
     def taken(self, numbers: Iterable[int]) -> Iterator[None]:
         """Handle those of these signals that have Python's own handler.
 
-        Other threads get no signals, so there nothing changes. A notebook's kernel ends by SIGTERM
-        alone, so this is left to it.
+        Contexts may end in any order: the last that holds a signal restores its handler. A signal
+        that came is forgotten once no context holds it. Other threads get no signals, so there
+        nothing changes. A notebook's kernel ends by SIGTERM alone, so this is left to it.
         """
-        own = (signal.SIG_DFL, signal.default_int_handler)
-        before: dict[int, Any] = {}
+        held: list[int] = []
         if threading.current_thread() is threading.main_thread():
-            before = {n: h for n in numbers if (h := signal.getsignal(n)) in own}
-        if "ipykernel" in sys.modules:
-            before = {n: h for n, h in before.items() if n not in FROM_OUTSIDE}
-        for number in before:
-            signal.signal(number, self)
-            self._taken.add(number)
+            held = [number for number in numbers if self._hold(number)]
         try:
             yield
         finally:
-            for number, handler in before.items():
-                if signal.getsignal(number) is self:  # the user's code may have its own by now
-                    signal.signal(number, handler)
-                self._taken.discard(number)
-            if not self._taken:
+            for number in held:
+                self._release(number)
+            if self.number not in self._holders:
                 self.number = None
+
+    def _hold(self, number: int) -> bool:
+        """Handle a signal, unless the process does; return whether this object handles it."""
+        handler = signal.getsignal(number)
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            if number in FROM_OUTSIDE and "ipykernel" in sys.modules:
+                return False
+            signal.signal(number, self)
+            self._earlier.setdefault(number, handler)
+        elif handler is not self:
+            return False
+        self._holders[number] = self._holders.get(number, 0) + 1
+        return True
+
+    def _release(self, number: int) -> None:
+        if number not in self._holders:  # the command has ended
+            return
+        self._holders[number] -= 1
+        if not self._holders[number]:
+            del self._holders[number]
+            earlier = self._earlier.pop(number)
+            if signal.getsignal(number) is self:  # the user's code may have its own by now
+                signal.signal(number, earlier)
 
     @contextmanager
     def heard_by(self, hear: Callable[[], bool], *, breaks_off: bool = False) -> Iterator[None]:
@@ -166,7 +183,7 @@ class EndSignals:
         Raises:
             CtrlC: a signal came, and the body ended without an error.
         """
-        if not self._taken or threading.current_thread() is not threading.main_thread():
+        if not self._holders or threading.current_thread() is not threading.main_thread():
             yield
             return
         before, came_before = (self._hear, self._breaks_off), self.number is not None
@@ -190,7 +207,7 @@ class EndSignals:
             CtrlC: a signal came.
         """
         with self.heard_by(_breaks):
-            if self._taken:
+            if self._holders:
                 self.check()
             try:
                 yield

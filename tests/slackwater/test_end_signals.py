@@ -178,6 +178,39 @@ def test_a_handler_that_the_user_sets_meanwhile_stays() -> None:
     signal.signal(TERM, signal.SIG_DFL)
 
 
+def test_a_signal_of_an_inner_context_is_forgotten_at_its_end() -> None:
+    ours = EndSignals(leave)
+    with ours.taken(FROM_OUTSIDE):  # a cluster
+        with suppress(KeyboardInterrupt), ours.taken(EVERY):  # a simulated job
+            signal.raise_signal(INT)
+        ours.check()
+        with pytest.raises(Terminated):  # the first, which does not end the process
+            signal.raise_signal(TERM)
+
+
+def test_a_signal_that_an_outer_context_handles_is_not_forgotten_within_it() -> None:
+    ours = EndSignals(leave)
+    with ours.taken(FROM_OUTSIDE):
+        with suppress(KeyboardInterrupt), ours.taken(EVERY):
+            signal.raise_signal(TERM)
+        with pytest.raises(Terminated):
+            ours.check()
+        with pytest.raises(Left):
+            signal.raise_signal(TERM)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_clusters_the_last_that_closes_gives_handlers_back(first: int) -> None:
+    ours = EndSignals(leave)
+    clusters = [ours.taken(FROM_OUTSIDE), ours.taken(FROM_OUTSIDE)]
+    for cluster in clusters:
+        cluster.__enter__()
+    clusters[first].__exit__(None, None, None)
+    assert all(ours.handles(number) for number in FROM_OUTSIDE)
+    clusters[1 - first].__exit__(None, None, None)
+    assert [signal.getsignal(number) for number in FROM_OUTSIDE] == [signal.SIG_DFL] * 2
+
+
 def test_a_simulated_job_of_a_script_stops_at_sigterm() -> None:
     hits: list[object] = []
 
