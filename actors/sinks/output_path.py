@@ -26,7 +26,7 @@ from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import in_words
-from slackwater.runtime.sinks.manifest import Manifest, Part
+from slackwater.runtime.sinks.manifest import Manifest, Part, is_part_name, part_name
 from slackwater.runtime.sinks.open_decision import ExistingOutput
 from slackwater.runtime.sinks.remedies import PathFacts
 
@@ -34,7 +34,6 @@ __all__ = ["OutputPath", "PartChanged", "make_folder", "sync"]
 
 NAME = "slackwater"
 _LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
-_PART = re.compile(r"part-\d+\.(parquet|jsonl|csv)")
 _MOST_BYTES = 1 << 30
 
 
@@ -63,7 +62,7 @@ class OutputPath:
 
     def part_name(self, number: int) -> str:
         """Return the name of a part, numbered from 1."""
-        return self.path.name if self._is_file else f"part-{number:08d}.{self._kind}"
+        return self.path.name if self._is_file else part_name(number, self._kind)
 
     def hidden(self, name: str, *, token: str | None = None) -> Path:
         """Return the hidden path of a part in the making."""
@@ -251,7 +250,7 @@ class OutputPath:
             match = _LEFTOVER.fullmatch(path.name)
             if match is not None and match["token"] != self.token:
                 shown = match["shown"]
-                if shown == self.path.name if self._is_file else _PART.fullmatch(shown):
+                if shown == self.path.name if self._is_file else is_part_name(shown):
                     yield path
             stem, _, token = path.name.rpartition(".")
             ours = (self.manifest_path.name, self.lock_path.name)

@@ -13,6 +13,7 @@ part-00000003.parquet                     renamed, of the right size: readers of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -20,10 +21,21 @@ from typing import Any
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import Fingerprint
 
-__all__ = ["FORMAT", "Manifest", "Part", "RunRecord"]
+__all__ = ["FORMAT", "Manifest", "Part", "RunRecord", "is_part_name", "part_name"]
 
 FORMAT = 1
 _STATES = frozenset({"writing", "done", "stopped", "failed"})
+_PART_NAME = re.compile(r"part-\d{8,}\.(parquet|jsonl|csv)")
+
+
+def part_name(number: int, kind: str) -> str:
+    """Return the name of a part in a folder, numbered from 1."""
+    return f"part-{number:08d}.{kind}"
+
+
+def is_part_name(name: str) -> bool:
+    """Return whether a part of ours may have this name."""
+    return _PART_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)

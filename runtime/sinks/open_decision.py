@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks.fingerprint import SinkRun, differing
-from slackwater.runtime.sinks.manifest import Manifest, Part
+from slackwater.runtime.sinks.manifest import Manifest, Part, is_part_name
 
 __all__ = [
     "ExistingOutput",
@@ -67,17 +67,18 @@ def open_decision(
     manifest = existing.manifest
     who = f"sink {existing.sink!r}: {existing.path}"
     if manifest is None or not (manifest.parts or manifest.removing):
-        if existing.shown and (manifest is None or not overwrite):
-            first = min(existing.shown)
+        leaves_others = overwrite and manifest is not None
+        in_the_way = _unnamed(existing, is_file=is_file) if leaves_others else existing.shown
+        if in_the_way:
             raise SinkError(
-                f"{who}: {first} is there already, and no manifest of ours names it, so it may "
-                "belong to others, and overwrite=True does not touch it either; choose another "
+                f"{who}: {min(in_the_way)} is there already, and no manifest of ours names it, so "
+                "it may belong to others, and overwrite=True does not touch it either; choose another "
                 "path, or move it away"
             )
         return OpenDecision()
     if overwrite:
         names = {part.name for part in manifest.parts} | set(manifest.removing)
-        changed = overwrite_refusal(existing)
+        changed = overwrite_refusal(existing, is_file=is_file)
         if changed is not None:
             raise SinkError(
                 f"{who}: {changed}, so another program wrote there, and overwrite=True touches "
@@ -88,7 +89,7 @@ def open_decision(
     reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
     if not resume:
         ways = ["choose another path", "remove it"]
-        if overwrite_refusal(existing) is None:
+        if overwrite_refusal(existing, is_file=is_file) is None:
             ways.append("pass overwrite=True to replace what its manifest names")
         if reason is None:
             ways.append("pass resume=True to continue it")
@@ -100,7 +101,7 @@ def open_decision(
         is_changed = _changed(manifest, existing, must_be_there=True) == reason
         put_back = "put it back as it was, or " if is_changed else ""
         way_out = "choose another path"
-        if overwrite_refusal(existing) is None:
+        if overwrite_refusal(existing, is_file=is_file) is None:
             way_out = f"{way_out}, or pass overwrite=True"
         raise SinkError(
             f"{who} has {wrote}, and resume=True cannot continue them: {reason}; {put_back}"
@@ -128,13 +129,29 @@ def resume_refusal(
     if is_file and manifest.run.state != "done":
         return "a file that is published is never changed"
     other = differing(manifest.fingerprint, run.fingerprint)
-    return other if other is not None else _changed(manifest, existing, must_be_there=True)
+    if other is not None:
+        return other
+    changed = _changed(manifest, existing, must_be_there=True)
+    return changed if changed is not None else _in_the_way(existing, is_file=is_file)
 
 
-def overwrite_refusal(existing: ExistingOutput) -> str | None:
-    """Return the part that another program changed, which no overwrite touches; None without."""
+def overwrite_refusal(existing: ExistingOutput, *, is_file: bool) -> str | None:
+    """Return the file of another program that no overwrite touches; None without."""
     assert existing.manifest is not None, "an overwrite replaces what a manifest names"
-    return _changed(existing.manifest, existing, must_be_there=False)
+    changed = _changed(existing.manifest, existing, must_be_there=False)
+    return changed if changed is not None else _in_the_way(existing, is_file=is_file)
+
+
+def _in_the_way(existing: ExistingOutput, *, is_file: bool) -> str | None:
+    unnamed = _unnamed(existing, is_file=is_file)
+    return f"{min(unnamed)} is there, which no manifest of ours names" if unnamed else None
+
+
+def _unnamed(existing: ExistingOutput, *, is_file: bool) -> set[str]:
+    """Return files with names that our parts may get, and that the manifest does not name."""
+    assert existing.manifest is not None, "without a manifest no file is ours"
+    named = {part.name for part in existing.manifest.parts} | set(existing.manifest.removing)
+    return {name for name in existing.shown if is_file or is_part_name(name)} - named
 
 
 def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:

@@ -209,6 +209,32 @@ def test_a_live_overwrite_replaces_the_old_when_its_first_part_is_published(tmp_
     assert seen(tmp_path) == [100, 101, 102, -2, -1]
 
 
+def test_a_file_whose_manifest_names_no_part_is_refused_before_the_run(tmp_path: Path) -> None:
+    place = tmp_path / "rows.csv"
+    sink = opened(csv_sink(place))
+    sink.write(rows(0, 1))
+    sink.abort("some failure")
+    assert not place.exists()
+    assert (tmp_path / ".rows.csv.slackwater.json").exists()
+    place.write_text("mine\n1\n")
+    with pytest.raises(SinkError, match=r"rows.csv is there already, and no manifest"):
+        opened(csv_sink(place, overwrite=True))
+    assert place.read_text() == "mine\n1\n"
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "resume"])
+def test_a_part_that_no_manifest_names_is_refused_before_the_run(tmp_path: Path, mode: str) -> None:
+    write_all(jsonl_sink(tmp_path, rows=2), count=4)
+    (tmp_path / "part-00000003.jsonl").write_text('{"n": -1}\n')
+    with pytest.raises(SinkError, match=r"part-00000003.jsonl is there, which no manifest"):
+        opened(jsonl_sink(tmp_path, rows=2, **{mode: True}))
+    with pytest.raises(SinkError) as refused:
+        opened(jsonl_sink(tmp_path, rows=2))
+    assert "=True" not in str(refused.value)
+    (tmp_path / "part-00000003.jsonl").rename(tmp_path / "mine.jsonl")
+    opened(jsonl_sink(tmp_path, rows=2, **{mode: True})).leave()
+
+
 def test_a_part_that_somebody_changed_is_not_ours_any_more(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path, rows=2), count=4)
     (tmp_path / "part-00000002.jsonl").write_text('{"n": 1000}\n')
