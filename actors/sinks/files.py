@@ -302,9 +302,12 @@ class FileSink:
         if not self._removing and not self._is_behind_done:
             self._place.write_manifest(self._manifest)
 
+    @property
+    def _next_name(self) -> str:
+        return self._place.part_name(len(self._manifest.parts) + len(self._staged) + 1)
+
     def _new_part(self) -> PartFile:
-        number = len(self._manifest.parts) + len(self._staged) + 1
-        path = self._place.hidden(self._place.part_name(number))
+        path = self._place.hidden(self._next_name)
         if self._settings.format == "parquet":
             return ParquetPart(path, self._schema)
         if self._settings.format == "csv":
@@ -315,9 +318,7 @@ class FileSink:
         part, rows = self._part, self._cutter.rows
         assert part is not None, "only a part that has begun can be full, or due"
         size = part.finish()
-        number = len(self._manifest.parts) + len(self._staged) + 1
-        name = self._place.part_name(number)
-        self._staged.append(Part(name, rows, size, self._part_ns))
+        self._staged.append(Part(self._next_name, rows, size, self._part_ns))
         self._part, self._part_ns = None, None
         self._cutter.cut()
         if not self._removing or self._settings.is_live:

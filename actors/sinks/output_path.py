@@ -155,10 +155,11 @@ class OutputPath:
             if named or known.removing:
                 known = replace(known, pending=())
                 self._show(named, known.removing, known.parts, token=known.run.token)
-                notes.append(
-                    f"published {count_of(len(named), 'part')} that job {known.run.job!r} had "
-                    "committed"
-                )
+                if named:
+                    notes.append(
+                        f"published {count_of(len(named), 'part')} that job {known.run.job!r} had "
+                        "committed"
+                    )
                 self.write_manifest(replace(known, removing=()))
         left = list(self._leftovers())
         for path in left:

@@ -53,6 +53,10 @@ class Part:
     bytes: int
     last_event_time_ns: int | None = None
 
+    def is_at(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether a file of its name and size is among {name: bytes}."""
+        return sizes.get(self.name) == self.bytes
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -122,9 +126,8 @@ class Manifest:
             shown: {name: bytes} of files that readers see.
             hidden: {name of the part: bytes} of files that are not renamed yet.
         """
-        is_whole = [
-            hidden.get(part.name, shown.get(part.name)) == part.bytes for part in self.pending
-        ]
+        sizes = {**shown, **hidden}
+        is_whole = [part.is_at(sizes) for part in self.pending]
         # A later part that is there keeps an earlier one named, as gone: they are one sequence.
         last = max((place for place, whole in enumerate(is_whole, 1) if whole), default=0)
         return replace(self, parts=(*self.parts, *self.pending[:last]), pending=())

@@ -72,8 +72,8 @@ def open_decision(
         if in_the_way:
             raise SinkError(
                 f"{who}: {min(in_the_way)} is there already, and no manifest of ours names it, so "
-                "it may belong to others, and overwrite=True does not touch it either; choose another "
-                "path, or move it away"
+                "it may belong to others, and overwrite=True does not touch it either; choose "
+                "another path, or move it away"
             )
         return OpenDecision()
     if overwrite:
@@ -156,12 +156,12 @@ def _unnamed(existing: ExistingOutput, *, is_file: bool) -> set[str]:
 
 def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:
     """Return the first part that is not as the manifest says; None if all are."""
+    sizes = {**existing.shown, **existing.hidden}
     for part in manifest.parts:
-        size = existing.hidden.get(part.name, existing.shown.get(part.name))
-        if size is None and not must_be_there:
+        if part.is_at(sizes):
             continue
-        if size is None:
+        if part.name in sizes:
+            return f"its part {part.name} has {sizes[part.name]:,} bytes and had {part.bytes:,}"
+        if must_be_there:
             return f"its part {part.name} is gone"
-        if size != part.bytes:
-            return f"its part {part.name} has {size:,} bytes and had {part.bytes:,}"
     return None

@@ -53,7 +53,7 @@ def way_on(
             f"the output of job {manifest.run.job!r} stays, {count_of(waiting, 'row')} of this one "
             f"{agreeing(waiting, 'is', 'are')} not visible; {remedy}, and submit again"
         )
-    visible = [part for part in parts if existing.shown.get(part.name) == part.bytes]
+    visible = [part for part in parts if part.is_at(existing.shown)]
     rows = sum(part.rows for part in visible)
     said = (
         f"{count_of(len(visible), 'part')} with {count_of(rows, 'row')} "
@@ -80,7 +80,7 @@ def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str,
         parts: that were published.
         shown: {name: bytes} of the files that readers see.
     """
-    lost = [part for part in parts if shown.get(part.name) != part.bytes]
+    lost = [part for part in parts if not part.is_at(shown)]
     if not lost:
         return "", frozenset()
     said = [_lost_text(part, shown.get(part.name)) for part in lost[:_MOST_NAMED]]

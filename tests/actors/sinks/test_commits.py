@@ -326,6 +326,21 @@ def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, o
     assert number > 17
 
 
+def test_a_run_after_a_kill_between_renaming_and_manifest_tells_of_no_parts(
+    tmp_path: Path,
+) -> None:
+    write_all(jsonl_sink(tmp_path, rows=2), count=4)
+    told = manifest(tmp_path)
+    (tmp_path / ".slackwater.json").write_text(
+        json.dumps({**told, "removing": ["part-00000003.jsonl"]})
+    )
+    sink = opened(jsonl_sink(tmp_path, overwrite=True))
+    sink.write(rows(7, 1))
+    sink.close()
+    assert sink.progress.notes == []
+    assert seen(tmp_path) == [7]
+
+
 @pytest.mark.parametrize(
     ("name", "options"), [("out", {}), ("out", {"rows": 2}), ("one.jsonl", {})]
 )
