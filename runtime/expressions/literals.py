@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _CYCLE_DAYS = 146_097
 """400 years of the calendar."""
-_NUMPY_NS = {
+_NUMPY_NS: dict[str, int | Fraction] = {
     "as": Fraction(1, 10**9),
     "fs": Fraction(1, 10**6),
     "ps": Fraction(1, 10**3),
