@@ -305,6 +305,15 @@ def test_a_rerun_that_gives_fewer_rows_than_are_committed_is_an_error(tmp_path: 
         write_all(jsonl_sink(tmp_path, rows=5, resume=True), count=9)
 
 
+def test_a_kill_after_the_renaming_leaves_no_part_to_publish(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path / "out"), count=5)
+    path = tmp_path / "out" / ".slackwater.json"
+    left = {**json.loads(path.read_text()), "removing": ["part-00000007.jsonl"]}
+    path.write_text(json.dumps(left))
+    sink = write_all(jsonl_sink(tmp_path / "out", overwrite=True), count=5)
+    assert [note for note in sink.progress.notes if "published" in note] == []
+
+
 # -- a kill at every moment --------------------------------------------------------------------
 
 
