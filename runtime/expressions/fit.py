@@ -86,7 +86,10 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
     values = [None if is_unset(value) else value for value in values]
     if is_nested(to):
-        values = list(map(with_nulls, values))
+        try:
+            values = list(map(with_nulls, values))
+        except RecursionError:
+            raise ValueError("a value contains itself, or nests too deep") from None
         _check_parts(values, to)
     if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):

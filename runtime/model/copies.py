@@ -37,17 +37,24 @@ _NEVER_CHANGE = frozenset(
 """Types of most values: they are passed on before a call is made."""
 
 
-def copied_value(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
+def copied_value(value: Any) -> Any:
     """Copy a value of a row, so that it shares no list, dict or array."""
     if type(value) in _NEVER_CHANGE:
         return value
+    try:
+        return _copied(value)
+    except RecursionError:  # it contains itself; it is refused by name where it is fitted
+        return value
+
+
+def _copied(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
     match value:
         case list():
-            return copied_values(value)
+            return _all_copied(value)
         case tuple():
-            return tuple(copied_values(value))
+            return tuple(_all_copied(value))
         case Mapping():
-            return {name: copied_value(own) for name, own in value.items()}
+            return {name: _copied(own) for name, own in value.items()}
         case np.ndarray() if value.dtype != object:
             return value.copy()
         case pa.Array() | pa.ChunkedArray():
@@ -58,6 +65,10 @@ def copied_value(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
         return copy.deepcopy(value)
     except Exception:  # no value of a column; it is refused by name where it is fitted
         return value
+
+
+def _all_copied(values: Iterable[Any]) -> list[Any]:
+    return [own if type(own) in _NEVER_CHANGE else _copied(own) for own in values]
 
 
 def copied_values(values: Iterable[Any]) -> list[Any]:

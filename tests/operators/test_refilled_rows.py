@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.errors import OperatorError
 from tests.support.flows import simulated
 
 ROWS = 12
@@ -120,3 +121,36 @@ def test_a_list_of_map_elements_that_is_filled_again_gives_each_value() -> None:
         return rows.select(list=of_n)
 
     assert results(build, cut=5) == [{"list": [n, -n]} for n in range(ROWS)]
+
+
+ENDLESS: list[Any] = [1]
+ENDLESS.append(ENDLESS)
+OF_LISTS = pa.schema([("n", pa.int64()), ("list", pa.list_(pa.int64()))])
+
+
+class GivesEndless:
+    """Returns a row whose list contains itself."""
+
+    def on_rows(self, key: int, rows: Any) -> Any:
+        del key, rows
+        return [{"n": 1, "list": ENDLESS}]
+
+
+CIRCLES: dict[str, Callable[[sw.Stream], sw.Stream]] = {
+    "map_rows": lambda rows: rows.map_rows(lambda _: {"n": 1, "list": ENDLESS}, OF_LISTS),
+    "map_batches": lambda rows: rows.map_batches(
+        lambda given: {"n": given["n"], "list": [ENDLESS] * len(given["n"])}, OF_LISTS
+    ),
+    "on_rows": lambda rows: rows.process(GivesEndless, OF_LISTS, within="1m", by="key"),
+    "map_elements": lambda rows: rows.select(
+        list=sw.col("n").map_elements(lambda _: ENDLESS, OF_LISTS.field("list").type)
+    ),
+}
+
+
+@pytest.mark.parametrize("build", CIRCLES.values(), ids=CIRCLES.keys())
+def test_a_list_that_contains_itself_is_refused_with_its_step(
+    build: Callable[[sw.Stream], sw.Stream],
+) -> None:
+    with pytest.raises(OperatorError, match=r"step '.*(?s:.*)contains itself, or nests too deep"):
+        results(build, cut=5)
