@@ -84,7 +84,7 @@ class ReadAheadInput:
     @property
     def on_bad(self) -> OnBad:
         """Whether records that it cannot read are diverted."""
-        return "divert" if traits_of(self.inner).diverts else "skip"
+        return traits_of(self.inner).on_bad
 
     def describe(self) -> str:
         """Return the wrapped input's description."""

@@ -21,6 +21,7 @@ from slackwater.ingest.timesync.address import address_of
 from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
@@ -95,6 +96,11 @@ class SyncedInput:
         """Return the notes of the input."""
         notes = getattr(self.input, "notes", None)
         return [] if notes is None else list(notes())
+
+    @property
+    def on_bad(self) -> OnBad:
+        """Whether records that it cannot read are diverted."""
+        return traits_of(self.input).on_bad
 
     def describe(self) -> str:
         """Return the input, and the server of its clock."""

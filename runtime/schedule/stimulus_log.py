@@ -228,7 +228,7 @@ class _Stands:
         assert isinstance(stage.step, SourceStep), "others read nothing"
         self.source, self.inner = stage.name, stage.step.source.input
         self.is_history = stage.step.source.is_history
-        self.on_bad = "divert" if stage.step.source.traits.diverts else "skip"
+        self.on_bad = stage.step.source.traits.on_bad
 
     def describe(self) -> str:
         return self.inner.describe()

@@ -111,6 +111,11 @@ class InputTraits:
     blocks_stay: bool = False
     diverts: bool = False
 
+    @property
+    def on_bad(self) -> OnBad:
+        """Word with which an input around this one says the same."""
+        return "divert" if self.diverts else "skip"
+
 
 def traits_of(given: Input) -> InputTraits:
     """Return the traits of an input."""

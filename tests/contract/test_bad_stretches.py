@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.foresight.observed.some_rows import SeenTimes, SomeRows
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, SourceSpec, traits_of
 from tests.support.hosts import Slots
 from tests.support.sources import drain, machine, times
 
@@ -205,6 +206,14 @@ def test_records_of_a_custom_input_are_diverted_in_real_time_too(on_bad: str, lo
     expected = (0, 3) if on_bad == "divert" else (3, 0)
     assert (counts["unreadable"], counts["diverted"]) == expected
     assert outcome.report.ledger.is_balanced
+
+
+def test_an_input_around_another_says_whether_records_are_diverted() -> None:
+    for on_bad in ("skip", "divert"):
+        given = Pieces([], on_bad)
+        synced = sw.clocks.synced(given, server="127.0.0.1:7600", key="key")
+        some = SomeRows(given, ((0, 1),), SeenTimes(SourceSpec(input=given, event_time="t")))
+        assert traits_of(synced).diverts == traits_of(some).diverts == (on_bad == "divert")
 
 
 def test_rows_that_are_held_do_not_leave_as_if_the_input_were_silent() -> None:

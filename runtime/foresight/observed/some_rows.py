@@ -17,6 +17,7 @@ from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.copies import copied_block
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
 from slackwater.runtime.sources.computed_time import ComputedTime, computed_time_of
 from slackwater.runtime.sources.spec import (
@@ -45,6 +46,11 @@ class SomeRows:
     seen: SeenTimes
     blocks_stay = True  # its reader has copied them
     reads_inline = True  # and no history, so that its slices are as long as those of the run
+
+    @property
+    def on_bad(self) -> OnBad:
+        """Whether records that it cannot read are diverted."""
+        return traits_of(self.input).on_bad
 
     def describe(self) -> str:
         """Return the number of rows, and the input that they are of."""
