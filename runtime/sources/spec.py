@@ -37,6 +37,8 @@ class EndOfInput:
 
 
 END_OF_INPUT = EndOfInput()
+LEAST_IDLE_NS = 10**6
+"""Least `idle` of a live source: the clock moves its time eight times in each."""
 
 
 class BadRows(NamedTuple):
@@ -213,6 +215,11 @@ class SourceSpec:
         reorder_of(self.out_of_order, self.disorder_ns)
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
+        if self.goes_on_in_silence and (self.idle_ns or 0) < LEAST_IDLE_NS:
+            raise SettingError(
+                f"idle of {self.idle_ns} ns is too short for a live source, whose time goes on by "
+                "the clock in its silence; write '1ms' or more"
+            )
         if self.ahead_ns is not None and self.ahead_ns < 0:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if not isinstance(self.clock, ClockColumns | None):
