@@ -40,9 +40,8 @@ from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.end_signals import END_SIGNALS
 from slackwater.report.progress import Progress
-from slackwater.report.report_file import STATUS_FILE, find_file
 from slackwater.report.run_folders import RUNS, new_run_folder
-from slackwater.report.run_status import find_report, load_status
+from slackwater.report.run_status import find_report, find_status
 from slackwater.report.sanitize import echo
 from slackwater.runtime.measure import JobReport, imbalances
 
@@ -224,14 +223,14 @@ def status(
     if address is not None or watch_it:
         raise typer.BadParameter("--address and --watch need a JOB; `slackwater jobs` lists them")
     with errors_told(as_json=as_json):
-        now = load_status(find_file(out, STATUS_FILE))
+        now = find_status(out)
         age_s = now.age_s
         if as_json:
             folder = str(now.path.parent)
             print_json({**now.report.to_json(), "out": folder, "age_s": round(age_s, 1)})
             return
         print_report(now.report)
-        echo(f"\n{now.path}, written {age_s:.0f} s ago")
+        echo(f"\n{now.path}, touched {age_s:.0f} s ago")
         if not now.has_ended and age_s > STALE_S:
             echo("a running job writes it every second: its process stands still")
 

@@ -122,28 +122,3 @@ def _no_report(path: Path, why: str) -> SlackwaterError:
         f"{path} is not a report of ours ({why}); name the folder that `slackwater run` wrote, or "
         "its report.json"
     )
-
-
-def find_file(place: Path, name: str) -> Path:
-    """Return the file at `place`: itself, `name` in it, or in its newest run.
-
-    Raises:
-        SlackwaterError: there is no such file, or `place` cannot be read.
-    """
-    try:
-        if place.is_file():
-            return place
-        if (place / name).is_file():
-            return place / name
-        runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
-    except OSError as problem:  # a name that is too long, a folder that is not ours
-        raise SlackwaterError(
-            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
-            "folder that `slackwater run` wrote, or its report.json"
-        ) from problem
-    if not runs:
-        raise SlackwaterError(
-            f"there is no {name} in {place} nor in a folder of it; start a run with "
-            "`slackwater run FLOW.py`, or name the folder that it wrote"
-        )
-    return runs[-1]

@@ -40,6 +40,7 @@ __all__ = [
     "RunStatus",
     "beating",
     "find_report",
+    "find_status",
     "load_status",
     "save_status",
 ]
@@ -115,8 +116,9 @@ def load_status(path: Path) -> RunStatus:
     if status.has_ended:
         return status
     error = (
-        f"the run is lost: {why}. What follows was written {status.age_s:.0f} s ago; outputs are "
-        "as after a crash. Run the flow again; sinks with resume=True go on where they were"
+        f"the run is lost: {why}. Its status file was last touched {status.age_s:.0f} s ago; "
+        "outputs are as after a crash. Run the flow again; sinks with resume=True go on where "
+        "they were"
     )
     return replace(status, report=replace(status.report, state="lost", error=error))
 
@@ -129,26 +131,46 @@ def find_report(place: Path) -> RunStatus:
     Raises:
         SlackwaterError: there is no such file, or `place` cannot be read.
     """
-    try:
-        if place.is_file() or _files_in(place):
-            folders = [place]
-        else:
-            folders = sorted(filter(_files_in, place.glob("*")), key=_newest_ns, reverse=True)
-    except OSError as problem:  # a name that is too long, a folder that is not ours
-        raise SlackwaterError(
-            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
-            "folder that `slackwater run` wrote, or its report.json"
-        ) from problem
     running: RunStatus | None = None
-    for folder in folders:
+    for folder in _runs(place):
         status = _status_of(folder)
         if status.has_ended:
             return status
         running = running or status
     if running is not None:
         return running
-    raise SlackwaterError(
-        f"there is no {REPORT_FILE} in {place} nor in a folder of it; start a run with "
+    raise _no_run(place, REPORT_FILE)
+
+
+def find_status(place: Path) -> RunStatus:
+    """Return the status of a file, a run's folder, or the newest run there.
+
+    Raises:
+        SlackwaterError: there is no such file, or `place` cannot be read.
+    """
+    for run in _runs(place):
+        path = run if run.is_file() else run / STATUS_FILE
+        if path.is_file():
+            return load_status(path)
+    raise _no_run(place, STATUS_FILE)
+
+
+def _runs(place: Path) -> list[Path]:
+    """Return the place if it is a file or a run's folder, else the runs in it, newest first."""
+    try:
+        if place.is_file() or _files_in(place):
+            return [place]
+        return sorted(filter(_files_in, place.glob("*")), key=_newest_ns, reverse=True)
+    except OSError as problem:  # a name that is too long, a folder that is not ours
+        raise SlackwaterError(
+            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
+            "folder that `slackwater run` wrote, or its report.json"
+        ) from problem
+
+
+def _no_run(place: Path, name: str) -> SlackwaterError:
+    return SlackwaterError(
+        f"there is no {name} in {place} nor in a folder of it; start a run with "
         "`slackwater run FLOW.py`, or name the folder that it wrote"
     )
 
@@ -172,7 +194,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _newest_ns(folder: Path) -> int:
-    return _files_in(folder)[0].stat().st_mtime_ns
+    return max(path.stat().st_mtime_ns for path in _files_in(folder))
 
 
 def _read(path: Path) -> tuple[RunStatus, Mapping[str, Any]]:

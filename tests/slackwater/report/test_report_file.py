@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from slackwater.report.report_file import find_file, load_report, save_report
+from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import SinkError, SlackwaterError
 from tests.support.reports import city_report, with_clocks
 
@@ -60,20 +59,3 @@ def test_a_folder_that_is_a_file_gives_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(SinkError, match=r"could not be written.*--out"):
         save_report(city_report(), tmp_path / "out" / "report.json")
-
-
-def test_the_newest_run_is_found(tmp_path: Path) -> None:
-    for age_s, run in enumerate(("newest", "older", "oldest")):
-        save_report(city_report(), tmp_path / run / "report.json")
-        os.utime(tmp_path / run / "report.json", (1_000 - age_s, 1_000 - age_s))
-    assert find_file(tmp_path, "report.json").parent.name == "newest"
-    assert find_file(tmp_path / "older", "report.json").parent.name == "older"
-    with pytest.raises(SlackwaterError, match="slackwater run"):
-        find_file(tmp_path / "nowhere", "report.json")
-
-
-def test_a_place_that_no_system_can_look_at_is_an_error_in_words(tmp_path: Path) -> None:
-    with pytest.raises(SlackwaterError, match=r"aaa cannot be looked at: File name too long; name"):
-        find_file(Path("a" * 5_000), "report.json")
-    with pytest.raises(SlackwaterError, match="cannot be looked at"):
-        find_file(tmp_path / ("a" * 300), "report.json")

@@ -15,7 +15,13 @@ import pytest
 
 from slackwater.actors.kernel.process_identity import ProcessIdentity
 from slackwater.report.report_file import save_report
-from slackwater.report.run_status import SILENT_S, find_report, load_status, save_status
+from slackwater.report.run_status import (
+    SILENT_S,
+    find_report,
+    find_status,
+    load_status,
+    save_status,
+)
 from slackwater.runtime.errors import SlackwaterError
 from tests.support.fake_host import FakeHost, call, host
 from tests.support.reports import city_report
@@ -123,6 +129,36 @@ def test_a_folder_that_is_used_again_shows_its_later_run(
     assert find_report(tmp_path / "report.json").report.state == "stopped"
     age(tmp_path / "status.json", 200)
     assert find_report(tmp_path).report.state == "stopped"
+
+
+def test_a_folder_that_is_used_again_is_newest_by_its_later_run(tmp_path: Path) -> None:
+    save_report(city_report(state="stopped"), tmp_path / "first" / "report.json")
+    age(tmp_path / "first" / "report.json", 300)
+    save_report(city_report(), tmp_path / "second" / "report.json")
+    age(tmp_path / "second" / "report.json", 200)
+    of_process(tmp_path / "second")
+    age(tmp_path / "second" / "status.json", 200)
+    of_process(tmp_path / "first", start=1)  # the same folder again, killed
+    assert find_report(tmp_path).path.parent.name == "first"
+    assert find_status(tmp_path).path.parent.name == "first"
+
+
+def test_the_status_of_the_newest_run_is_found(tmp_path: Path) -> None:
+    for age_s, run in enumerate(("newest", "older", "oldest")):
+        age(of_process(tmp_path / run), age_s)
+    assert find_status(tmp_path).path.parent.name == "newest"
+    for place in (tmp_path / "older", tmp_path / "older" / "status.json"):
+        assert find_status(place).path.parent.name == "older"
+    with pytest.raises(SlackwaterError, match="slackwater run"):
+        find_status(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("find", [find_report, find_status])
+def test_a_place_that_no_system_can_look_at_is_an_error_in_words(tmp_path: Path, find: Any) -> None:
+    with pytest.raises(SlackwaterError, match=r"aaa cannot be looked at: File name too long; name"):
+        find(Path("a" * 5_000))
+    with pytest.raises(SlackwaterError, match="cannot be looked at"):
+        find(tmp_path / ("a" * 300))
 
 
 def test_a_folder_without_runs_says_how_to_make_one(tmp_path: Path) -> None:
