@@ -135,12 +135,13 @@ def follow(
         except SinkError as unwritten:  # must not hide the cause of the job's end
             problem.add_note(f"({unwritten})")
         raise
+    last = seen.noted(last)
     _keep(last, out, draws=draws)
     return Followed(last)
 
 
 class _Seen:
-    """Shows each report, and writes one a second to `status.json`."""
+    """Shows each report, and tries to write one a second to `status.json`."""
 
     def __init__(
         self, out: Path, show: Callable[[JobReport], None], now_s: Callable[[], float]
@@ -149,6 +150,7 @@ class _Seen:
         self._show = show
         self._now_s = now_s
         self._written_s: float | None = None
+        self._note = ""
         self.last: JobReport | None = None
 
     def __call__(self, report: JobReport) -> None:
@@ -157,8 +159,15 @@ class _Seen:
         self._show(report)
         now_s = self._now_s()
         if self._written_s is None or now_s - self._written_s >= STATUS_EVERY_S:
-            save_status(report, self._out)
             self._written_s = now_s
+            try:
+                save_status(report, self._out)
+            except SinkError as unwritten:  # the run goes on, and the next second tries again
+                self._note = f"for a while no status: {unwritten}"
+
+    def noted(self, report: JobReport) -> JobReport:
+        """Return a report with a note if a status could not be written."""
+        return replace(report, notes=[*report.notes, self._note]) if self._note else report
 
 
 def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | None:
@@ -170,7 +179,7 @@ def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | No
     if last is None:
         return None
     ended = last.state if last.state in ("stopped", "failed", "done") else state
-    return replace(last, state=ended, error=last.error or error)
+    return seen.noted(replace(last, state=ended, error=last.error or error))
 
 
 def _keep(report: JobReport | None, out: Path, *, draws: bool) -> None:

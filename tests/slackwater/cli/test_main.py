@@ -13,9 +13,9 @@ import pytest
 import typer
 
 import slackwater
-from slackwater.cli import main
+from slackwater.cli import follow, main
 from slackwater.report.report_file import load_report, save_report
-from slackwater.runtime.errors import ClusterError, OperatorError
+from slackwater.runtime.errors import ClusterError, OperatorError, SinkError
 from slackwater.runtime.measure import JobReport
 from tests.support.fake_host import FakeHost, FakeJob, call
 from tests.support.reports import city_report, with_lost_rows
@@ -259,3 +259,21 @@ def test_ctrl_c_counts_also_where_a_shell_has_it_ignored(monkeypatch: pytest.Mon
             main.main()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_status_that_cannot_be_written_ends_no_run(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, calls = follow.save_status, iter(range(9))
+
+    def full_once(report: JobReport, folder: Path) -> None:
+        if next(calls) == 1:  # the first says that the run starts
+            raise SinkError("out/status.json could not be written: No space left on device")
+        save(report, folder)
+
+    monkeypatch.setattr(follow, "save_status", full_once)
+    done = call("run", "city.py", "--out", "out")
+    assert done.exit_code == 0, done.output
+    last = load_report(Path("out/report.json"))
+    assert last.state == "done"
+    assert any("No space left" in note for note in last.notes)
