@@ -117,6 +117,8 @@ def _pieces(value: Any, most: int, depth: int) -> Iterator[str]:
         yield _leaf(value, most)
     elif isinstance(value, (dict, *_COLLECTIONS)) and not depth:
         yield "…"
+    elif isinstance(value, (dict, *_COLLECTIONS)) and _has_custom_repr(value):
+        yield _leaf(value, most)
     elif isinstance(value, dict):
         yield from _named(value, _pairs(dict.items(value), most, depth), ("{", "}"), dict)
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -128,6 +130,15 @@ def _pieces(value: Any, most: int, depth: int) -> Iterator[str]:
         yield from _record(value, own, most, depth)
     else:
         yield _leaf(value, most)
+
+
+def _has_custom_repr(value: object) -> bool:
+    """Return whether a collection's class writes itself, such as to hide a password."""
+    written: Any = type(value).__repr__
+    base: Any = next(kind for kind in (dict, *_COLLECTIONS) if isinstance(value, kind))
+    owner = getattr(written, "__objclass__", written)  # the class, if it is in C
+    is_pythons = getattr(owner, "__module__", None) == "collections"  # named tuples, too
+    return written is not base.__repr__ and not is_pythons
 
 
 def _leaf(value: Any, most: int) -> str:

@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -207,3 +207,32 @@ def test_whatever_a_function_returns_is_refused_in_words(where: str, worse: Base
         nodes.submit(flow).wait()
     assert str(caught.value).startswith("step 'odd-step'")
     assert len(str(caught.value)) < 3_000
+
+
+HIDDEN = {
+    "__repr__": lambda value: f"{type(value).__name__}(password=…)",
+    "__module__": __name__,
+}
+
+
+@pytest.mark.parametrize("base", [dict, list, set, frozenset, tuple, deque, Point, OrderedDict])
+def test_a_collection_that_writes_itself_is_shown_as_it_does(base: Any) -> None:
+    kind = type("Login", (base,), HIDDEN)
+    value = kind(1, "secret") if base is Point else kind([("a", "secret")])
+    for around in (value, [value], {"k": value}, (value,)):
+        assert "secret" not in shown(around)
+        assert "Login(password=…)" in shown(around)
+    plain = type("Plain", (base,), {})
+    same = plain(1, "seen") if base is Point else plain([("a", "seen")])
+    assert "seen" in shown(same)
+
+
+def test_a_typed_named_tuple_may_write_itself() -> None:
+    class Login(NamedTuple):
+        user: str
+        password: str
+
+        def __repr__(self) -> str:
+            return f"Login({self.user!r}, …)"
+
+    assert shown([Login("a", "secret")]) == "[Login('a', …)]"
