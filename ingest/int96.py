@@ -84,7 +84,7 @@ def in_both(block: Block, name: str) -> pa.StructArray:
 
 
 def whole_value(block: Block, name: str, row: int) -> pa.Scalar:
-    """Return a value with its nanoseconds; in microseconds if it is too far away for them."""
+    """Return a value with its nanoseconds, unless it is too far away for them."""
     in_us = block.rows.column(name).slice(row, 1)
     if name not in block.in_ns:
         return in_us[0]

@@ -168,7 +168,7 @@ def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
 
 
 def _refuse_packed(start: bytes) -> None:
-    """Check that a file, unpacked by its suffix, does not begin as one that is packed, or no text.
+    """Check that a file does not begin as a packed one, or as no text.
 
     Raises:
         BadText: it does; says what to do.

@@ -158,7 +158,7 @@ class SimulatedJob(ShownJob):
             gap: assumed standstill of the slots, to weigh a prediction; None: 250 ms.
 
         Returns:
-            Why nothing will move, after weighing a prediction; None: stages will move.
+            Why nothing will move, after weighing a prediction; None if stages will move.
 
         Raises:
             FlowError: an unknown stage, slot or node, or a stage that cannot move.

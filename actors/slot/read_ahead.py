@@ -83,7 +83,7 @@ class ReadAheadInput:
 
     @property
     def on_bad(self) -> OnBad:
-        """Whether records that it cannot read are diverted."""
+        """Fate of records that the input cannot read."""
         return traits_of(self.inner).on_bad
 
     def describe(self) -> str:

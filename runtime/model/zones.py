@@ -1,4 +1,4 @@
-"""Offsets of time zones, which Python's rules have for all years.
+"""Zones change times into those of a clock, by Python's rules, which have all years.
 
 Arrow's end in 2037, and have whole minutes.
 

@@ -358,9 +358,9 @@ class GateIntake(HeldIntake[SlackGate]):
     def _overflow(self, writer: int, held: int, most: int) -> str:
         source = self._sources[writer]
         return (
-            f"the gate of {self._stage!r} holds {held:,} rows of {source!r}, and none can leave, "
-            "for it has promised nothing that is as new; at most "
-            f"most_gate_rows={most:,} are held. Let its source promise, with idle=, disorder= or "
+            f"the gate of {self._stage!r} holds {held:,} rows of {source!r}, and none can leave: "
+            f"{source!r} has promised nothing that is as new. At most most_gate_rows={most:,} are "
+            "held; let its source promise, with idle=, disorder= or "
             "promise=; or give the job Limits(most_gate_rows=…), if its input ends before that"
         )
 

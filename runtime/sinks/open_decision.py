@@ -148,7 +148,7 @@ def _in_the_way(existing: ExistingOutput, *, is_file: bool) -> str | None:
 
 
 def _unnamed(existing: ExistingOutput, *, is_file: bool) -> set[str]:
-    """Return files with names that our parts may get, and that the manifest does not name."""
+    """Return files that bear names of our parts, and that the manifest does not name."""
     assert existing.manifest is not None, "without a manifest no file is ours"
     named = {part.name for part in existing.manifest.parts} | set(existing.manifest.removing)
     return {name for name in existing.shown if is_file or is_part_name(name)} - named

@@ -1,4 +1,4 @@
-"""Block reader: makes rows with event time, due time, promise and verdict of Arrow blocks.
+"""The block reader gives rows of Arrow blocks a time, a promise and a verdict.
 
 Everything that can be decided for a whole block is decided here, at once, row by row in
 the order of the input; `machine.py` only chooses how many of the rows to hand over when.
@@ -209,7 +209,7 @@ class BlockReader:
         return self._last_block(start_ns)
 
     def _block_of(self, rest: pa.RecordBatch, *, start_ns: int, now_ns: int) -> Block | None:
-        """Return the block of the next piece; None: its rows cannot be used, or are early."""
+        """Return the next piece's block; None if its rows are bad or early."""
         rows = self._next_rows(rest, now_ns, most=_PIECE_ROWS)
         if rows is None:
             self.goes_on = True
@@ -243,7 +243,7 @@ class BlockReader:
         return None
 
     def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
-        """Return the block's next rows that have times; None: none has."""
+        """Return the block's next rows that have times; None if none has."""
         piece = rest.slice(0, most)
         with placed(self._reader):
             rows = self._rows(piece, now_ns)
@@ -317,14 +317,14 @@ class BlockReader:
         return self._rest is not None
 
     def _pass_over_bad(self, rows: pa.RecordBatch) -> None:
-        """Omit what was kept before the restart of rows that the input could not read."""
+        """Omit unreadable rows that were kept before the restart."""
         skipped = min(self._bad_to_skip, len(rows))
         self._bad_to_skip -= skipped
         if skipped < len(rows):
             self._bad_rest = rows.slice(skipped)
 
     def _keep_unreadable(self, bad: pa.RecordBatch) -> None:
-        """Count a piece of rows that the input could not read, or keep it for its stream."""
+        """Count a piece of unreadable rows, or keep it for its stream."""
         piece = bad.slice(0, _BAD_ROWS)
         self._bad_rest = bad.slice(len(piece)) if len(piece) < len(bad) else None
         self._bad_read += len(piece)
@@ -375,7 +375,7 @@ class BlockReader:
             )
 
     def _rows(self, arrow: pa.RecordBatch, now_ns: int) -> Rows | None:
-        """Return the rows that have times, all unless told; None: none has."""
+        """Return the rows that have times, all unless told; None if none has."""
         if self._computed is not None:
             arrow = self._computed.added(arrow, row=self._rows_read)
         good, on_bad = None, self._spec.on_bad

@@ -218,7 +218,7 @@ class SourceMachine(SourceState):
         return self._hand_over(limit, now_ns)
 
     def without_rows(self) -> Message | None:
-        """Return a message of no rows, if the last read found only rows that cannot be used.
+        """Return a message without rows if the last read found bad rows only.
 
         None if it found nothing. The message lets diverted rows leave, and the slot do other work.
         """

@@ -255,7 +255,7 @@ class SourceSpec:
 
     @cached_property
     def start_ns(self) -> int | None:
-        """Arrival at which the replay begins, as written; None: no time was.
+        """Arrival at which the replay begins, as written; None if no time was.
 
         Raises:
             SettingError: `start` is a text that is no time, or beyond 1677 to 2262.
@@ -351,7 +351,7 @@ class SourceSpec:
 
     @property
     def numbered(self) -> BySequence | None:
-        """How rows are put in order by their numbers; None: they are not."""
+        """How rows are put in order by their numbers; None if they are not."""
         reorder = self.reorder
         return reorder if isinstance(reorder, BySequence) else None
 

@@ -49,7 +49,7 @@ class SomeRows:
 
     @property
     def on_bad(self) -> OnBad:
-        """Whether records that it cannot read are diverted."""
+        """Fate of records that the input cannot read."""
         return traits_of(self.input).on_bad
 
     def describe(self) -> str:
