@@ -20,9 +20,10 @@ class ProbSlack(Settings):
         # A window misses a row if it does in any replica, so each has a share of the budget.
         return self if self.miss is None else replace(self, miss=self.miss / of)
 
-    def in_order(self) -> ProbSlack:
-        """Return the policy for types that are in order, unless it says otherwise."""
-        return replace(self, ordered=True) if self.ordered is None else self
+    def of_sources(self, most_disorder_ns: int) -> ProbSlack:
+        """Return the policy for sources, each a type, whose disorder is surely no more."""
+        in_order = self.ordered is None and not most_disorder_ns
+        return replace(self, ordered=True) if in_order else self
 
     def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return ProbSlackRun(windows, self)

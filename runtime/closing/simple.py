@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.closing.first_rows import FirstRows
 from slackwater.runtime.closing.ground import GroundRun, Seen
-from slackwater.runtime.closing.policy import ClosingRun, FloatArray
+from slackwater.runtime.closing.policy import ClosingRun
 from slackwater.runtime.closing.windows import WindowEnds, merged
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Int64Array, format_ns
@@ -33,8 +33,14 @@ def refuse_no_tick(tick_ns: int) -> None:
 class EventDriven:
     """Policy that closes a window once each type has an event after its end.
 
-    It is sure where events of a type come in order; else `disorder_ns` bounds their disorder. A
-    type that has fallen silent holds all windows open.
+    It misses nothing where events of a type come in order; else `disorder_ns` bounds their
+    disorder. A type that has fallen silent holds all windows open.
+
+    Args:
+        disorder_ns: how far events of a type may be out of order.
+        tick_ns: the resolution of clocks.
+        is_sure: whether no event surely is more out of order, and no new type comes: then the
+            chance of a miss is 0, else no chance is stated.
 
     Raises:
         SettingError: a length of time is out of range.
@@ -44,6 +50,7 @@ class EventDriven:
 
     disorder_ns: int = 0
     tick_ns: int = TICK_NS
+    is_sure: bool = False
 
     def __post_init__(self) -> None:
         refuse_no_tick(self.tick_ns)
@@ -62,6 +69,10 @@ class EventDriven:
     def part(self, of: int) -> EventDriven:  # noqa: D102 - see Closing
         del of  # it promises no share of windows, so there is nothing to split
         return self
+
+    def of_sources(self, most_disorder_ns: int) -> EventDriven:
+        """Return the policy for sources, each a type, whose disorder is surely no more."""
+        return replace(self, is_sure=most_disorder_ns <= self.disorder_ns)
 
     def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return _EventDrivenRun(windows, self)
@@ -109,9 +120,10 @@ class _SimpleRun(GroundRun):
 
     STATE = GroundRun.STATE + Fields("_rowed")
 
-    def __init__(self, windows: WindowEnds, *, tick_ns: int) -> None:
+    def __init__(self, windows: WindowEnds, *, tick_ns: int, is_sure: bool = False) -> None:
         super().__init__(windows, tick_ns=tick_ns, promised=None)
         self._rowed = FirstRows(windows)
+        self._chance = 0.0 if is_sure else np.nan  # of a miss, of each window
 
     def _close_until(self, opens: Int64Array, at_ns: Any, rows: Seen) -> None:
         """Close windows span by span; the first span is before any of these rows.
@@ -131,7 +143,7 @@ class _SimpleRun(GroundRun):
         windows, spans = windows[counted], spans[counted]
         self._account.leap_between(windows, int(first[0]), int(after[-1]) - 1)
         closed_at_ns = at_ns(windows, spans)
-        self._account.close(windows, closed_at_ns, _no_chance(self, len(windows)))
+        self._account.close(windows, closed_at_ns, np.full(len(windows), self._chance))
         moved = np.flatnonzero(after > first)
         ticks = np.concatenate([closed_at_ns, at_ns(after[moved] - 1, moved)])
         opened = np.concatenate([windows + 1, after[moved]])
@@ -148,18 +160,14 @@ class _SimpleRun(GroundRun):
         high[opens == self._account.first] = START_NS  # no window had closed
         self._account.miss_all(*merged(low, high))
 
-    _sure = False
-
 
 class _EventDrivenRun(_SimpleRun):
     """Run whose windows close with rows, never between them."""
 
     STATE = _SimpleRun.STATE + Fields("_newest_of")
 
-    _sure = True
-
     def __init__(self, windows: WindowEnds, policy: EventDriven) -> None:
-        super().__init__(windows, tick_ns=policy.tick_ns)
+        super().__init__(windows, tick_ns=policy.tick_ns, is_sure=policy.is_sure)
         self._disorder_ns = policy.disorder_ns
         self._newest_of = np.empty(0, dtype=np.int64)  # (types,), event time
 
@@ -262,7 +270,3 @@ def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Ar
         least = np.where(after > START_NS, np.minimum(least, after), least)
         newest[kind] = after[-1]
     return least, newest
-
-
-def _no_chance(run: _SimpleRun, count: int) -> FloatArray:
-    return np.zeros(count) if run._sure else np.full(count, np.nan)

@@ -382,13 +382,16 @@ class SourceSpec:
         )
 
     @property
-    def is_in_order(self) -> bool:
-        """Whether its rows surely leave in the order of their event times."""
+    def most_disorder_ns(self) -> int | None:
+        """Most time by which a row may leave after a newer one; None if that is not sure."""
         if self.promise is not None or self.idle_ns is not None or self.ahead_ns is not None:
-            return False
+            return None
         reorder = self.reorder
-        refuses = reorder.refuses and reorder.longest_ns == 0 and self.writer is None
-        return refuses or (reorder.sorts and not reorder.passes_late)
+        if reorder.passes_late and not reorder.refuses:
+            return None
+        if reorder.sorts:
+            return 0
+        return reorder.longest_ns if self.writer is None else None
 
     @property
     def waits_for_each_writer(self) -> bool:

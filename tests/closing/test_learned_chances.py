@@ -17,6 +17,7 @@ from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.calibration import Calibration, _never_falling
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.settings import Settings
+from slackwater.runtime.closing.simple import EventDriven
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 
 WINDOWS = WindowEnds(2_000 * MS, 40 * MS)
@@ -107,6 +108,39 @@ def test_only_types_that_are_surely_in_order_may_state_zero(
     assert (
         policy_of(sw.closing.probslack(miss=0.1, **settings), **source).is_in_order is is_in_order
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "source", "is_sure"),
+    [
+        ({}, {"arrival": "came"}, True),
+        ({}, {"arrival": "came", "out_of_order": "sort", "disorder": "1h"}, True),
+        ({}, {"arrival": "came", "out_of_order": "late"}, True),  # it drops all older rows
+        ({"disorder": "1s"}, {"arrival": "came", "out_of_order": "late", "disorder": "1s"}, True),
+        ({"disorder": "1s"}, {"arrival": "came", "disorder": "1s"}, True),
+        ({"disorder": "500ms"}, {"arrival": "came", "disorder": "1s"}, False),
+        ({}, {"arrival": "came", "out_of_order": "late", "disorder": "1h"}, False),
+        ({"disorder": "1h"}, {"arrival": "came", "writer": "k", "disorder": "1s"}, False),
+        ({"disorder": "1h"}, {"arrival": "came", "idle": "1s"}, False),
+        ({"disorder": "1h"}, {}, False),  # by the clock
+        ({"type": "k"}, {"arrival": "came"}, False),
+    ],
+)
+def test_event_driven_states_zero_where_sources_keep_to_its_disorder(
+    settings: dict[str, Any], source: dict[str, Any], is_sure: bool
+) -> None:
+    policy: Any = policy_of(sw.closing.event_driven(**settings), **source)
+    assert policy.is_sure is is_sure
+
+
+@pytest.mark.parametrize(("is_sure", "chance"), [(True, 0.0), (False, np.nan)])
+def test_event_driven_states_no_chance_unless_it_is_sure(is_sure: bool, chance: float) -> None:
+    run = EventDriven(is_sure=is_sure).begin(WindowEnds(10 * MS, 10 * MS))
+    made = np.array([1, 12, 5, 25]) * MS
+    run.observe(np.zeros(4, dtype=np.int64), made, np.array([1, 12, 13, 25]) * MS)
+    run.pass_time(30 * MS)
+    assert run.closings().chance_missing.tolist() == pytest.approx([chance] * 2, nan_ok=True)
+    assert run.counts().missed == 1
 
 
 def test_pooled_rates_never_fall_and_keep_their_sum() -> None:

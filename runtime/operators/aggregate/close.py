@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import EventDriven
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
 from slackwater.runtime.operators.aggregate.step import CloseInTime, Window
@@ -62,9 +63,10 @@ def close_of(
     every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
     sources = sources_upstream(steps, inputs)
     awaits = not any(one.source.promises_nothing for one in sources)
-    in_order = not untold and all(one.source.is_in_order for one in sources)
-    if isinstance(policy, ProbSlack) and in_order:
-        policy = policy.in_order()
+    disorders_ns = [None if untold else one.source.most_disorder_ns for one in sources]
+    bounds_ns = [each for each in disorders_ns if each is not None]
+    if isinstance(policy, ProbSlack | EventDriven) and len(bounds_ns) == len(disorders_ns):
+        policy = policy.of_sources(max(bounds_ns))
     return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, awaits, tuple(untold))
 
 
