@@ -108,6 +108,34 @@ def candidates_of(
     return Candidates(at, which, until, sure_at_ns, sure_open)
 
 
+def not_before_ends(
+    candidates: Candidates, windows: WindowEnds, scope: Scope, *, end_ns: int
+) -> Candidates:
+    """Return candidates of windows that close at their ends at the earliest, before `end_ns`.
+
+    Rows that are heard before their event time make windows sure that have not ended.
+    """
+
+    def not_before(at_ns: Int64Array, window: Int64Array) -> Int64Array:
+        on_tick: Int64Array = -(-windows.ends_ns(window) // scope.tick_ns) * scope.tick_ns
+        return np.maximum(at_ns, on_tick)
+
+    at_ns = not_before(candidates.at_ns, candidates.window)
+    good = np.flatnonzero(at_ns < candidates.until_ns)
+    good = good[np.lexsort((candidates.window[good], at_ns[good]))]
+    sure = np.arange(scope.pending, int(candidates.sure_open.max(initial=scope.pending)))
+    step = np.searchsorted(candidates.sure_open, sure, side="right")
+    sure_at_ns = not_before(candidates.sure_at_ns[step], sure)
+    last = np.append(sure_at_ns[1:] != sure_at_ns[:-1], True)[: len(sure)] & (sure_at_ns < end_ns)
+    return Candidates(
+        at_ns[good],
+        candidates.window[good],
+        candidates.until_ns[good],
+        sure_at_ns[last],
+        sure[last] + 1,
+    )
+
+
 def _released(
     spans: Spans,
     lines: Lines,

@@ -14,7 +14,12 @@ import numpy as np
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import Budget
 from slackwater.runtime.closing.calibration import Calibration, outcomes_of
-from slackwater.runtime.closing.candidates import Candidates, Scope, candidates_of
+from slackwater.runtime.closing.candidates import (
+    Candidates,
+    Scope,
+    candidates_of,
+    not_before_ends,
+)
 from slackwater.runtime.closing.disorder import candidates_in_disorder
 from slackwater.runtime.closing.first_rows import FirstRows
 from slackwater.runtime.closing.fitting import HistogramFitting, NeedsFitting
@@ -169,6 +174,8 @@ class ProbSlackRun(GroundRun):
         if not isinstance(self._knowledge, _InOrder) or first <= begun or self._is_held:
             return
         after = int(self._windows.firsts_after(self._newest_of).min())
+        if not self._policy.early:
+            after = min(after, self._windows.first_after(tick_ns))
         if after - first > MOST_OPEN:
             self._settling.leap(after)
             self._steps.append((np.array([tick_ns]), np.array([after])))
@@ -272,7 +279,10 @@ class ProbSlackRun(GroundRun):
     def _candidates(self, spans: Spans, scope: Scope, end_ns: int) -> Candidates:
         if self._is_held:  # an unheard source may still send rows of any time
             return Candidates(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
-        return self._knowledge.candidates(spans, scope, now_ns=self._now_ns, end_ns=end_ns)
+        found = self._knowledge.candidates(spans, scope, now_ns=self._now_ns, end_ns=end_ns)
+        if self._policy.early:
+            return found
+        return not_before_ends(found, self._windows, scope, end_ns=end_ns)
 
     def _least_forced_ns(self) -> int | None:
         """Return the least slack that a bound on slack waits for; None if unbounded."""
@@ -286,9 +296,11 @@ class ProbSlackRun(GroundRun):
         if most_ns is None:
             return Forced(NOTHING, NOTHING)
         window = np.arange(first, min(self._windows.first_after(end_ns - most_ns), last + 1))
-        due_ns = (self._windows.ends_ns(window) + most_ns) // self._tick_ns * self._tick_ns
+        ends_ns = self._windows.ends_ns(window)
+        due_ns = (ends_ns + most_ns) // self._tick_ns * self._tick_ns
+        opens_ns = ((ends_ns - self._lead_ns) // self._tick_ns + 1) * self._tick_ns
         now_ns = -(-self._now_ns // self._tick_ns) * self._tick_ns
-        at_ns = np.maximum(due_ns, now_ns)
+        at_ns = np.maximum(np.maximum(due_ns, opens_ns), now_ns)
         return Forced(at_ns[at_ns < end_ns], window[at_ns < end_ns])
 
     def _next_tick_ns(self) -> int | None:

@@ -383,7 +383,7 @@ class SourceSpec:
 
     @property
     def most_disorder_ns(self) -> int | None:
-        """Most time by which a row may leave after a newer one; None if that is not sure."""
+        """Most disorder of the rows that leave; None if nothing surely bounds it."""
         if self.promise is not None or self.idle_ns is not None or self.ahead_ns is not None:
             return None
         reorder = self.reorder

@@ -32,6 +32,9 @@ POLICIES: dict[str, Closing] = {
     "sliding": ProbSlack(0.2, sliding=True, **SMALL),
     "together": ProbSlack(0.2, together=True, **SMALL),
     "not early": ProbSlack(0.3, early=False, **SMALL),
+    "not early, at most": ProbSlack(0.3, early=False, at_most_ns=0, **SMALL | {"tick_ns": 7}),
+    "not early, in order": ProbSlack(0.3, early=False, ordered=True, **SMALL),
+    "not early, slack bounded": ProbSlack(None, slack_ns=3, early=False, **SMALL),
     "at most": ProbSlack(0.1, at_most_ns=4, **SMALL),
     "surely in order": ProbSlack(0.2, ordered=True, **SMALL),
     "of any order": ProbSlack(0.2, ordered=False, **SMALL),
@@ -84,3 +87,15 @@ def test_nothing_closes_before_it_is_said_to_and_each_time_said_is_another(
         assert due > passed
         assert run.pass_time(due - 1) == closed
         closed, passed = run.pass_time(due), due
+
+
+@given(name=st.sampled_from([one for one in POLICIES if one.startswith("not early")]), draw=chance)
+def test_no_window_closes_before_its_end_though_rows_are_heard_before_their_time(
+    name: str, draw: Random
+) -> None:
+    rows = drawn(draw, types=draw.randint(1, 3), rows=120, shuffled=draw.random() < 0.3)
+    heard = [(kind, made + draw.choice([60, 5_000]), came) for kind, made, came in rows]
+    windows = WindowEnds(draw.choice([10, 30]), draw.choice([3, 10]))
+    found = ran(POLICIES[name], windows, heard if draw.random() < 0.5 else rows, until=6_000)
+    assert found.closed_at
+    assert all(at >= end for end, at in found.closed_at.items())
