@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from slackwater.runtime.closing.budget import GUARDS, GuardWord
 from slackwater.runtime.closing.fitting import FitSettings
@@ -67,6 +68,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         refuse_no_tick(self.tick_ns)
+        self._refuse_no_flags()
         if (self.miss is None) == (self.slack_ns is None):
             raise SettingError(
                 "probslack bounds either misses or slack; give miss=0.1, or slack='20ms'"
@@ -95,11 +97,26 @@ class Settings:
             ("fit_rows", self.fit_rows, FIT_ROWS),
             ("first_rows", self.first_rows, FIRST_ROWS),
         ):
-            if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
+            if not isinstance(rows, Integral) or isinstance(rows, bool) or rows <= 0:
                 raise SettingError(
                     f"probslack: {what}={shown(rows)} must be a whole number, more than zero; omit "
                     f"it for {usual}"
                 )
+        for what in ("miss", "scale"):  # reports and snapshots take Python's numbers alone
+            if (share := getattr(self, what)) is not None:
+                object.__setattr__(self, what, float(share))
+        for what in ("fit_rows", "first_rows"):
+            object.__setattr__(self, what, int(getattr(self, what)))
+
+    def _refuse_no_flags(self) -> None:
+        for what in ("early", "sliding", "together", "conditional", "all_types"):
+            if not isinstance(flag := getattr(self, what), bool):
+                raise SettingError(f"probslack: {what}={shown(flag)} must be True or False")
+        if self.ordered is not None and not isinstance(self.ordered, bool):
+            raise SettingError(
+                f"probslack: ordered={shown(self.ordered)} must be True, False or None; omit it "
+                "to find out"
+            )
 
     @property
     def text(self) -> str:  # noqa: D102 - see Closing
@@ -132,4 +149,4 @@ class Settings:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import slackwater as sw
 from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import GUARDS, Budget, GuardWord
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.errors import SettingError
 from tests.closing.streams import columns, drawn, missed, ran
 from tests.support.chance import chance
 from tests.support.examples import a_third
@@ -191,3 +195,27 @@ def test_the_mean_slack_never_passes_its_bound(draw: Random) -> None:
     assert counts.slack_ns <= slack * counts.windows
     closed_at = ran(policy, windows, rows, until=rows[-1][2] + 50).closed_at
     assert counts.missed == len(missed(windows, rows, closed_at))
+
+
+@pytest.mark.parametrize("name", ["ordered", "early", "sliding", "together"])
+@pytest.mark.parametrize("value", [0, 1, "no", "yes", [], None, np.float64(1)], ids=repr)
+def test_a_flag_of_another_type_is_refused_by_its_name(name: str, value: Any) -> None:
+    if (name, value) == ("ordered", None):
+        return
+    with pytest.raises(SettingError, match=rf"probslack: {name}=.* must be True"):
+        sw.closing.probslack(miss=0.1, **{name: value})
+
+
+def test_numbers_of_numpy_are_taken_as_those_of_python() -> None:
+    settings = {"scale": np.float32(0.5), "fit_rows": np.int64(40), "first_rows": np.int32(8)}
+    policy = sw.closing.probslack(np.float32(0.25), **settings)  # type: ignore[arg-type]
+    assert policy == sw.closing.probslack(0.25, scale=0.5, fit_rows=40, first_rows=8)
+    assert isinstance(policy, ProbSlack)
+    assert type(policy.miss) is float
+    assert type(policy.fit_rows) is int
+
+
+@pytest.mark.parametrize("miss", [np.float32("nan"), np.float64(1), np.int64(0), 1j, np.True_])
+def test_a_share_out_of_range_is_refused_in_any_type(miss: Any) -> None:
+    with pytest.raises(SettingError, match=r"probslack: miss=.* must be a share of windows"):
+        sw.closing.probslack(miss)
