@@ -18,6 +18,7 @@ from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot
+from slackwater.runtime.schedule.slot import VERSION
 from tests.support.any_flow import any_flow
 from tests.support.states import canonical, differences
 
@@ -50,7 +51,9 @@ def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
 def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_way_out() -> None:
     one, other = any_flow(3).slot_names[:2]
     state = slot_of(one).snapshot()
-    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 17"):
+    with pytest.raises(
+        SettingError, match=f"of version 0, and this release reads version {VERSION}"
+    ):
         slot_of(one).restore({**state, "version": 0})
     with pytest.raises(SettingError, match=f"slot '{other}' cannot go on .* it has the stages"):
         slot_of(other).restore(state)
