@@ -10,8 +10,10 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.foresight.observed.some_rows import SeenTimes, SomeRows
+from slackwater.runtime.foresight.observed.source_times import source_times
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, SourceSpec, traits_of
 from tests.support.hosts import Slots
 from tests.support.sources import drain, machine, times
@@ -206,6 +208,18 @@ def test_records_of_a_custom_input_are_diverted_in_real_time_too(on_bad: str, lo
     expected = (0, 3) if on_bad == "divert" else (3, 0)
     assert (counts["unreadable"], counts["diverted"]) == expected
     assert outcome.report.ledger.is_balanced
+
+
+@pytest.mark.parametrize("on_bad", ["skip", "divert"])
+def test_a_prediction_reads_on_after_a_stretch_and_not_for_ever(on_bad: str) -> None:
+    stretch = [bad("unreadable", at, 2) for at in range(0, 20, 2)]
+    stages = plan_stages(flow_of(Pieces([*stretch, good(1, 2)], on_bad), speed=1.0).graph)
+    times, _ = source_times(stages, 100, now_s=lambda: 0.0)
+    assert len(times["s"].event_s) == 2
+    given = Pieces([], on_bad, endless="unreadable")
+    stages = plan_stages(flow_of(given, speed=1.0).graph)
+    times, _ = source_times(stages, 100, now_s=lambda: 0.0)
+    assert len(times["s"].event_s) == 0
 
 
 def test_an_input_around_another_says_whether_records_are_diverted() -> None:
