@@ -128,9 +128,7 @@ class FileSink:
         self._removing = opening.replaces
         self._skip = opening.rows
         # Then no rows are missing, and the manifest stays until this run has seen the same rows.
-        self._is_behind_done = (
-            bool(opening.parts) and known is not None and known.run.state == "done"
-        )
+        self._is_behind_done = bool(opening.parts) and known is not None and known.is_whole
         self.progress.parts = self._earlier_parts = len(opening.parts)
         if opening.parts and known is not None:
             self.progress.notes.append(
@@ -200,7 +198,7 @@ class FileSink:
             if self._part is not None or not (self._manifest.parts or self._staged):
                 if self._part is None:
                     self._part = self._new_part()
-                self._finish_part()
+                self._finish_part(is_last=state == "done")
             ended = self._manifest.ended(state, at_ns=time.time_ns())
             if self._staged or self._removing:
                 self._commit(ended)
@@ -314,7 +312,7 @@ class FileSink:
             return LinesPart(path, CsvText(self._schema, self._settings.csv))
         return LinesPart(path, JsonText())
 
-    def _finish_part(self) -> None:
+    def _finish_part(self, *, is_last: bool = False) -> None:
         part, rows = self._part, self._cutter.rows
         assert part is not None, "only a part that has begun can be full, or due"
         size = part.finish()
@@ -322,7 +320,7 @@ class FileSink:
         self._part, self._part_ns = None, None
         self._cutter.cut()
         if not self._removing or self._settings.is_live:
-            self._commit(self._manifest)
+            self._commit(replace(self._manifest, is_whole=is_last))
 
     def _commit(self, manifest: Manifest) -> None:
         self._lock.check()

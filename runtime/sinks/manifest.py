@@ -93,6 +93,7 @@ class Manifest:
         fingerprint: that a run must share to continue this one; None if no run can.
         why_not: reason why no run can.
         failed: a run that was to replace this one, and failed or was stopped before it did.
+        is_whole: whether parts and pending parts are all rows of the output: its stream had ended.
         epoch, offsets: for recovery by snapshots, not written yet: the last snapshot of these
             parts, and {source: position to continue from}.
     """
@@ -106,6 +107,7 @@ class Manifest:
     fingerprint: Fingerprint | None = None
     why_not: str = ""
     failed: RunRecord | None = None
+    is_whole: bool = False
     epoch: int = 0
     offsets: Mapping[str, Any] = field(default_factory=dict)
 
@@ -117,7 +119,7 @@ class Manifest:
     def ended(self, state: str, *, at_ns: int, error: str | None = None) -> Manifest:
         """Return the manifest with the end of its run."""
         run = replace(self.run, state=state, ended_ns=at_ns, error=error)
-        return replace(self, run=run)
+        return replace(self, run=run, is_whole=self.is_whole or state == "done")
 
     def settled(self, *, shown: Mapping[str, int], hidden: Mapping[str, int]) -> Manifest:
         """Return the manifest with pending parts among the parts, as far as they are whole.
@@ -130,7 +132,12 @@ class Manifest:
         is_whole = [part.is_at(sizes) for part in self.pending]
         # A later part that is there keeps an earlier one named, as gone: they are one sequence.
         last = max((place for place, whole in enumerate(is_whole, 1) if whole), default=0)
-        return replace(self, parts=(*self.parts, *self.pending[:last]), pending=())
+        return replace(
+            self,
+            parts=(*self.parts, *self.pending[:last]),
+            pending=(),
+            is_whole=self.is_whole and last == len(self.pending),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values; parts as lists, as there may be many."""
@@ -146,6 +153,7 @@ class Manifest:
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
             "why_not": self.why_not,
             "failed": None if self.failed is None else asdict(self.failed),
+            "is_whole": self.is_whole,
             "epoch": self.epoch,
             "offsets": dict(self.offsets),
         }
@@ -160,6 +168,9 @@ class Manifest:
         if not isinstance(plain, dict) or plain["slackwater_manifest"] != FORMAT:
             raise ValueError(f"it is no manifest of format {FORMAT}")
         marks, failed = plain["fingerprint"], plain["failed"]
+        is_whole = plain.get("is_whole", plain["run"]["state"] == "done")
+        if not isinstance(is_whole, bool):
+            raise TypeError(f"is_whole={shown(is_whole)} is neither true nor false")
         made = cls(
             kind=_text(plain["kind"]),
             schema=tuple((_text(name), _text(kind)) for name, kind in plain["schema"]),
@@ -170,6 +181,7 @@ class Manifest:
             fingerprint=None if marks is None else Fingerprint.from_json(marks),
             why_not=_text(plain["why_not"]),
             failed=None if failed is None else _run(failed),
+            is_whole=is_whole,
             epoch=_count(plain["epoch"]),
             offsets=dict(plain["offsets"]),
         )

@@ -126,8 +126,8 @@ def resume_refusal(
         return reason or "they have no fingerprint"
     if manifest.kind != kind or manifest.schema != schema:
         return "they have other columns"
-    if is_file and manifest.run.state != "done":
-        return "a file that is published is never changed"
+    if is_file and not manifest.is_whole:
+        return "that job was stopped, and a file that is published is never changed"
     other = differing(manifest.fingerprint, run.fingerprint)
     if other is not None:
         return other

@@ -43,7 +43,7 @@ def test_a_part_changed_before_its_renaming_is_not_named_and_resume_goes_on(
     sink.write(rows(0, 4))
     finish = FileSink._finish_part
 
-    def changed(self: FileSink) -> None:
+    def changed(self: FileSink, **options: Any) -> None:
         commit = self._place.commit
 
         def late(*args: Any) -> None:
@@ -51,7 +51,7 @@ def test_a_part_changed_before_its_renaming_is_not_named_and_resume_goes_on(
             commit(*args)
 
         monkeypatch.setattr(self._place, "commit", late)
-        finish(self)
+        finish(self, **options)
 
     monkeypatch.setattr(FileSink, "_finish_part", changed)
     with pytest.raises(SinkError, match=r"by another program.*1 part with 4 rows") as caught:

@@ -335,6 +335,39 @@ def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, o
     assert number > 17
 
 
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
+def test_one_file_killed_at_any_operation_is_whole_after_a_resume(
+    tmp_path: Path, of: Any, mode: str
+) -> None:
+    number, died = 0, True
+    while died:
+        number += 1
+        place = tmp_path / str(number) / f"one.{of.__name__.removesuffix('_sink')}"
+        place.parent.mkdir()
+        if mode == "overwrite":
+            write_all(of(place), count=5)
+        spec = of(place, **{mode: True})
+        died = killed_at(number, lambda spec=spec: write_all(spec), under=str(place.parent))  # type: ignore[misc]
+        before = seen(place)
+        assert before in ([], list(range(5)), list(range(17)))
+        if before != list(range(5)):
+            write_all(of(place, resume=True))
+            assert seen(place) == list(range(17)), f"killed before operation {number}"
+            assert write_all(of(place, resume=True)).progress.skipped == 17
+            assert not list(place.parent.glob(".*.incomplete"))
+    assert number > 9
+
+
+def test_one_file_of_a_stopped_run_is_not_continued(tmp_path: Path) -> None:
+    place = tmp_path / "one.jsonl"
+    sink = opened(jsonl_sink(place))
+    sink.write(rows(0, 3))
+    sink.close("stopped")
+    with pytest.raises(SinkError, match="that job was stopped, and a file that is published"):
+        opened(jsonl_sink(place, resume=True))
+
+
 def test_a_run_after_a_kill_between_renaming_and_manifest_tells_of_no_parts(
     tmp_path: Path,
 ) -> None:

@@ -124,6 +124,35 @@ def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
     assert seen(tmp_path) == list(range(17))
 
 
+@pytest.mark.parametrize("failing", ["rename", "sync"])
+def test_one_file_whose_publication_fails_is_whole_after_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    place, sync, rename = tmp_path / "rows.jsonl", output_path.sync, Path.replace
+    syncs = 0
+
+    def broken_sync(path: Path) -> None:
+        nonlocal syncs
+        syncs += 1
+        if failing == "sync" and syncs == 3:  # after the renaming
+            raise OSError(errno.EIO, "broken")
+        sync(path)
+
+    def broken_rename(self: Path, target: Path) -> Path:
+        if failing == "rename" and self.name.endswith(".incomplete"):
+            raise OSError(errno.EIO, "broken")
+        return rename(self, target)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(output_path, "sync", broken_sync)
+        broken.setattr(Path, "replace", broken_rename)
+        with pytest.raises(SinkError, match="resume=True goes on"):
+            write_all(jsonl_sink(place))
+    assert seen(place) == (list(range(17)) if failing == "sync" else [])
+    assert write_all(jsonl_sink(place, resume=True)).progress.skipped == 17
+    assert seen(place) == list(range(17))
+
+
 @pytest.mark.parametrize("name", ["rows.jsonl", "folder"])
 def test_a_rerun_that_fails_behind_a_run_that_was_done_leaves_it_done(
     tmp_path: Path, name: str
