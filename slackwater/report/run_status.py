@@ -156,7 +156,7 @@ def find_status(place: Path) -> RunStatus:
 
 
 def _runs(place: Path) -> list[Path]:
-    """Return the place if it is a file or a run's folder, else the runs in it, newest first."""
+    """Return the place if it is a run, else the runs in it, newest first."""
     try:
         if place.is_file() or _files_in(place):
             return [place]
