@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.actors.kernel.plain_files import private
-from slackwater.actors.sinks.output_path import sync
+from slackwater.actors.sinks.output_path import PartChanged, sync
 from slackwater.runtime.model.schema import column_to_arrow
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
@@ -64,6 +64,7 @@ class ParquetPart:
         self._path, self._schema = path, schema
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
+        self._file: Any = None
         self._writer: Any = None
 
     def write(self, rows: pa.RecordBatch) -> int:
@@ -86,8 +87,10 @@ class ParquetPart:
             self._write_group(pa.Table.from_batches(self._waiting, schema=self._schema))
         self._waiting, self._rows = [], 0
         self._writer.close()
+        size = self._checked_size()
+        self._file.close()
         sync(self._path)
-        return self._path.stat().st_size
+        return size
 
     def discard(self) -> None:
         """Remove the file: half a parquet file cannot be read."""
@@ -96,16 +99,26 @@ class ParquetPart:
             if self._writer is not None:
                 self._writer.close()
         with suppress(OSError):
+            if self._file is not None:
+                self._file.close()
+        with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
     def _write_group(self, table: pa.Table) -> None:
         if self._writer is None:
             os.close(private(self._path, os.O_WRONLY | os.O_CREAT))  # Arrow: for all
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._file = pa.OSFile(str(self._path), "wb")
+            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        self._checked_size()
         # In one piece: the ends of pages must not show the ends of batches.
         if len(table):
             group = _with_own_dictionaries(table.combine_chunks())
             self._writer.write_table(group, row_group_size=GROUP_ROWS)
+
+    def _checked_size(self) -> int:
+        size: int = self._file.tell()
+        _check_size(os.stat(self._path).st_size, size)
+        return size
 
 
 def _with_own_dictionaries(group: pa.Table) -> pa.Table:
@@ -143,6 +156,7 @@ class LinesPart:
         """Sync the file, which without rows has its header only."""
         if not self._bytes:
             self._append(b"")
+        _check_size(os.fstat(self._file).st_size, self._bytes)
         os.fsync(self._file)
         self._close()
         return self._bytes
@@ -158,6 +172,7 @@ class LinesPart:
     def _append(self, lines: bytes) -> None:
         data = memoryview(lines if self._bytes else self._text.header + lines)
         written = 0
+        _check_size(os.fstat(self._file).st_size, self._bytes)
         try:
             while written < len(data):
                 written += os.pwrite(self._file, data[written:], self._bytes + written)
@@ -170,3 +185,12 @@ class LinesPart:
         if self._file >= 0:
             number, self._file = self._file, -1
             os.close(number)
+
+
+def _check_size(size: int, expected: int) -> None:
+    # After a cut the next write would leave zeros in between, and the size would be right again.
+    if size != expected:
+        raise PartChanged(
+            "its part was changed by another program while it was written: it has "
+            f"{size:,} bytes and had {expected:,}"
+        )

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,24 @@ def test_a_part_changed_before_its_renaming_is_not_named_and_resume_goes_on(
     assert "make room" not in str(caught.value)
     write_all(of(tmp_path, rows=4, resume=True), count=10)
     assert seen(tmp_path) == list(range(10))
+
+
+@pytest.mark.parametrize("of", SINKS)
+@pytest.mark.parametrize("name", ["folder", "file"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_part_cut_while_it_is_written_is_not_published(
+    tmp_path: Path, of: Any, name: str, is_last: bool
+) -> None:
+    path = tmp_path / ("out" if name == "folder" else f"out.{of.__name__.removesuffix('_sink')}")
+    sink = opened(of(path))
+    sink.write(rows(0, 70_000))
+    cut(hidden_of(path if name == "folder" else tmp_path))
+    end = sink.close if is_last else partial(sink.write, rows(70_000, 70_000))
+    with pytest.raises(SinkError, match="changed by another program while it was written"):
+        end()
+    assert seen(path) == []
+    write_all(of(path, resume=True), count=5)
+    assert seen(path) == list(range(5))
 
 
 @pytest.mark.parametrize("of", SINKS)
