@@ -22,6 +22,8 @@ __all__ = ["Lock", "here_as"]
 
 _MACHINE = Path("/etc/machine-id")
 _MOST_BYTES = 65_536
+_HELD: set[str] = set()
+"""Tokens of locks that sinks of this process hold: a file may stay that cannot be removed."""
 
 
 class Lock:
@@ -55,6 +57,7 @@ class Lock:
                 with suppress(OSError):  # the next run tidies up; the lock is ours nevertheless
                     own.unlink(missing_ok=True)
             self._is_taken = True
+            _HELD.add(self._holder.token)
         return note
 
     def check(self) -> None:
@@ -84,6 +87,7 @@ class Lock:
         if not self._is_taken:
             return
         self._is_taken = False
+        _HELD.discard(self._holder.token)
         with suppress(OSError, SinkError), self._alone():
             self.check()
             self._path.unlink()
@@ -101,6 +105,7 @@ class Lock:
             self._holder,
             start_of_pid=start_of(holder.pid),
             has_ended=self._has_ended(holder),
+            is_held_here=holder.token in _HELD,
         )
         if not verdict.is_free:
             raise SinkError(self._refusal(str(holder), verdict.reason))

@@ -71,7 +71,14 @@ class Verdict:
     reason: str
 
 
-def judged(holder: Holder, here: Holder, *, start_of_pid: int | None, has_ended: bool) -> Verdict:
+def judged(
+    holder: Holder,
+    here: Holder,
+    *,
+    start_of_pid: int | None,
+    has_ended: bool,
+    is_held_here: bool,
+) -> Verdict:
     """Return whether a lock may be taken over.
 
     Args:
@@ -80,10 +87,13 @@ def judged(holder: Holder, here: Holder, *, start_of_pid: int | None, has_ended:
         start_of_pid: start of the process that now has the holder's id, on this host and in this
             space of process ids; None if no process has it.
         has_ended: whether the end of the holder's job is on record.
+        is_held_here: whether a sink of the process that wants the lock still holds it.
     """
     if has_ended:
         return Verdict(True, "the end of that job is on record")
     if holder.boot and (holder.boot, holder.pid_space) == (here.boot, here.pid_space):
+        if (holder.pid, holder.pid_start) == (here.pid, here.pid_start) and not is_held_here:
+            return Verdict(True, "that job has ended, in this very process")
         if start_of_pid == holder.pid_start:
             return Verdict(False, "that process runs on this very host")
         return Verdict(True, "that process is gone")

@@ -84,10 +84,19 @@ def test_a_lock_may_be_taken_over_only_from_one_who_is_certainly_gone(
     there: Holder, start_of_pid: int | None, has_ended: bool, is_free: bool, said: str
 ) -> None:
     here = replace(HOLDER, job="b", pid=8)
-    verdict = judged(there, here, start_of_pid=start_of_pid, has_ended=has_ended)
+    verdict = judged(
+        there, here, start_of_pid=start_of_pid, has_ended=has_ended, is_held_here=False
+    )
     assert verdict.is_free == is_free
     assert said in verdict.reason
     assert Holder.from_json(json.loads(json.dumps(there.to_json()))) == there
+
+
+@pytest.mark.parametrize("is_held_here", [True, False])
+def test_a_lock_of_this_process_is_free_once_no_sink_holds_it(is_held_here: bool) -> None:
+    here = replace(HOLDER, job="b", token="u")  # noqa: S106 no password
+    verdict = judged(HOLDER, here, start_of_pid=100, has_ended=False, is_held_here=is_held_here)
+    assert verdict.is_free == (not is_held_here)
 
 
 MANIFEST = Manifest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import replace
@@ -152,6 +153,24 @@ def test_a_writer_whose_lock_was_taken_publishes_nothing_more(tmp_path: Path) ->
         sink.write(rows(2, 2))
     assert seen(tmp_path) == [0, 1]
     assert (tmp_path / ".slackwater.lock").exists()
+
+
+def test_a_lock_that_an_ended_job_could_not_remove_refuses_no_later_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=2))
+    sink.write(rows(0, 3))
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    with monkeypatch.context() as read_only:
+        read_only.setattr(Path, "unlink", refused)
+        sink.abort("some failure")
+    assert (tmp_path / ".slackwater.lock").exists()
+    again = write_all(jsonl_sink(tmp_path, rows=2, resume=True))
+    assert "that job has ended, in this very process" in again.progress.notes[0]
+    assert seen(tmp_path) == list(range(17))
 
 
 def test_a_lock_that_somebody_damages_is_an_error_that_names_it(tmp_path: Path) -> None:
