@@ -6,7 +6,8 @@ poll ──▶ 65,536 rows, …            ──▶                            
 ```
 
 The input has its rows in the page cache: all that it does is to slice them. So what differs is what
-a block costs between the thread that reads ahead and the slot.
+a block costs between the thread that reads ahead and the slot: a copy too, unless its input says
+that blocks stay where they are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ ROWS, TURNS = 40_000_000, 11
 SMALL, LARGE = 1_000, 65_536
 KEPT = 1_000
 """The filter passes one row of each thousand."""
+KINDS = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
+"""(rows of a block, whether blocks stay where they are)"""
 SHARE = 0.5
 SCHEMA = pa.schema({"ts": pa.int64(), "value": pa.int64()})
 
@@ -39,14 +42,16 @@ class Blocks:
     Attributes:
         path: of a file with the rows, which is mapped into memory.
         size: of a block.
+        blocks_stay: whether it says so; else each block is copied before the next poll.
     """
 
     path: str
     size: int
+    blocks_stay: bool = False
 
     def describe(self) -> str:
         """Return the size in words."""
-        return f"blocks of {self.size:,} rows"
+        return f"blocks of {self.size:,} rows, {'that stay' if self.blocks_stay else 'copied'}"
 
     def schema(self) -> pa.Schema:
         """Return its columns."""
@@ -87,27 +92,29 @@ def run(options: Options) -> Result:
     result = Result(
         f"{rows:,} rows of two whole numbers, filtered to one in {KEPT:,}, one slot, "
         f"{turns} turns after one to warm up",
-        ["rows of a block", "M events/s"],
+        ["rows of a block", "blocks stay", "M events/s"],
     )
     expected = numbers_of(rows)
     values = expected % KEPT
-    rates: dict[int, list[float]] = {SMALL: [], LARGE: []}
+    rates: dict[tuple[int, bool], list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=1) as cluster:
         path = str(Path(folder) / "rows")
         with pa.ipc.new_file(path, SCHEMA) as file:
             file.write(pa.record_batch({"ts": expected, "value": values}, schema=SCHEMA))
         expected = expected[values == 0]
         for turn in range(turns + 1):
-            for size in (SMALL, LARGE) if turn % 2 else (LARGE, SMALL):
-                rate = _rate(cluster, Blocks(path, size), expected)
+            for size, stay in KINDS if turn % 2 else reversed(KINDS):
+                rate = _rate(cluster, Blocks(path, size, stay), expected)
                 if turn:
-                    rates[size].append(rate)
-    for size, own in rates.items():
-        result.rows.append([f"{size:,}", Spread.of(own)])
-        result.figures[f"blocks_of_{size}_million_per_s"] = Spread.of(own)
-    share = Spread.of([one / other for one, other in zip(*rates.values(), strict=True)])
-    result.claims.append(Claim("blocks of 1,000 / of 65,536: events/s", share.median, ">=", SHARE))
-    result.figures["small_by_large"] = share
+                    rates[size, stay].append(rate)
+    for (size, stay), own in rates.items():
+        result.rows.append([f"{size:,}", "yes" if stay else "no", Spread.of(own)])
+    for stay in (False, True):
+        small, large = rates[SMALL, stay], rates[LARGE, stay]
+        share = Spread.of([one / other for one, other in zip(small, large, strict=True)])
+        name = "blocks of 1,000 / of 65,536: events/s" + (", blocks stay" if stay else "")
+        result.claims.append(Claim(name, share.median, ">=", SHARE))
+        result.figures[name] = share
     result.notes.append("events / the job's elapsed time; each turn's rows compared with NumPy's")
     return result
 
