@@ -355,14 +355,14 @@ class SlotHost(MovingStages):
     def _attend(self, slot: Slot) -> Slot:
         """Serve the threads that woke us; return the slot, perhaps a new one."""
         self._waker.clear()  # before we look: a later caller wakes us again
-        slot.woken()
+        slot.woken(self._clock.now_ns())
         if self._wants_report.is_set():
             self._publish("running")
         if self._mailbox.waiting:
             self._mailbox.run_posted()
             if self._is_held:
                 slot = self._stand_still(slot)
-                slot.woken()
+                slot.woken(self._clock.now_ns())
         return slot
 
     def _take_samples(self) -> SlotSamples:

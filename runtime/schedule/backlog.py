@@ -105,11 +105,15 @@ class SliceLengths:
 def _earliest_other(
     machine: StageMachine, stages: Mapping[str, StageMachine], now_ns: int
 ) -> int | None:
-    """Return the earliest stimulus of other stages' work; None if they have none."""
+    """Return the earliest stimulus of other stages' work; None if they have none.
+
+    Rows that an input has, and a slot has not taken, have none yet.
+    """
     ranks_ns = [
         wakeup.rank_ns
         for other in stages.values()
-        if other is not machine and (wakeup := other.next) is not None
+        if other is not machine and (other.is_paced or other.source_at is None)
+        if (wakeup := other.next) is not None
         if wakeup.at_ns <= now_ns and wakeup.rank_ns is not None
     ]
     return min(ranks_ns, default=None)

@@ -135,11 +135,11 @@ class Slot:
                 machine.source_at.open(now_ns)
                 machine.tell_next()
 
-    def woken(self) -> None:
+    def woken(self, now_ns: int) -> None:
         """Poll the inputs again that end a sleep when they have something: one may have."""
         for machine in self._stages.values():
             if machine.source_at is not None:
-                machine.source_at.woken()
+                machine.source_at.woken(now_ns)
                 machine.tell_next()
 
     def step(self, now_ns: int) -> Slice | None:

@@ -60,6 +60,7 @@ class StageSource:
         start_ns: of the job.
         looks: of its slot.
         wakes: whether its input ends the slot's sleep when it has something.
+        is_live: whether its input gets rows while the job runs.
 
     Attributes:
         machine: of the source.
@@ -79,11 +80,15 @@ class StageSource:
         start_ns: int,
         looks: Looks,
         wakes: bool = False,
+        is_live: bool = False,
     ) -> None:
         self.machine, self.is_paced = machine, is_paced
         self.next_take_ns = start_ns
         self.looks = looks
         self.wakes = wakes
+        self._is_live = is_live and not is_paced
+        # From when the next rows of a live input count; None if the input has existing data.
+        self._turn_ns = start_ns if self._is_live else None
         self._polled_ns: int | None = None  # when the input had nothing; None: it may have rows
         self._found_ns = start_ns  # when it last had something
         self._caught_up_ns = start_ns  # when it last had nothing
@@ -100,7 +105,7 @@ class StageSource:
             return self._after_nothing(self._polled_ns)
         if self.is_paced:  # unread
             return Wakeup(START_NS, machine.last_due_ns)
-        return Wakeup(next_ns, None)
+        return Wakeup(next_ns, self._turn_ns)
 
     def _after_nothing(self, polled_ns: int) -> Wakeup | None:
         """Return when to poll an input again that had nothing then."""
@@ -129,6 +134,8 @@ class StageSource:
         return message
 
     def _note_poll(self, now_ns: int, *, has_found: bool) -> None:
+        if self._is_live:
+            self._turn_ns = now_ns
         if has_found:
             self._polled_ns, self._found_ns = None, now_ns
         else:
@@ -148,8 +155,14 @@ class StageSource:
         if self.machine.is_unread:  # nothing arrives before the start
             self.machine.read(max(now_ns, self.next_take_ns))
 
-    def woken(self) -> None:
-        """Note that the input may have something."""
+    def woken(self, now_ns: int) -> None:
+        """Note that the input may have something.
+
+        Rows of a live input count from now, or from its last slice: so they take turns with a
+        backlog of another input, whose event times may be older.
+        """
+        if self._is_live and self._polled_ns is not None:
+            self._turn_ns = now_ns
         self._polled_ns = None
 
     def has_looked(self, now_ns: int) -> None:
@@ -178,4 +191,5 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         start_ns=start_ns,
         looks=looks,
         wakes=step.source.traits.wakes,
+        is_live=not step.source.is_history,
     )

@@ -123,10 +123,10 @@ class LoggedSlot(Slot):
         self.note("open", now_ns)
         super().open(now_ns)
 
-    def woken(self) -> None:
+    def woken(self, now_ns: int) -> None:
         """Poll the inputs again that wake the slot."""
-        self.note("woken")
-        super().woken()
+        self.note("woken", now_ns)
+        super().woken(now_ns)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return samples, once."""

@@ -141,15 +141,42 @@ def test_an_input_that_wakes_its_slot_is_not_asked_before_it_has() -> None:
     assert told.polls == asked
     told.blocks.append(pa.record_batch({"ts": pa.array([5], pa.int64())}))
     assert slot.step(200) is None
-    slot.woken()
+    slot.woken(200)
     done = slot.step(201)
     assert done is not None
     assert done.stage == "rows"
     told.blocks.append(END_OF_INPUT)
-    slot.woken()
+    slot.woken(300)
     while slot.step(300) is not None:
         pass
     assert slot.is_finished
+
+
+def test_rows_of_a_live_input_wait_for_no_backlog_of_another() -> None:
+    """Its event times are newer than those of the backlog, which must not decide."""
+    backlog, tick = Told(), Told()
+    flow = sw.Dataflow("both")
+    for name, told in (("backlog", backlog), ("tick", tick)):
+        rows = flow.source(name, told, event_time="ts", time_unit="ns")
+        rows.filter(sw.col("ts") >= 0).sink(f"out-{name}", sw.collect_sink())
+    slot = slot_of(flow, Limits(max_slice_rows=100))
+    while slot.step(0) is not None:
+        pass
+    backlog.blocks.append(pa.record_batch({"ts": pa.array(range(50_000), pa.int64())}))
+    slot.woken(1)
+    now_ns, seen = 1, list[str]()
+    for turn in range(40):
+        if turn in (10, 20):
+            tick.blocks.append(pa.record_batch({"ts": pa.array([10**9 + turn], pa.int64())}))
+            slot.woken(now_ns)
+        done = slot.step(now_ns)
+        assert done is not None, "a backlog is there"
+        slot.charge(done, 1_000)
+        seen.append("" if done.has_read else done.stage)
+        now_ns += 1_000
+    assert seen.count("tick") == 2
+    assert seen.index("tick") <= 12, "a slice or two of the backlog, at most"
+    assert seen.index("out-tick") <= 16
 
 
 def test_what_comes_to_a_quiet_stage_ends_its_quiet() -> None:
@@ -203,7 +230,7 @@ def test_polls_do_not_push_out_what_a_slot_was_given_last() -> None:
         pass
     before = slot.recent()
     for now_ns in range(2, 100):
-        slot.woken()
+        slot.woken(now_ns)
         slot.step(now_ns)
     assert slot.recent() == before
 
