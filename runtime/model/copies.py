@@ -5,16 +5,19 @@ user's code    buffer ─ refilled ─▶ buffer         the same memory in each
 kept here      copy 1               copy 2         so each call is read before the next
 ```
 
-Arrow arrays are copied too: they may lie over a NumPy array, and do not tell.
+Arrow arrays are copied too: they may lie over a NumPy array, and do not tell. A view, such as
+`dict.values()`, and an object with `__index__` are read: what they show may change.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set, ValuesView
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
+from operator import index
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +30,6 @@ __all__ = [
     "copied_column",
     "copied_table",
     "copied_value",
-    "copied_values",
 ]
 
 _NEVER_CHANGE = frozenset(
@@ -37,8 +39,15 @@ _NEVER_CHANGE = frozenset(
 """Types of most values: they are passed on before a call is made."""
 
 
+_KNOWN = (str, bytes, bytearray, int, float, Decimal, UUID, Set, np.generic, np.ndarray, pa.Scalar)
+"""Values that hold their own numbers and parts, or none."""
+
+
 def copied_value(value: Any) -> Any:
-    """Copy a value of a row, so that it shares no list, dict or array."""
+    """Copy a value of a row, so that it shares no list, dict or array.
+
+    A view's or an object's own code may raise; call this where the user's function is called.
+    """
     if type(value) in _NEVER_CHANGE:
         return value
     try:
@@ -54,26 +63,51 @@ def _copied(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
         case tuple():
             return tuple(_all_copied(value))
         case Mapping():
-            return {name: _copied(own) for name, own in value.items()}
+            return {
+                name: own if type(own) in _NEVER_CHANGE else _copied(own)
+                for name, own in value.items()
+            }
         case np.ndarray() if value.dtype != object:
             return value.copy()
         case pa.Array() | pa.ChunkedArray():
             return copied_column(value)
         case memoryview():
             return value.tobytes()
+    if _is_whole_number(value):
+        try:
+            return index(value) if hasattr(type(value), "__index__") else int(value)
+        except TypeError:  # such as a tensor of several numbers
+            pass
+    if _is_list(value):
+        return _all_copied(islice(value, len(value)))
     try:
         return copy.deepcopy(value)
     except Exception:  # no value of a column; it is refused by name where it is fitted
         return value
 
 
+def _is_whole_number(value: Any) -> bool:
+    """Whether Arrow asks an object for its whole number when the column is made."""
+    kind = type(value)
+    if isinstance(value, _KNOWN):
+        return False
+    return hasattr(kind, "__index__") or (
+        hasattr(kind, "__int__") and not hasattr(kind, "__float__")
+    )
+
+
+def _is_list(value: Any) -> bool:
+    """Whether Arrow asks an object for its parts when the column is made."""
+    kind = type(value)
+    if isinstance(value, _KNOWN) or hasattr(kind, "keys"):
+        return False
+    return isinstance(value, ValuesView) or (
+        hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
+    )
+
+
 def _all_copied(values: Iterable[Any]) -> list[Any]:
     return [own if type(own) in _NEVER_CHANGE else _copied(own) for own in values]
-
-
-def copied_values(values: Iterable[Any]) -> list[Any]:
-    """Return values of a row or list, each as `copied_value` does."""
-    return [own if type(own) in _NEVER_CHANGE else copied_value(own) for own in values]
 
 
 def copied_column(values: Any) -> Any:

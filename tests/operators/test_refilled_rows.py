@@ -123,6 +123,113 @@ def test_a_list_of_map_elements_that_is_filled_again_gives_each_value() -> None:
     assert results(build, cut=5) == [{"list": [n, -n]} for n in range(ROWS)]
 
 
+NOW: dict[str, int] = {}
+LIST = pa.list_(pa.int64())
+
+
+class Latest:
+    """A whole number that is looked up when it is asked for."""
+
+    def __index__(self) -> int:
+        return NOW["n"]
+
+
+class Shows:
+    """A view of a list of one number, or a column of them, that is no `Sequence`."""
+
+    def __init__(self, rows: int = 1) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, at: int) -> int:
+        if at >= self.rows:
+            raise IndexError(at)
+        return NOW["n"]
+
+
+LAZY: dict[str, tuple[Any, Any]] = {
+    "values": (LIST, NOW.values()),
+    "view": (LIST, Shows()),
+    "number": (pa.int64(), Latest()),
+}
+
+
+class YieldsLazy:
+    """Yields a row whose value is read when it is asked for."""
+
+    def __init__(self, kept: str) -> None:
+        self.kept = kept
+        self.due_ns: int | None = None
+
+    def on_rows(self, key: int, rows: Any) -> Iterator[Any]:
+        del key
+        for row in rows:
+            NOW["n"] = row["n"]
+            yield {"kept": LAZY[self.kept][1]}
+
+
+def lazily(n: int, kept: str) -> Any:
+    NOW["n"] = n
+    return LAZY[kept][1]
+
+
+OF_LAZY: dict[str, Callable[[sw.Stream, str], sw.Stream]] = {
+    "map_rows": lambda rows, kept: rows.map_rows(
+        lambda row: {"kept": lazily(row["n"], kept)}, pa.schema([("kept", LAZY[kept][0])])
+    ),
+    "process": lambda rows, kept: rows.process(
+        YieldsLazy(kept), pa.schema([("kept", LAZY[kept][0])]), within="1m", by="key"
+    ),
+    "map_elements": lambda rows, kept: rows.select(
+        kept=sw.col("n").map_elements(lambda n: lazily(n, kept), LAZY[kept][0])
+    ),
+}
+
+
+@pytest.mark.parametrize("cut", [1, ROWS])
+@pytest.mark.parametrize("kept", LAZY)
+@pytest.mark.parametrize("how", OF_LAZY)
+def test_a_view_is_read_before_the_function_is_called_again(how: str, kept: str, cut: int) -> None:
+    expected = [{"kept": n if kept == "number" else [n]} for n in range(ROWS)]
+    assert results(lambda rows: OF_LAZY[how](rows, kept), cut=cut) == expected
+
+
+class OwnArray:
+    """An array as only NumPy reads it."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.values
+
+
+class Torn(OwnArray):
+    """An array that cannot be read."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise LookupError("torn")
+
+
+def test_an_object_that_only_numpy_reads_is_a_column() -> None:
+    def build(rows: sw.Stream) -> sw.Stream:
+        return rows.map_batches(lambda given: {"n": OwnArray(given["n"])}, {"n": "int64"})
+
+    assert results(build, cut=5) == [{"n": n} for n in range(ROWS)]
+
+
+@pytest.mark.parametrize("value", [Torn([1] * ROWS), Shows(ROWS)], ids=["array", "view"])
+def test_a_column_that_cannot_be_read_is_refused_with_its_step(value: Any) -> None:
+    NOW.clear()
+    with pytest.raises(OperatorError, match=r"step .map-1.: its function raised (Look|Key)"):
+        results(lambda rows: rows.map_batches(lambda _: {"n": value}, {"n": "int64"}), cut=ROWS)
+
+
 ENDLESS: list[Any] = [1]
 ENDLESS.append(ENDLESS)
 OF_LISTS = pa.schema([("n", pa.int64()), ("list", pa.list_(pa.int64()))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -42,16 +42,24 @@ class MapBatchesMachine:
         batch = given(batch, self._step.units, step=self._step.name)
         columns_in = {name: _given(column) for name, column in batch.columns.items()}
         ours = tuple(columns_in.values())
-        returned = called(self._step.function, columns_in, step=self._step.name, batch=batch)
+        returned = called(
+            self._step.function,
+            columns_in,
+            step=self._step.name,
+            batch=batch,
+            read=partial(_columns_read, ours=ours),
+        )
         self._check(returned, batch)
-        columns: Columns = {}
-        for field in self._step.schema:
-            values = returned[field.name]
-            if not any(values is own for own in ours):
-                values = copied_column(values)  # it may fill the same array for the next rows
-            columns[field.name] = fitted(
-                values, field.type, name=field.name, step=self._step.name, rows=batch
+        columns: Columns = {
+            field.name: fitted(
+                returned[field.name],
+                field.type,
+                name=field.name,
+                step=self._step.name,
+                rows=batch,
             )
+            for field in self._step.schema
+        }
         if (was_null := _null_floats(batch.columns)) is not None:
             columns = {name: _null_again(column, was_null) for name, column in columns.items()}
         return batch.with_columns(columns)
@@ -78,6 +86,27 @@ class MapBatchesMachine:
                     f"column {name!r} for {len(batch)} rows; it must return one for each row "
                     f"(drop rows with filter)\n{sample_of(batch)}"
                 )
+
+
+def _columns_read(returned: Any, *, ours: tuple[Any, ...]) -> Any:
+    """Return columns that the function cannot fill again; `ours` are those that it was given."""
+    if not isinstance(returned, Mapping):
+        return returned
+    return {
+        name: values if any(values is own for own in ours) else _column_read(values)
+        for name, values in returned.items()
+    }
+
+
+def _column_read(values: Any) -> Any:
+    if isinstance(values, np.ndarray | pa.Array | pa.ChunkedArray):
+        return copied_column(values)
+    kind = type(values)
+    is_known = isinstance(values, list | tuple | str | bytes | Mapping)
+    if is_known or not hasattr(kind, "__len__"):
+        return values
+    is_array = hasattr(kind, "__array__") and not hasattr(kind, "__iter__")
+    return np.array(values) if is_array else list(values)
 
 
 def _is_scalar(values: object) -> bool:

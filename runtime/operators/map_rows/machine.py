@@ -10,7 +10,7 @@ import numpy as np
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, Columns, concat_batches
-from slackwater.runtime.model.copies import copied_values
+from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import (
@@ -21,6 +21,11 @@ from slackwater.runtime.operators.ground.user_code import (
     sample_of,
 )
 from slackwater.runtime.operators.map_rows.step import MapRowsStep
+
+
+def _row_read(returned: Any) -> Any:
+    """Return a copy of a row: the function may fill it again."""
+    return copied_value(returned) if isinstance(returned, Mapping) else returned
 
 
 class MapRowsMachine:
@@ -46,7 +51,7 @@ class MapRowsMachine:
         rows_out: list[list[Any]] = []
         for place, row in enumerate(rows_of(batch)):
             only = batch.slice(place, place + 1)
-            returned = called(step.function, row, step=step.name, batch=only)
+            returned = called(step.function, row, step=step.name, batch=only, read=_row_read)
             if returned is None:
                 continue
             if not isinstance(returned, Mapping):
@@ -56,8 +61,7 @@ class MapRowsMachine:
                 )
             check_names(returned, names, step=step.name, shown=partial(sample_of, only))
             kept.append(place)
-            # The function may fill the same dict, or a list in it, for the next row.
-            rows_out.append(copied_values([returned[name] for name in names]))
+            rows_out.append([returned[name] for name in names])
         rows = batch.take(np.array(kept, dtype=np.int64))
         columns: Columns = {
             field.name: fitted(
