@@ -57,6 +57,15 @@ def is_ours(thing: object) -> bool:
     return type(thing).__module__.partition(".")[0] == "slackwater"
 
 
+def raised_by_us(problem: BaseException) -> bool:
+    """Return whether code of this package raised an exception, and no code that it called."""
+    frames = problem.__traceback__
+    while frames is not None and frames.tb_next is not None:
+        frames = frames.tb_next
+    module = frames.tb_frame.f_globals.get("__name__") if frames else None
+    return isinstance(module, str) and module.partition(".")[0] == "slackwater"
+
+
 def raised(problem: BaseException) -> str:
     """Return how an error says what a user's code raised."""
     if isinstance(problem, SystemExit):

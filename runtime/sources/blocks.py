@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.errors import IngestError, OrderError
+from slackwater.runtime.errors import IngestError, OrderError, SlackwaterError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.json_text import rows_as_json
@@ -279,7 +279,7 @@ class BlockReader:
         if self._reader is not None:
             try:
                 self._reader.close()
-            except IngestError as problem:
+            except SlackwaterError as problem:
                 self.close_problem = str(problem)
 
     def after_restore(self) -> None:

@@ -11,7 +11,13 @@ import pyarrow as pa
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import NullError
-from slackwater.runtime.model.whose_code import RUNNING, is_ours, let_ctrl_c_pass, where_raised
+from slackwater.runtime.model.whose_code import (
+    RUNNING,
+    is_ours,
+    let_ctrl_c_pass,
+    raised_by_us,
+    where_raised,
+)
 from slackwater.runtime.shown import MOST_SHOWN, in_words
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
@@ -65,8 +71,8 @@ class NamedReader:
         input: what it reads.
 
     Raises:
-        IngestError: opening it raised something that is no error of ours; with the source, the
-            class, the line, and the user's own traceback.
+        IngestError: the user's code raised; with the source, the class, the line, and its
+            traceback.
     """
 
     def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
@@ -131,15 +137,15 @@ def called_by_name(source: str, of: object, method: str, *, is_ours: bool = Fals
         is_ours: whether no code of a user runs.
 
     Raises:
-        IngestError: it raised what is no error of ours, `sys.exit()` too: that would end the
-            slot, or the user's process, without a word of whose it was.
+        IngestError: the user's code raised, `sys.exit()` too: that would end the slot, or the
+            user's process, without a word of whose it was. Errors that our code raises pass.
     """
     token = None if is_ours else RUNNING.set(source)
     try:
         return getattr(of, method)()
-    except SlackwaterError:
-        raise
     except BaseException as problem:
+        if isinstance(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
+            raise
         let_ctrl_c_pass(problem)
         raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
     finally:

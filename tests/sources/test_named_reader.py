@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.model.whose_code import RUNNING
+from slackwater.runtime.sources.named_reader import open_named
 from tests.support.own_inputs import Feed, rows
 from tests.support.sources import NOW, drain, machine, times
 
@@ -33,6 +34,34 @@ def test_an_error_of_poll_names_source_class_and_line() -> None:
     assert 'raise KeyError("lat")' in said
     assert "named_reader.py" not in said.split("\n", 1)[1].replace("test_named_reader.py", "")
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+class Closed(Feed):
+    """A feed whose methods raise an error of this package, as a custom input may."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(lambda: iter([]))
+        self.method = method
+
+    def open(self) -> Any:
+        return self if self.method != "open" else self.fail()
+
+    def poll(self) -> Any:
+        return self.fail()
+
+    def close(self) -> None:
+        self.fail()
+
+    def fail(self) -> Any:
+        raise sw.SlackwaterError("no ticket machine")
+
+
+@pytest.mark.parametrize("method", ["open", "poll", "close"])
+def test_an_error_of_ours_that_an_input_raises_names_it_too(method: str) -> None:
+    with pytest.raises(
+        IngestError, match=rf"'s': Closed\.{method} raised SlackwaterError: no tick"
+    ):
+        getattr(open_named("s", Closed(method)), method)()
 
 
 def test_an_error_of_open_names_the_input() -> None:
@@ -92,12 +121,12 @@ def test_an_error_of_schema_names_the_source_where_the_flow_is_built() -> None:
             sw.Dataflow("f").source("s", kind(lambda: iter([])), event_time="t")
 
 
-def test_an_error_of_ours_passes_as_it_is() -> None:
+def test_an_error_that_our_own_code_raises_passes_as_it_is() -> None:
     def script() -> Iterator[Any]:
-        raise SchemaError("column 'x' is missing")
+        sw.tumbling("soon")
         yield
 
-    with pytest.raises(SchemaError, match=r"^column 'x' is missing$"):
+    with pytest.raises(SettingError, match=r"^[^\n]*soon[^\n]*$"):
         machine(Feed(script)).take(NOW)
 
 
