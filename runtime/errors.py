@@ -29,6 +29,8 @@ from __future__ import annotations
 
 import errno
 
+from slackwater.runtime.shown import encodable
+
 __all__ = [
     "ClusterError",
     "ColumnError",
@@ -62,7 +64,13 @@ def way_out(problem: BaseException, otherwise: str) -> str:
 
 
 class SlackwaterError(Exception):
-    """Base of all errors that Slackwater raises on purpose."""
+    """Base of all errors that Slackwater raises on purpose.
+
+    Its texts can be encoded as UTF-8, whatever names and values are in them.
+    """
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*[encodable(text) if isinstance(text, str) else text for text in texts])
 
 
 class FlowError(SlackwaterError):

@@ -13,6 +13,7 @@ in_words(KeyError("lat"))   "KeyError: 'lat'"                class and text of a
 
 from __future__ import annotations
 
+import linecache
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -28,7 +29,11 @@ __all__ = [
     "MOST_SHOWN",
     "MOST_TEXT",
     "cut",
+    "encodable",
+    "frames_of",
     "in_words",
+    "is_of",
+    "kind_name",
     "shown",
     "text_of",
     "trace_of",
@@ -50,8 +55,31 @@ _WRAPPED = (pa.ExtensionScalar, pa.DictionaryScalar, pa.RunEndEncodedScalar, pa.
 _LISTS = (pa.ListScalar, pa.LargeListScalar, pa.FixedSizeListScalar)
 
 
+def encodable(text: str) -> str:
+    """Return a text whose lone surrogates are written out: UTF-8 has none."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def kind_name(value: object) -> str:
+    """Return the name of a value's class, whatever its metaclass says."""
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return encodable(name)
+
+
+def is_of(problem: BaseException, *kinds: type[BaseException]) -> bool:
+    """Return whether an exception is of a class: `isinstance` may run the user's code."""
+    return issubclass(type(problem), kinds)
+
+
+def frames_of(problem: BaseException) -> TracebackType | None:
+    """Return the frames of an exception, whatever its `__getattribute__` does."""
+    frames: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(problem)
+    return frames
+
+
 def cut(text: str, most: int) -> str:
-    """Return a text with its middle omitted if it is longer than `most` characters."""
+    """Return an encodable text; its middle is omitted if it has more than `most` characters."""
+    text = encodable(text)
     if len(text) <= most:
         return text
     end = (most - 1) // 3
@@ -70,26 +98,26 @@ def shown(value: object, most: int = MOST_SHOWN) -> str:
         for piece in _pieces(value, most, _DEEPEST):
             text += piece
             if len(text) > most:
-                return f"{text[: most - 1]}…"
+                return f"{encodable(text)[: most - 1]}…"
     except BaseException as worse:  # exits and interrupts of the value's own code, too
         return cut(f"{text}{_unshown(value, worse)}", most)
-    return text
+    return cut(text, most)
 
 
 def in_words(problem: BaseException, most: int = MOST_TEXT) -> str:
     """Return the class of an exception and its text, cut if long."""
-    kind = type(problem).__name__
+    kind = kind_name(problem)
     try:
         words = str(problem)[:]
         text = cut(words, most)
     except BaseException as worse:  # the text's own exit or interrupt is no wish to end
-        return f"{kind}, whose text cannot be had (its __str__ raised {type(worse).__name__})"
+        return f"{kind}, whose text cannot be had (its __str__ raised {kind_name(worse)})"
     return f"{kind}: {text}" if text else kind
 
 
 def text_of(problem: BaseException, most: int = MOST_TEXT) -> str:
     """Return the text of an exception, as `in_words`; its class if it has none."""
-    kind, words = type(problem).__name__, in_words(problem, most)
+    kind, words = kind_name(problem), in_words(problem, most)
     return words.removeprefix(f"{kind}: ")
 
 
@@ -101,12 +129,27 @@ def trace_of(problem: BaseException, frames: TracebackType | None) -> str:
         )
         pieces = [f"{cut(piece.rstrip(), MOST_TEXT)}\n" for piece in told.format()]
         return cut("".join(pieces).rstrip(), _MOST_TRACE)
-    except BaseException as worse:
-        return f"its traceback cannot be had ({type(worse).__name__})"
+    except BaseException:  # Python asks the exception, whose own code may raise
+        return cut("\n".join(_frames_alone(problem, frames)), _MOST_TRACE)
+
+
+def _frames_alone(problem: BaseException, frames: TracebackType | None) -> Iterator[str]:
+    """Yield the lines of a traceback without asking the exception for more than its text."""
+    yield "Traceback (most recent call last):"
+    for frame, number in deque(traceback.walk_tb(frames), _MOST_FRAMES):
+        name = frame.f_code.co_filename
+        yield f'  File "{name}", line {number}, in {frame.f_code.co_name}'
+        try:
+            line = linecache.getline(name, number, frame.f_globals).strip()
+        except Exception:  # such as a name that no file can have
+            line = ""
+        if line:
+            yield f"    {cut(line, MOST_TEXT)}"
+    yield in_words(problem)
 
 
 def _unshown(value: object, worse: BaseException) -> str:
-    return f"a {type(value).__name__}, whose __repr__ raised {type(worse).__name__}"
+    return f"a {kind_name(value)}, whose __repr__ raised {kind_name(worse)}"
 
 
 def _pieces(value: Any, most: int, depth: int) -> Iterator[str]:

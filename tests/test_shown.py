@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +19,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.model.whose_code import where_raised
 from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, text_of, trace_of
 from slackwater.runtime.shown_rows import batch_shown, row_shown
 
@@ -93,6 +102,101 @@ def test_whatever_repr_and_str_raise_is_said(worse: BaseException) -> None:
     assert f"a Broken, whose __repr__ raised {kind}" in shown([{"k": Broken(worse)}])
     assert in_words(Unspeakable(worse)).endswith(f"cannot be had (its __str__ raised {kind})")
     assert "Unspeakable" in trace_of(Unspeakable(worse), None)
+
+
+class Looks(Exception):
+    """Raises KeyError where Python asks for an attribute that is not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+class Untrue(Exception):
+    def __bool__(self) -> bool:
+        raise ValueError("neither")
+
+
+class Closed(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name in ("__name__", "__qualname__", "__module__"):
+            raise RuntimeError(name)
+        return type.__getattribute__(cls, name)
+
+
+class OfNameless(Exception, metaclass=Nameless):
+    pass
+
+
+def odd_syntax() -> SyntaxError:
+    problem = SyntaxError("MARK")
+    problem.lineno, problem.text, problem.filename = -3, "x", "\udcff"  # such as a parser sets
+    return problem
+
+
+ODD: dict[str, Callable[[], BaseException]] = {
+    "looks": lambda: Looks("MARK"),
+    "untrue": lambda: Untrue("MARK"),
+    "closed": lambda: Closed("MARK"),
+    "nameless": lambda: OfNameless("MARK"),
+    "syntax": odd_syntax,
+    "surrogate": lambda: ValueError("MARK \ud800"),
+    "ours": lambda: sw.SlackwaterError("MARK \ud800"),
+}
+
+
+@pytest.mark.parametrize("on_error", ["error", "skip", "divert"])
+@pytest.mark.parametrize("odd", ODD)
+def test_whatever_exception_is_raised_keeps_its_step_and_line(odd: str, on_error: OnBad) -> None:
+    def fails_here(row: Any) -> Any:
+        raise sys.modules[__name__].ODD[odd]()  # some of their classes do not pickle
+
+    flow = sw.Dataflow("odd")
+    rows = flow.source("s", sw.table({"t": [1]}), event_time="t")
+    mapped = rows.map_rows(fails_here, {"n": "int64"}, name="STEP", on_error=on_error)
+    mapped.sink("out", sw.collect_sink())
+    if on_error == "divert":
+        mapped.diverted().sink("bad", sw.collect_sink())
+    with sw.Simulation(nodes=1) as nodes:
+        job = nodes.submit(flow)
+        if on_error != "error":
+            report = job.wait()
+            assert json.dumps(report.to_json(), ensure_ascii=False).encode()
+            assert str(report).encode()
+            return
+        with pytest.raises(OperatorError) as caught:
+            job.wait()
+    said = str(caught.value)
+    assert re.search(r"(?s)^step 'STEP': its function raised .*MARK.*test_shown.*fails_here", said)
+    assert said.encode()
+    assert json.dumps(job.report().to_json(), ensure_ascii=False).encode()
+
+
+def test_code_of_a_file_whose_name_is_no_utf8_is_named() -> None:
+    def fails() -> None:
+        raise KeyError("lat")
+
+    code = fails.__code__.replace(co_filename="/a\udcff.py")
+    try:
+        FunctionType(code, {"KeyError": KeyError})()
+    except KeyError as problem:
+        at, lines = where_raised(problem)
+    assert at.startswith(", at /a\\udcff.py, line ")
+    assert re.search(r'"/a\\udcff.py", line \d+, in fails', lines)
+
+
+def test_a_name_that_is_no_utf8_is_in_a_report_on_disk(tmp_path: Path) -> None:
+    flow = sw.Dataflow("odd")
+    flow.source("s", sw.table({"t": [1]}), event_time="t").sink("out", sw.collect_sink())
+    with sw.Simulation(nodes=1) as nodes:
+        report = nodes.submit(flow).wait()
+    report.notes = ["file a\udcff.csv"]
+    save_report(report, tmp_path / "report.json")
+    assert load_report(tmp_path / "report.json").notes == ["file a\udcff.csv"]
 
 
 def test_an_exception_is_its_class_and_its_text() -> None:

@@ -250,7 +250,8 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
 
 def json_bytes(plain: Mapping[str, Any]) -> bytes:
     """Return JSON; NumPy's numbers become plain numbers."""
-    return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item()).encode()
+    text = json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
+    return text.encode(errors="backslashreplace")  # a lone surrogate is an escape of JSON
 
 
 def _record(job_id: str, data: bytes) -> JobRecord:

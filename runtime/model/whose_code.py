@@ -11,7 +11,16 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 
 from slackwater.runtime.interrupts import INTERRUPTS, CtrlC
-from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, trace_of
+from slackwater.runtime.shown import (
+    MOST_SHOWN,
+    MOST_TEXT,
+    cut,
+    frames_of,
+    in_words,
+    is_of,
+    shown,
+    trace_of,
+)
 
 
 class Running:
@@ -45,10 +54,10 @@ def let_ctrl_c_pass(problem: BaseException) -> None:
     the user's process, without a word of whose it was. Python gives Ctrl-C to the main thread
     alone; there a plain KeyboardInterrupt may be it, unless a host has told them apart.
     """
-    if not isinstance(problem, KeyboardInterrupt):
+    if not is_of(problem, KeyboardInterrupt):
         return
     is_main = threading.current_thread() is threading.main_thread()
-    if isinstance(problem, CtrlC) or (is_main and not INTERRUPTS.are_told_apart()):
+    if is_of(problem, CtrlC) or (is_main and not INTERRUPTS.are_told_apart()):
         raise problem
 
 
@@ -59,7 +68,7 @@ def is_ours(thing: object) -> bool:
 
 def raised_by_us(problem: BaseException) -> bool:
     """Return whether code of this package raised an exception, and no code that it called."""
-    frames = problem.__traceback__
+    frames = frames_of(problem)
     while frames is not None and frames.tb_next is not None:
         frames = frames.tb_next
     module = frames.tb_frame.f_globals.get("__name__") if frames else None
@@ -68,10 +77,10 @@ def raised_by_us(problem: BaseException) -> bool:
 
 def raised(problem: BaseException) -> str:
     """Return how an error says what a user's code raised."""
-    if isinstance(problem, SystemExit):
+    if is_of(problem, SystemExit):
         return f"raised {shown(problem)}; to end the job, raise an error instead of sys.exit()"
     words = in_words(problem, MOST_SHOWN)
-    if not isinstance(problem, Exception):
+    if not is_of(problem, Exception):
         return f"raised {words}; to end the job, raise an error that is an Exception"
     return f"raised {words}"
 
@@ -81,9 +90,12 @@ def where_raised(problem: BaseException) -> tuple[str, str]:
 
     The frame that caught it, which is ours, is left out.
     """
-    own = problem.__traceback__ and problem.__traceback__.tb_next
+    frames = frames_of(problem)
+    own = frames and frames.tb_next
     last = own
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    at = f", at {last.tb_frame.f_code.co_filename}, line {last.tb_lineno}" if last else ""
-    return at, trace_of(problem, own)
+    if last is None:
+        return "", trace_of(problem, own)
+    file = cut(last.tb_frame.f_code.co_filename, MOST_TEXT)
+    return f", at {file}, line {last.tb_lineno}", trace_of(problem, own)

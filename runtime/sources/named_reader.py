@@ -18,7 +18,7 @@ from slackwater.runtime.model.whose_code import (
     raised_by_us,
     where_raised,
 )
-from slackwater.runtime.shown import MOST_SHOWN, in_words
+from slackwater.runtime.shown import MOST_SHOWN, in_words, is_of
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
 _POLLED = (pa.RecordBatch, BadRows, EndOfInput)  # a union would be made at each poll
@@ -144,7 +144,7 @@ def called_by_name(source: str, of: object, method: str, *, is_ours: bool = Fals
     try:
         return getattr(of, method)()
     except BaseException as problem:
-        if isinstance(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
+        if is_of(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
             raise
         let_ctrl_c_pass(problem)
         raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem

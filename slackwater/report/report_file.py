@@ -38,7 +38,8 @@ def save_report(report: JobReport, path: Path, *, also: Mapping[str, Any] | None
         SinkError: the file cannot be written (disk full, no permission).
     """
     plain = {"format": _FORMAT, **report.to_json(), **(also or {})}
-    replace_file(path, json_text(plain).encode())
+    # A name that no UTF-8 can have is an escape of JSON.
+    replace_file(path, json_text(plain).encode(errors="backslashreplace"))
 
 
 def json_text(plain: Mapping[str, Any]) -> str:

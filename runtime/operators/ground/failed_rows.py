@@ -13,7 +13,7 @@ from slackwater.runtime.model import Batch, concat_batches
 from slackwater.runtime.model.diverted import DivertedRow, OnBad
 from slackwater.runtime.model.json_text import plain, values_as_json
 from slackwater.runtime.operators.ground.user_code import rows_of_columns
-from slackwater.runtime.shown import in_words, text_of
+from slackwater.runtime.shown import in_words, is_of, text_of
 
 __all__ = ["FailedRows", "failed_rows"]
 
@@ -51,7 +51,7 @@ class FailedRows:
         """Keep rows of one event time that a user's code could not use."""
         cause = problem.__cause__
         error = _STEP.sub("", text_of(problem).partition("\n")[0])
-        if cause is not None and not isinstance(cause, OperatorError):
+        if cause is not None and not is_of(cause, OperatorError):
             error = in_words(cause)
         self._rows += [
             DivertedRow(error, values_as_json(row), event_time_ns=event_time_ns) for row in rows
