@@ -30,7 +30,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.before_after",
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
     ),
-    "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
+    "memory": ("engine.memory", "fifty million events through three nodes: is memory flat?"),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
