@@ -90,7 +90,18 @@ class OutputPath:
             manifest=manifest,
             shown=shown,
             hidden=hidden,
+            around=self._around(),
         )
+
+    def _around(self) -> Manifest | None:
+        if not self._is_file:
+            return None
+        folder = OutputPath(
+            self._sink, self.folder, kind=self._kind, is_file=False, token=self.token
+        )
+        with suppress(OSError, SinkError):  # then it is no output of ours
+            return folder.read_manifest()
+        return None
 
     def facts(self) -> PathFacts:
         """Return facts of the path for a hint; unknown facts are omitted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks.fingerprint import SinkRun, differing
-from slackwater.runtime.sinks.manifest import Manifest, Part, is_part_name
+from slackwater.runtime.sinks.manifest import Manifest, Part
 
 __all__ = [
     "ExistingOutput",
@@ -27,6 +27,7 @@ class ExistingOutput:
         manifest: of the folder, settled; None if it has no manifest.
         shown: {name: bytes} of the files that readers see.
         hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
+        around: of one file: the manifest of its folder, which is an output too; None if not.
     """
 
     sink: str
@@ -34,6 +35,7 @@ class ExistingOutput:
     manifest: Manifest | None
     shown: Mapping[str, int]
     hidden: Mapping[str, int]
+    around: Manifest | None = None
 
 
 @dataclass(frozen=True)
@@ -66,19 +68,23 @@ def open_decision(
     """
     manifest = existing.manifest
     who = f"sink {existing.sink!r}: {existing.path}"
+    around = existing.around
+    if around is not None and (around.kind == kind or existing.path.endswith(f".{around.kind}")):
+        raise SinkError(
+            f"{who} is in the folder of parts of job {around.run.job!r}, where readers would see "
+            "the rows of both; choose another path"
+        )
     if manifest is None or not (manifest.parts or manifest.removing):
-        leaves_others = overwrite and manifest is not None
-        in_the_way = _unnamed(existing, is_file=is_file) if leaves_others else existing.shown
-        if in_the_way:
+        if existing.shown:
             raise SinkError(
-                f"{who}: {min(in_the_way)} is there already, and no manifest of ours names it, so "
-                "it may belong to others, and overwrite=True does not touch it either; choose "
-                "another path, or move it away"
+                f"{who}: {min(existing.shown)} is there already, and no manifest of ours names "
+                "it, so it may belong to others, and overwrite=True does not touch it either; "
+                "choose another path, or move it away"
             )
         return OpenDecision()
     if overwrite:
         names = {part.name for part in manifest.parts} | set(manifest.removing)
-        changed = overwrite_refusal(existing, is_file=is_file)
+        changed = overwrite_refusal(existing)
         if changed is not None:
             raise SinkError(
                 f"{who}: {changed}, so another program wrote there, and overwrite=True touches "
@@ -89,7 +95,7 @@ def open_decision(
     reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
     if not resume:
         ways = ["choose another path", "remove it"]
-        if overwrite_refusal(existing, is_file=is_file) is None:
+        if overwrite_refusal(existing) is None:
             ways.append("pass overwrite=True to replace what its manifest names")
         if reason is None:
             ways.append("pass resume=True to continue it")
@@ -101,7 +107,7 @@ def open_decision(
         is_changed = _changed(manifest, existing, must_be_there=True) == reason
         put_back = "put it back as it was, or " if is_changed else ""
         way_out = "choose another path"
-        if overwrite_refusal(existing, is_file=is_file) is None:
+        if overwrite_refusal(existing) is None:
             way_out = f"{way_out}, or pass overwrite=True"
         raise SinkError(
             f"{who} has {wrote}, and resume=True cannot continue them: {reason}; {put_back}"
@@ -132,26 +138,22 @@ def resume_refusal(
     if other is not None:
         return other
     changed = _changed(manifest, existing, must_be_there=True)
-    return changed if changed is not None else _in_the_way(existing, is_file=is_file)
+    return changed if changed is not None else _in_the_way(existing)
 
 
-def overwrite_refusal(existing: ExistingOutput, *, is_file: bool) -> str | None:
+def overwrite_refusal(existing: ExistingOutput) -> str | None:
     """Return the file of another program that no overwrite touches; None without."""
     assert existing.manifest is not None, "an overwrite replaces what a manifest names"
     changed = _changed(existing.manifest, existing, must_be_there=False)
-    return changed if changed is not None else _in_the_way(existing, is_file=is_file)
+    return changed if changed is not None else _in_the_way(existing)
 
 
-def _in_the_way(existing: ExistingOutput, *, is_file: bool) -> str | None:
-    unnamed = _unnamed(existing, is_file=is_file)
-    return f"{min(unnamed)} is there, which no manifest of ours names" if unnamed else None
-
-
-def _unnamed(existing: ExistingOutput, *, is_file: bool) -> set[str]:
-    """Return files that bear names of our parts, and that the manifest does not name."""
+def _in_the_way(existing: ExistingOutput) -> str | None:
+    """Return a file that readers see beside our parts; None if they see our parts alone."""
     assert existing.manifest is not None, "without a manifest no file is ours"
     named = {part.name for part in existing.manifest.parts} | set(existing.manifest.removing)
-    return {name for name in existing.shown if is_file or is_part_name(name)} - named
+    unnamed = set(existing.shown) - named
+    return f"{min(unnamed)} is there, which no manifest of ours names" if unnamed else None
 
 
 def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:

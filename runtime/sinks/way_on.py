@@ -65,7 +65,7 @@ def way_on(
     reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
     if reason is None:
         return f"{said}; {remedy}, and submit again (resume=True goes on after the published rows)"
-    if overwrite_refusal(existing, is_file=is_file) is None:
+    if overwrite_refusal(existing) is None:
         return (
             f"{said}; {remedy}, and submit again with overwrite=True, since resume=True cannot go "
             f"on: {reason}"

@@ -197,8 +197,8 @@ def test_a_live_overwrite_that_is_stopped_publishes_what_it_has(tmp_path: Path) 
 
 def test_a_live_overwrite_replaces_the_old_when_its_first_part_is_published(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path, rows=2), count=9)
-    (tmp_path / "stranger.jsonl").write_text('{"n": -1}\n')
     sink = opened(jsonl_sink(tmp_path, rows=3, overwrite=True))
+    (tmp_path / "stranger.jsonl").write_text('{"n": -1}\n')
     sink.write(rows(100, 2))
     assert seen(tmp_path) == [*range(9), -1]
     sink.write(rows(102, 2))
@@ -222,6 +222,19 @@ def test_a_file_whose_manifest_names_no_part_is_refused_before_the_run(tmp_path:
     assert place.read_text() == "mine\n1\n"
 
 
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
+def test_one_file_in_a_folder_of_parts_is_refused_if_readers_see_it(
+    tmp_path: Path, options: dict[str, bool]
+) -> None:
+    write_all(jsonl_sink(tmp_path, rows=2), count=4)
+    for output in (jsonl_sink(tmp_path / "y.jsonl", **options), csv_sink(tmp_path / "y.jsonl")):
+        with pytest.raises(SinkError, match=r"in the folder of parts of job 'first-1'.*of both"):
+            opened(output)
+    write_all(csv_sink(tmp_path / "y.csv", **options))
+    assert seen(tmp_path / "y.csv") == list(range(17))
+    opened(jsonl_sink(tmp_path, rows=2, resume=True)).leave()
+
+
 @pytest.mark.parametrize("mode", ["overwrite", "resume"])
 def test_a_part_that_no_manifest_names_is_refused_before_the_run(tmp_path: Path, mode: str) -> None:
     write_all(jsonl_sink(tmp_path, rows=2), count=4)
@@ -232,6 +245,9 @@ def test_a_part_that_no_manifest_names_is_refused_before_the_run(tmp_path: Path,
         opened(jsonl_sink(tmp_path, rows=2))
     assert "=True" not in str(refused.value)
     (tmp_path / "part-00000003.jsonl").rename(tmp_path / "mine.jsonl")
+    with pytest.raises(SinkError, match=r"mine.jsonl is there, which no manifest"):
+        opened(jsonl_sink(tmp_path, rows=2, **{mode: True}))
+    (tmp_path / "mine.jsonl").rename(tmp_path / "mine.txt")
     opened(jsonl_sink(tmp_path, rows=2, **{mode: True})).leave()
 
 
@@ -403,7 +419,7 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
         folder = tmp_path / str(number)
         place = folder / name
         write_all(jsonl_sink(place, **options), count=5)
-        (folder / "theirs.jsonl").write_text('{"n": -1}\n')
+        (folder / "theirs.txt").write_text('{"n": -1}\n')
         died = killed_at(number, lambda place=place: rewrite(place), under=str(folder))  # type: ignore[misc]
         left = seen(place)
         # Behind the commit the old goes, then the new comes: never one beside the other.
@@ -416,7 +432,7 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
         )
         after.close()
         assert seen(place) == [7]
-        assert (folder / "theirs.jsonl").read_text() == '{"n": -1}\n'
+        assert (folder / "theirs.txt").read_text() == '{"n": -1}\n'
     assert number > 4
 
 
