@@ -10,6 +10,7 @@ write ──▶ part in the making (hidden) ──▶ full, or due ──▶ syn
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ import pyarrow as pa
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
 from slackwater.actors.sinks.jsonl_text import JsonText
-from slackwater.actors.sinks.lock import Lock, here_as
+from slackwater.actors.sinks.lock import Lock, LockGone, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
 from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
 from slackwater.actors.sinks.sink import SinkProgress
@@ -343,7 +344,7 @@ class FileSink:
         try:
             yield
         except OSError as problem:
-            facts = self._place.facts()
+            facts = self._place.facts(had_folder=not is_opening)
             fact = self._refusal(problem, facts)
             if is_opening:
                 way_out = remedy(problem.errno, facts, otherwise=CHOOSE_ANOTHER)
@@ -358,8 +359,11 @@ class FileSink:
 
     def _refusal(self, problem: OSError, facts: PathFacts) -> str:
         reason = os.strerror(problem.errno) if problem.errno else text_of(problem)
+        if isinstance(problem, LockGone) and not facts.is_folder_gone:
+            reason = str(problem.strerror)
+        odd = facts.odd_manifest or facts.odd_lock if problem.errno == errno.EISDIR else None
         free = free_there(problem.errno, facts)
-        return f"sink {self._name!r} could not write {self._place.path}: {reason}{free}"
+        return f"sink {self._name!r} could not write {odd or self._place.path}: {reason}{free}"
 
     def _way_on(self, hint: str) -> str:
         existing = None

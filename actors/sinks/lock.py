@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,12 +19,16 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks import HasEnded, SinkRun
 from slackwater.runtime.sinks.lock import Holder, judged
 
-__all__ = ["Lock", "here_as"]
+__all__ = ["Lock", "LockGone", "here_as"]
 
 _MACHINE = Path("/etc/machine-id")
 _MOST_BYTES = 65_536
 _HELD: set[str] = set()
 """Tokens of locks that sinks of this process hold: a file may stay that cannot be removed."""
+
+
+class LockGone(FileNotFoundError):
+    """Another program removed our lock, its folder or all files there."""
 
 
 class Lock:
@@ -65,6 +70,7 @@ class Lock:
 
         Raises:
             SinkError: another job has taken it over.
+            LockGone: its file is gone.
         """
         try:
             holder = self._read()
@@ -74,12 +80,13 @@ class Lock:
                 f"any more ({problem}); nothing more is published, what was stays; see which job "
                 "writes there, and remove that file"
             ) from problem
-        if holder is None or holder.token != self._holder.token:
-            by = "no job: its file is gone" if holder is None else str(holder)
+        if holder is None:
+            raise LockGone(errno.ENOENT, f"its lock {self._path} is gone")
+        if holder.token != self._holder.token:
             raise SinkError(
                 f"sink {self._holder.sink!r}: the lock {self._path} was taken from us, and "
-                f"belongs to {by}; nothing more is published, what was stays; see which job writes "
-                "there"
+                f"belongs to {holder}; nothing more is published, what was stays; see which job "
+                "writes there"
             )
 
     def release(self) -> None:

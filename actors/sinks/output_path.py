@@ -103,24 +103,30 @@ class OutputPath:
             return folder.read_manifest()
         return None
 
-    def facts(self) -> PathFacts:
-        """Return facts of the path for a hint; unknown facts are omitted."""
+    def facts(self, *, had_folder: bool) -> PathFacts:
+        """Return facts of the path for a hint; unknown facts are omitted.
+
+        Args:
+            had_folder: whether its folder was there before.
+        """
         free_bytes, has_inodes = None, True
-        has_folder, odd_manifest = True, None
+        is_folder_gone = has_parts = False
         with suppress(OSError):
-            has_folder = _size(self.folder) is not None
+            is_folder_gone = had_folder and _size(self.folder) is None
         with suppress(OSError):
-            manifest = os.lstat(self.manifest_path)
-            is_odd = not stat.S_ISREG(manifest.st_mode)
-            odd_manifest = str(self.manifest_path) if is_odd else None
+            has_parts = any(_size(path) is not None for path in self._shown())
         with suppress(OSError):
             room = os.statvfs(self.folder)
             free_bytes = room.f_bavail * room.f_frsize
             has_inodes = room.f_favail > 0 or room.f_files == 0  # 0 of 0: they are not counted
         return PathFacts(
+            path=str(self.path),
             is_file=self._is_file,
-            has_folder=has_folder,
-            odd_manifest=odd_manifest,
+            is_folder_gone=is_folder_gone,
+            no_folder=_no_folder(self.folder),
+            odd_manifest=_odd(self.manifest_path),
+            odd_lock=_odd(self.lock_path),
+            has_parts=has_parts,
             free_bytes=free_bytes,
             has_inodes=has_inodes,
         )
@@ -280,6 +286,20 @@ def _size(path: Path) -> int | None:
         return os.lstat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _odd(path: Path) -> str | None:
+    """Return the path if something is there that is no regular file; None if not."""
+    try:
+        return None if stat.S_ISREG(os.lstat(path).st_mode) else str(path)
+    except OSError:
+        return None
+
+
+def _no_folder(path: Path) -> str | None:
+    """Return the lowest existing one of a folder and its parents, if no folder."""
+    lowest = next((one for one in (path, *path.parents) if os.path.lexists(one)), None)
+    return None if lowest is None or lowest.is_dir() else str(lowest)
 
 
 def make_folder(path: Path) -> None:

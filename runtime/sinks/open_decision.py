@@ -149,7 +149,7 @@ def overwrite_refusal(existing: ExistingOutput) -> str | None:
 
 
 def _in_the_way(existing: ExistingOutput) -> str | None:
-    """Return a file that readers see beside our parts; None if they see our parts alone."""
+    """Return a foreign file that readers see; None if they see our parts alone."""
     assert existing.manifest is not None, "without a manifest no file is ours"
     named = {part.name for part in existing.manifest.parts} | set(existing.manifest.removing)
     unnamed = set(existing.shown) - named

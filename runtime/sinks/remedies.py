@@ -17,16 +17,23 @@ class PathFacts:
     """Facts of a sink's path at a refusal.
 
     Attributes:
+        path: of the output.
         is_file: whether the output is one file.
-        has_folder: whether its folder is there.
-        odd_manifest: path of the manifest if no regular file is there, such as a folder.
+        is_folder_gone: whether its folder was there, and is not any more.
+        no_folder: path where a folder should be and is none, such as a file; None without.
+        odd_manifest, odd_lock: their paths, if no regular file is there, such as a folder.
+        has_parts: whether readers see files there.
         free_bytes: of its file system; None: unknown.
         has_inodes: whether the file system can hold more files.
     """
 
+    path: str = ""
     is_file: bool = False
-    has_folder: bool = True
+    is_folder_gone: bool = False
+    no_folder: str | None = None
     odd_manifest: str | None = None
+    odd_lock: str | None = None
+    has_parts: bool = False
     free_bytes: int | None = None
     has_inodes: bool = True
 
@@ -51,9 +58,16 @@ def remedy(number: int | None, facts: PathFacts, *, otherwise: str = ELSEWHERE) 
 
 
 def _of_facts(number: int | None, facts: PathFacts) -> str | None:
+    if facts.no_folder is not None:
+        return f"{facts.no_folder} is no folder: move it away"
     if facts.odd_manifest is not None:
-        return f"{facts.odd_manifest} is no file: move it away"
-    if not facts.has_folder:
+        away = "move it away"
+        if facts.has_parts:  # without a manifest no run touches them
+            away = f"move {'it and ' if facts.is_file else ''}{facts.path} away"
+        return f"{facts.odd_manifest} is no regular file: {away}"
+    if facts.odd_lock is not None:
+        return f"{facts.odd_lock} is no regular file: move it away"
+    if facts.is_folder_gone:
         return "its folder is gone: see which program removes it"
     if number == errno.ENOSPC and not facts.has_inodes:
         return "remove files there, since no more can be made"
@@ -62,7 +76,7 @@ def _of_facts(number: int | None, facts: PathFacts) -> str | None:
 
 def free_there(number: int | None, facts: PathFacts) -> str:
     """Return the free room in brackets, where it tells something; else ""."""
-    if number != errno.ENOSPC or not facts.has_folder or facts.free_bytes is None:
+    if number != errno.ENOSPC or facts.is_folder_gone or facts.free_bytes is None:
         return ""
     if not facts.has_inodes:
         return " (no inodes are free there)"

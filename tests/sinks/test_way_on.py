@@ -46,6 +46,9 @@ def advice(there: ExistingOutput | None, *, run: SinkRun = RUN, parts: Any = PAR
     )
 
 
+ODD = {"odd_manifest": "o/.m", "has_parts": True}
+
+
 @pytest.mark.parametrize(
     ("number", "facts", "says", "says_not"),
     [
@@ -55,11 +58,15 @@ def advice(there: ExistingOutput | None, *, run: SinkRun = RUN, parts: Any = PAR
         (errno.EROFS, {}, "for writing", "make room"),
         (errno.EACCES, {}, "let this user", "make room"),
         (errno.EPERM, {}, "let this user", "make room"),
-        (errno.ENOENT, {"has_folder": False}, "its folder is gone", "make room"),
+        (errno.ENOENT, {"is_folder_gone": True}, "its folder is gone", "make room"),
         (errno.ENOENT, {}, "which program removes files", "make room"),
         (errno.EFBIG, {}, "smaller rows=", "omit the ending"),
         (errno.EFBIG, {"is_file": True}, "omit the ending", "a smaller rows="),
-        (errno.EISDIR, {"odd_manifest": "o/.m"}, "o/.m is no file: move it away", "make room"),
+        (errno.EISDIR, {"odd_manifest": "o/.m"}, ".m is no regular file: move it away", "room"),
+        (errno.EISDIR, {**ODD, "path": "o"}, "o/.m is no regular file: move o away", "move it"),
+        (errno.EISDIR, {**ODD, "path": "o/x", "is_file": True}, "move it and o/x away", "room"),
+        (errno.EISDIR, {"odd_lock": "o/.l"}, "o/.l is no regular file: move it away", "room"),
+        (errno.ENOTDIR, {"no_folder": "y"}, "y is no folder: move it away", "gone"),
         (errno.EMFILE, {}, "ulimit -n", "another path"),
         (errno.EIO, {}, "check that disk", "make room"),
         (errno.ESTALE, {}, "mount that", "make room"),
@@ -82,7 +89,7 @@ def test_free_room_is_told_only_where_room_is_missing() -> None:
         " (no inodes are free there)"
     )
     assert free_there(errno.ENOENT, there) == ""
-    assert free_there(errno.ENOSPC, replace(there, has_folder=False)) == ""
+    assert free_there(errno.ENOSPC, replace(there, is_folder_gone=True)) == ""
 
 
 UNMARKED = replace(MANIFEST, fingerprint=None, why_not="a callback gets rows again")

@@ -123,17 +123,78 @@ def test_a_hidden_part_that_is_removed_early_fails_without_a_lie(
     assert seen(path) == list(range(5))
 
 
-def test_a_folder_that_is_gone_asks_for_no_room(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", SINKS)
+def test_a_folder_that_is_gone_asks_for_no_room(tmp_path: Path, of: Any) -> None:
     path = tmp_path / "out"
-    sink = opened(parquet_sink(path, rows=4))
+    sink = opened(of(path, rows=4))
     sink.write(rows(0, 6))
     shutil.rmtree(path)
     with pytest.raises(SinkError, match="its folder is gone") as caught:
         sink.close()
-    for wrong in ("make room", "MiB free", "resume=True", "overwrite=True"):
+    for wrong in ("lock", "make room", "MiB free", "resume=True", "overwrite=True"):
         assert wrong not in str(caught.value)
-    write_all(parquet_sink(path, rows=4), count=6)
+    write_all(of(path, rows=4), count=6)
     assert seen(path) == list(range(6))
+
+
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_lock_that_is_gone_is_named_with_the_way_on(tmp_path: Path, is_emptied: bool) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=4))
+    sink.write(rows(0, 6))
+    for path in list(tmp_path.iterdir()):
+        if is_emptied or path.suffix == ".lock":
+            path.unlink()
+    with pytest.raises(SinkError, match=r"its lock .*\.slackwater\.lock is gone; ") as caught:
+        sink.write(rows(6, 4))
+    assert "see which program removes files there, or choose another path" in str(caught.value)
+    assert ("resume=True goes on" in str(caught.value)) == (not is_emptied)
+    write_all(jsonl_sink(tmp_path, rows=4, resume=True))
+    assert seen(tmp_path) == list(range(17))
+
+
+@pytest.mark.parametrize("is_opening", [True, False])
+def test_a_folder_in_the_locks_place_is_named_and_the_advice_works(
+    tmp_path: Path, is_opening: bool
+) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=4))
+    sink.write(rows(0, 4))
+    lock = tmp_path / ".slackwater.lock"
+    lock.unlink()
+    lock.mkdir()
+    again = partial(opened, jsonl_sink(tmp_path, rows=4, resume=True))
+    call = again if is_opening else partial(sink.write, rows(4, 4))
+    with pytest.raises(SinkError, match=r"\.lock is no regular file: move it away, or choose"):
+        call()
+    lock.rmdir()
+    write_all(jsonl_sink(tmp_path, rows=4, resume=True))
+    assert seen(tmp_path) == list(range(17))
+
+
+@pytest.mark.parametrize(
+    ("number", "says"), [(errno.EROFS, "mount that file system"), (errno.EACCES, "let this user")]
+)
+def test_a_folder_that_cannot_be_made_was_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, says: str
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(SinkError, match=says) as caught:
+        opened(jsonl_sink(tmp_path / "out"))
+    assert "gone" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["out", "out/deeper", "out/one.jsonl"])
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere")])
+def test_a_file_where_a_folder_should_be_is_named_and_the_advice_works(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "out")
+    with pytest.raises(SinkError, match=r"/out is no folder: move it away, or choose a path"):
+        opened(jsonl_sink(tmp_path / name))
+    (tmp_path / "out").unlink()
+    write_all(jsonl_sink(tmp_path / name))
 
 
 def test_a_folder_in_the_manifests_place_is_named_and_the_advice_works(tmp_path: Path) -> None:
@@ -142,8 +203,10 @@ def test_a_folder_in_the_manifests_place_is_named_and_the_advice_works(tmp_path:
     sink.write(rows(0, 4))
     (path / ".slackwater.json").unlink()
     (path / ".slackwater.json").mkdir()
-    with pytest.raises(SinkError, match=r"move .*/out away") as caught:
+    with pytest.raises(SinkError, match=r"out/\.slackwater\.json: .*move .*/out away") as caught:
         sink.write(rows(4, 4))
+    with pytest.raises(SinkError, match=r"\.json is no regular file: move .*/out away, or choose"):
+        opened(csv_sink(path, rows=4, resume=True))
     said = str(caught.value)
     assert "1 part with 4 rows is published" in said
     for wrong in ("resume=True", "overwrite=True", "make room", ".json."):
