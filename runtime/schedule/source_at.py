@@ -123,7 +123,7 @@ class StageSource:
         machine = self.machine
         if self.is_paced and machine.is_unread:
             has_rows = machine.read(now_ns)
-            message = None if has_rows else machine.without_rows()
+            message = None if has_rows else machine.without_rows(now_ns)
             self._note_poll(now_ns, has_found=has_rows or message is not None)
             return message
         message = machine.take(now_ns, max_rows=max_rows)

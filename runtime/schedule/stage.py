@@ -263,7 +263,7 @@ class StageMachine:
         self.moved_ns = now_ns
         if self._sampler is not None:
             self._sampler.handed_over(message)
-        return Work(self._emit_source(message, machine), (), rows, released)
+        return Work(self._emit_source(message, machine, now_ns), (), rows, released)
 
     def _work_off(self, now_ns: int, max_rows: int) -> Work:
         read, used, rows = self.intake.take(now_ns, max_rows=max_rows)
@@ -280,7 +280,7 @@ class StageMachine:
             return Work(message, used, rows, released)
         return Work(message, used, rows, released, result.compared, result.passed_over)
 
-    def _emit_source(self, message: Message, source: SourceMachine) -> Message:
+    def _emit_source(self, message: Message, source: SourceMachine, now_ns: int) -> Message:
         if source.is_tested:
             self.chain.tested(message.rows, source.left_out, self.report)
         self.report.batches += 1
@@ -288,7 +288,7 @@ class StageMachine:
         self.is_finished = message.promise_ns == END_NS
         left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
         if self._diverted is not None:
-            rows = source.take_diverted()
+            rows = source.take_diverted(now_ns)
             self.report.counts[READY] += len(rows)
             self._divert(self._diverted, self.stage.name, rows)
             self._promise_ns = max(message.promise_ns, self._promise_ns)

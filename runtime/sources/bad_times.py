@@ -9,15 +9,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
-from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, BoolArray
+from slackwater.runtime.model import (
+    EARLIEST_NS,
+    LATEST_NS,
+    START_NS,
+    BoolArray,
+    Int64Array,
+)
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import TIME_UNIT_NS, UNIT_NS, time_unit
 from slackwater.runtime.sources.columns import TimeUnit
 
-__all__ = ["bad_time_text", "refuse_bad_times", "rows_with_times"]
+__all__ = ["bad_time_text", "known_times_ns", "refuse_bad_times", "rows_with_times"]
 
 
 def rows_with_times(
@@ -42,6 +49,21 @@ def rows_with_times(
         if found is not None:
             good = found if good is None else good & found
     return good
+
+
+def known_times_ns(values: pa.Array, unit: TimeUnit) -> Int64Array:
+    """Return times as nanoseconds, START_NS for each that cannot be; shape (values,).
+
+    Args:
+        values: timestamps, days or whole numbers.
+        unit: of whole numbers.
+    """
+    scale = _scale(_plain(values).type, unit)
+    assert scale is not None, "they are times"
+    good, times = _good(values, unit), _whole_numbers(values)
+    if good is None:
+        return times.astype(np.int64) * scale
+    return np.where(good, np.where(good, times, 0).astype(np.int64) * scale, START_NS)
 
 
 def bad_time_text(names: Sequence[str]) -> str:
@@ -76,19 +98,14 @@ def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str
 
 
 def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = _plain(values)
     scale = _scale(values.type, unit)
     if scale is None:
         return None
     is_there: BoolArray | None = None
     if values.null_count:
         is_there = np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
-    if not pa.types.is_integer(values.type):
-        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
-    if values.null_count:
-        values = arrow_functions().fill_null(values, 0)
-    times = values.to_numpy(zero_copy_only=False)
+    times = _whole_numbers(values)
     least, most = -(-EARLIEST_NS // scale), LATEST_NS // scale
     known = np.iinfo(times.dtype)
     is_near = is_there
@@ -96,6 +113,20 @@ def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:
         near = (times >= max(least, known.min)) & (times <= min(most, known.max))
         is_near = near if is_there is None else near & is_there
     return None if is_near is None or bool(is_near.all()) else is_near
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _whole_numbers(values: pa.Array) -> npt.NDArray[np.integer[Any]]:
+    """Return times in their unit, 0 for a null."""
+    values = _plain(values)
+    if not pa.types.is_integer(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    if values.null_count:
+        values = arrow_functions().fill_null(values, 0)
+    return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
 def _scale(kind: pa.DataType, unit: TimeUnit) -> int | None:

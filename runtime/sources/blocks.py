@@ -14,7 +14,6 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
-from slackwater.runtime.sources.bad_times import bad_time_text, rows_with_times
+from slackwater.runtime.sources.bad_times import bad_time_text, known_times_ns, rows_with_times
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.clock import SourceClock
 from slackwater.runtime.sources.column_reader import ColumnReader
@@ -39,6 +38,7 @@ from slackwater.runtime.sources.columns import (
     schema_to_read,
 )
 from slackwater.runtime.sources.computed_time import computed_time_of
+from slackwater.runtime.sources.diverted_rows import DivertedRows
 from slackwater.runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
 from slackwater.runtime.sources.few_rows import FewRows, few_reader
 from slackwater.runtime.sources.idle_writers import IdleWriters
@@ -75,7 +75,7 @@ class BlockReader:
         has_ended: whether the input has said that nothing will follow.
         bad_times: rows that were omitted, having no time that can be.
         unreadable: rows that the input could not read, and that were omitted.
-        diverted: rows of both kinds that leave by another stream, until they are taken.
+        diverted: rows of both kinds that leave by another stream, until they do.
         first_bad: the first of all these, for reports.
         clock: what is known of the clocks of its writers.
         goes_on: whether the last `next_block` read only rows that cannot be used; the next one
@@ -92,13 +92,13 @@ class BlockReader:
         "bad_times",
         "unreadable",
         "_bad_read",
-        "_diverted_plain",
         "first_bad",
         "_newest_ns",
         "_before_ns",
         "_has_times",
         "_promises",
         "_pace",
+        "diverted",
         "_idle_writers",
         "_early",
         "_writers",
@@ -123,7 +123,6 @@ class BlockReader:
             spec = replace(spec, promise=spec.promise.bound(schema))
         self.has_ended = self.goes_on = False
         self.bad_times = self.unreadable = 0
-        self.diverted: list[DivertedRow] = []
         self.first_bad: list[str] = []
         self.close_problem: str | None = None
         self._source = source
@@ -153,6 +152,7 @@ class BlockReader:
         self._pace: Pace | None = None
         if spec.speed is not None:
             self._pace = Pace(spec.speed, beginning_ns=beginning_ns)
+        self.diverted = DivertedRows(self._pace)
         self._promises = PromiseLine(spec, order)
         self._numbered: NumberedBlocks | None = None
         if spec.numbered is not None and spec.sequence is not None:
@@ -235,7 +235,8 @@ class BlockReader:
             SchemaError, IngestError: as `next_block`.
         """
         while self._has_more() and (self._rest is not None or self.goes_on):
-            self.goes_on, self.diverted = False, []
+            self.goes_on = False
+            self.diverted.clear()
             if (rest := self._rest) is None:
                 continue
             if (rows := self._next_rows(rest, START_NS, most=_FIRST_ROWS)) is not None:
@@ -276,6 +277,7 @@ class BlockReader:
         An error of it is kept as a note, since its rows are read.
         """
         self._rest = self._bad_rest = None
+        self.diverted.clear()
         if self._reader is not None:
             try:
                 self._reader.close()
@@ -337,20 +339,12 @@ class BlockReader:
             DivertedRow(one["reason"], one["text"], one["file"], one["line"], time_ns)
             for one in told.to_pylist()
         ]
-        self._keep_bad(rows, is_diverted=is_diverted)
-
-    def _keep_bad(self, rows: list[DivertedRow], *, is_diverted: bool) -> None:
-        self.first_bad += [str(one) for one in rows[: MOST_TOLD - len(self.first_bad)]]
+        self._tell(rows)
         if is_diverted:
-            self.diverted += rows
+            self.diverted.read(bad=rows)
 
-    @property
-    def _diverted_plain(self) -> list[list[Any]]:
-        return [list(one) for one in self.diverted]
-
-    @_diverted_plain.setter
-    def _diverted_plain(self, rows: list[list[Any]]) -> None:
-        self.diverted = [DivertedRow(*one) for one in rows]
+    def _tell(self, bad: list[DivertedRow]) -> None:
+        self.first_bad += [str(one) for one in bad[: MOST_TOLD - len(self.first_bad)]]
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
         """Return the rest as few rows where nothing is unusual; None: look closer."""
@@ -385,6 +379,7 @@ class BlockReader:
             read = self._read(arrow, now_ns)
             if self._spec.diverts:
                 self._before_ns = self._newest_before(read).item(-1)
+                self.diverted.read(read.arrival_ns)
             return read
         kept = self._columns.kept(arrow, good, row=self._rows_read)
         rows = self._read(kept, now_ns) if len(kept) else None
@@ -393,9 +388,14 @@ class BlockReader:
         bad = np.flatnonzero(~good)
         told = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
         before_ns = self._newest_before(rows)
-        times_ns = before_ns[told - np.arange(len(told))]  # by the number of good rows before
+        good_before = told - np.arange(len(told))
         self._before_ns = before_ns.item(-1)
-        self._keep_bad(self._without_times(arrow, told, times_ns), is_diverted=is_diverted)
+        without = self._without_times(arrow, told, before_ns[good_before])
+        self._tell(without)
+        if is_diverted:
+            arrival_ns = () if rows is None else rows.arrival_ns
+            own_ns = self._own_arrivals(arrow, bad)
+            self.diverted.read(np.array(arrival_ns, np.int64), without, own_ns, good_before)
         return None if rows is None else replace(rows, row=self._rows_read + good.nonzero()[0])
 
     def _newest_before(self, rows: Rows | None) -> Int64Array:
@@ -412,6 +412,13 @@ class BlockReader:
         elif rows.spoken_ns is not None:
             times_ns = np.maximum(times_ns, rows.spoken_ns)
         return running_max(np.append(self._before_ns, times_ns), START_NS)
+
+    def _own_arrivals(self, arrow: pa.RecordBatch, bad: Int64Array) -> Int64Array | int:
+        """Return the arrivals of rows that cannot be used; START_NS: not known, or not needed."""
+        name = self._spec.arrival
+        if self._pace is None or name is None:
+            return START_NS
+        return known_times_ns(arrow.column(name).take(pa.array(bad)), self._spec.time_unit or "ns")
 
     def _without_times(
         self, arrow: pa.RecordBatch, bad: Int64Array, times_ns: Int64Array

@@ -82,7 +82,8 @@ class SourceMachine(SourceState):
         """Whether it takes a `read` to know what is handed over next."""
         if self._ready is not None or self._is_exhausted or self.is_over:
             return False
-        return self._block is None or self._position >= self._block.rows
+        is_taken = self._block is None or self._position >= self._block.rows
+        return is_taken and not self._blocks.diverted.is_full
 
     @property
     def due_ns(self) -> int | None:
@@ -97,14 +98,23 @@ class SourceMachine(SourceState):
             return self._ready.stimulus_time_ns.item(0)
         block, position = self._block, self._position
         if block is None or position >= block.rows:
+            diverted_ns = self._diverted_due_ns
+            if diverted_ns is not None and (self._is_exhausted or self._blocks.diverted.is_full):
+                return diverted_ns
             return self.last_due_ns if self._is_exhausted else None
         if block.due_ns is None:
             return self.last_due_ns
         next_ns = block.due_ns[position]
-        if self._teller is None:
-            return next_ns
-        word_ns = self._teller.due_ns(next_ns)
-        return next_ns if word_ns is None else word_ns
+        if self._teller is not None and (word_ns := self._teller.due_ns(next_ns)) is not None:
+            next_ns = word_ns
+        diverted_ns = self._diverted_due_ns
+        return next_ns if diverted_ns is None or next_ns < diverted_ns else diverted_ns
+
+    @property
+    def _diverted_due_ns(self) -> int | None:
+        """When the next diverted row of a paced source leaves; None: none waits."""
+        diverted = self._blocks.diverted
+        return diverted.first_due_ns(self._start_ns) if len(diverted) else None
 
     @property
     def last_due_ns(self) -> int:
@@ -114,7 +124,11 @@ class SourceMachine(SourceState):
     @property
     def wait_ends_ns(self) -> int | None:
         """When something leaves by the clock though no row comes; None if nothing will."""
-        return self._blocks.wait_ends_ns if self._waits_by_clock else self._silent_from_ns
+        ends_ns = self._blocks.wait_ends_ns if self._waits_by_clock else self._silent_from_ns
+        diverted_ns = self._diverted_due_ns
+        if ends_ns is None or diverted_ns is None:
+            return diverted_ns if ends_ns is None else ends_ns
+        return min(ends_ns, diverted_ns)
 
     @property
     def _silent_from_ns(self) -> int | None:
@@ -200,33 +214,34 @@ class SourceMachine(SourceState):
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
-                    return self._word(now_ns)
+                    return self._word(now_ns) or self.without_rows(now_ns)
                 self.taken += block.rows_read(self._position, stop)
                 self.newest_ns = block.newest_ns[stop - 1]
                 self._consume(block, stop, now_ns)
-            elif self._is_exhausted:
+            elif self._is_end_due(now_ns):
                 self._finish(now_ns)
-            elif self._blocks.goes_on:  # so the input is not silent
-                return self.without_rows()
             elif self._is_silent(now_ns):
                 # Its gate lets time go on by the clock soon; they would be late then.
                 self._reached_ns = max(self._reached_ns, self.newest_ns)
                 self._reached_stimulus_ns = now_ns
                 self._release(self._order.rest(), self._arrived_ns)
             else:
-                return self.without_rows()
+                return self.without_rows(now_ns)
         return self._hand_over(limit, now_ns)
 
-    def without_rows(self) -> Message | None:
-        """Return a message without rows if the last read found bad rows only.
+    def without_rows(self, now_ns: int) -> Message | None:
+        """Return a message without rows if diverted rows are due; None if not.
 
-        None if it found nothing. The message lets diverted rows leave, and the slot do other work.
+        Or if the last read found only rows that cannot be used. The message lets diverted rows
+        leave, and the slot do other work.
         """
-        if not (self._blocks.goes_on or self._blocks.diverted):
+        if not (self._blocks.goes_on or self._blocks.diverted.is_due(now_ns, self._start_ns)):
             return None
         return Message(None, self.promise_ns, self._reached_stimulus_ns)
 
     def _is_silent(self, now_ns: int) -> bool:
+        if self._blocks.goes_on or self._is_exhausted:
+            return False
         from_ns = self._silent_from_ns
         return from_ns is not None and from_ns <= now_ns
 
@@ -249,6 +264,8 @@ class SourceMachine(SourceState):
         stop = block.due_until(start, end if end < block.rows else block.rows, now_ns)
         if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
             return 0
+        if len(diverted := self._blocks.diverted) and diverted.is_due(now_ns, self._start_ns):
+            return 0
         if self._reached_ns >= below_ns or (
             block.promised_ns is not None and block.promised_ns[stop - 1] >= below_ns
         ):
@@ -256,9 +273,14 @@ class SourceMachine(SourceState):
         self._go_to(block, stop)
         return stop - start
 
-    def take_diverted(self) -> list[DivertedRow]:
-        """Return the rows that could not be used, once; they leave by another stream."""
-        rows, self._blocks.diverted = self._blocks.diverted, []
+    def take_diverted(self, now_ns: int) -> list[DivertedRow]:
+        """Return the rows that leave by another stream by now, once.
+
+        While rows are due and not taken, only those that arrived before them leave.
+        """
+        next_ns = self._next_row_ns
+        until_ns = now_ns if next_ns is None or next_ns > now_ns else self.last_due_ns
+        rows = self._blocks.diverted.take(until_ns, self._start_ns)
         self.diverted += len(rows)
         return rows
 
@@ -312,7 +334,7 @@ class SourceMachine(SourceState):
                 self.untaken += block.rows_read(at, block.rows)
             elif isinstance(block, FewRows):
                 self.untaken += block.rows
-            self.untaken += self._blocks.rows_left
+            self.untaken += self._blocks.rows_left + len(self._blocks.diverted)
         self._is_closed = True
         self._begin(None)
         self._ready = None
@@ -321,7 +343,7 @@ class SourceMachine(SourceState):
     def _current_block(self, now_ns: int) -> Block | FewRows | None:
         if self._block is not None and self._position >= self._block.rows:
             self._begin(None)
-        if self._block is None:
+        if self._block is None and not self._blocks.diverted.is_full:
             self._position = 0
             block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
             if block is not None:
@@ -382,9 +404,18 @@ class SourceMachine(SourceState):
         self._release(left, block.released_ns(left, start, stop))
         return rows
 
+    def _is_end_due(self, now_ns: int) -> bool:
+        """Whether the input has ended, and its last diverted rows leave by now."""
+        if not self._is_exhausted:
+            return False
+        last_ns = self._blocks.diverted.last_due_ns(self._start_ns)
+        return last_ns is None or last_ns <= now_ns
+
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
         self._reached_ns = END_NS
+        if (diverted_ns := self._blocks.diverted.last_due_ns(self._start_ns)) is not None:
+            self._last_due_ns = max(self.last_due_ns, diverted_ns)
         self._reached_stimulus_ns = now_ns if self._last_due_ns is None else self._last_due_ns
         self._release(self._order.rest(), self._arrived_ns)
 

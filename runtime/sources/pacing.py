@@ -34,6 +34,11 @@ class Pace:
         self._first_ns = beginning_ns
         self._newest_ns = START_NS if beginning_ns is None else beginning_ns
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is known which arrival is due at the start."""
+        return self._first_ns is not None
+
     def begin(self, arrival_ns: int) -> int:
         """Begin at this arrival, unless the beginning is known; return where the replay began."""
         if self._first_ns is None:

@@ -99,7 +99,7 @@ def test_one_take_reads_one_piece_of_bad_rows(kind: str, on_bad: str, speed: flo
         else:
             source.read(10**12)
         assert given.polls <= before + 2, "one piece, or the last one and the end"
-        most_diverted = max(most_diverted, len(source.take_diverted()))
+        most_diverted = max(most_diverted, len(source.take_diverted(10**12)))
     counted = source.bad_times + source.unreadable + source.diverted
     assert (counted, source.rows_in, source.rows_out) == (20, 21, 1)
     assert most_diverted == (2 if on_bad == "divert" else 0)
@@ -111,7 +111,7 @@ def test_a_piece_of_many_bad_rows_is_kept_in_parts(kind: str) -> None:
     source, each = machine(given, on_bad="divert"), []
     while not source.is_over:
         source.take(1)
-        each.append(len(source.take_diverted()))
+        each.append(len(source.take_diverted(1)))
     assert sum(each) == source.diverted == 200_000
     assert max(each) <= 65_536
 
@@ -182,7 +182,7 @@ def test_a_restart_within_a_stretch_loses_nothing_and_counts_nothing_twice(
         later = machine(Pieces(pieces, on_bad), on_bad=on_bad)
         restore(later, save(source))
         rest = drain(later)
-        later.take_diverted()
+        later.take_diverted(1)
         found = times([one for one in before if one is not None] + rest)
         assert found == [NS_PER_SECOND, 2 * NS_PER_SECOND]
         assert (later.bad_times + later.unreadable + later.diverted, later.rows_in) == (
@@ -234,7 +234,7 @@ def test_rows_that_are_held_do_not_leave_as_if_the_input_were_silent() -> None:
     settings: dict[str, Any] = {
         "out_of_order": "sort",
         "disorder_ns": 10 * NS_PER_SECOND,
-        "idle_ns": 5,
+        "idle_ns": 10**6,
         "on_bad": "skip",
     }
 
@@ -243,7 +243,7 @@ def test_rows_that_are_held_do_not_leave_as_if_the_input_were_silent() -> None:
 
     given = Live([good(11), bad("unreadable", 0, 1), bad("no time", 0, 1), good(10)], "skip")
     source = machine(given, **settings)
-    found = [source.take(now) for now in (0, 100, 200)]
+    found = [source.take(now) for now in (0, 2 * 10**6, 4 * 10**6)]
     assert times([one for one in found if one is not None]) == []
-    assert times(drain(source, now_ns=300)) == [10 * NS_PER_SECOND, 11 * NS_PER_SECOND]
+    assert times(drain(source, now_ns=6 * 10**6)) == [10 * NS_PER_SECOND, 11 * NS_PER_SECOND]
     assert source.late_dropped == 0

@@ -30,7 +30,7 @@ def machine(data: Any, *, start_ns: int = 0, needed: set[str] | None = None, **s
 def next_due_ns(source: SourceMachine, now_ns: int) -> int | None:
     """Read if need be; return when the next take gives something, at most `now_ns` for now."""
     if source.is_over or (source.is_unread and not source.read(now_ns)):
-        if source.without_rows() is not None:
+        if source.without_rows(now_ns) is not None:
             return now_ns
         return None if source.is_over else source.wait_ends_ns
     known_ns = source.due_ns

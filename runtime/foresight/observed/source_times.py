@@ -101,8 +101,9 @@ def _read(
     try:
         while machine.rows_in < most:
             has_rows = not machine.is_unread or machine.read(FAR_NS)
-            if not has_rows and machine.without_rows() is not None:  # rows that cannot be used
-                machine.take_diverted()
+            goes_on = not has_rows and machine.without_rows(FAR_NS) is not None
+            machine.take_diverted(FAR_NS)
+            if goes_on:  # rows that cannot be used
                 if now_s() > until_s:
                     break
                 continue
