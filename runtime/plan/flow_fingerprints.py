@@ -114,10 +114,10 @@ def _why_not(steps: Mapping[str, Step], upstream: list[str]) -> str:
 def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
     step = steps[name]
     release = step.traits.release
+    if step.traits.close is not None:
+        return _why_closing(step)
     if release != READY_ONLY:
         what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
-        if step.traits.close is not None:
-            what = "lets rows go as they come, for its windows close in time (close=)"
         return (
             f"the gate of {name!r} {what}, so its order depends on the clock and on how rows are "
             "read"
@@ -127,6 +127,15 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
     if not isinstance(step, GatedStep):
         return ""
     return _why_clock(step) or _why_order_varies(steps, name, upstream)
+
+
+def _why_closing(step: Step) -> str:
+    who = f"windows of {step.name!r} close in time (close=)"
+    if step.traits.uses_clock:
+        return f"{who} by the clock, for lack of arrivals"
+    if step.traits.revises:
+        return f"{who}, and how often a corrected result leaves again depends on how rows are read"
+    return f"{who}: after them no sink can resume yet, though by arrivals all runs write the same"
 
 
 def _why_clock(step: Step) -> str:

@@ -79,8 +79,10 @@ def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
         ({"build": window, "slack": "0s"}, "the gate of 'seconds' has a slack"),
         (
             {"build": closing, "source": {"arrival": "ts"}},
-            "lets rows go as they come, for",
+            r"windows of 'seconds' close in time \(close=\): after them no sink can resume yet, "
+            "though by arrivals all runs write the same",
         ),
+        ({"build": closing}, r"windows of 'seconds' close in time \(close=\) by the clock, for"),
         ({"build": window, "deadline": "5s"}, "the gate of 'seconds' is tuned by a deadline"),
         ({"build": two_replicas}, "the replicas of 'w' reach the sink without a gate"),
     ],
