@@ -15,6 +15,8 @@ from slackwater.runtime.closing.windows import Ranges, WindowEnds, merged, unfol
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.state import Fields
 
+LAST = 2**62
+"""A window after all others."""
 BEFORE = -1
 """Index of a first row that came before the given rows."""
 
@@ -36,6 +38,10 @@ class FirstRows:
         """Add rows; their windows before `open_from` are ignored."""
         low = np.maximum(self._windows.firsts_after(event_time_ns), open_from)
         self._known.add_all(*merged(low, self._windows.lasts_begun(event_time_ns)))
+
+    def next_from(self, first: int) -> int:
+        """Return the next window that has had a row; LAST without any."""
+        return next((low for low, _ in self._known.within(first, LAST)), LAST)
 
     def among(
         self, event_time_ns: Int64Array, first: int, last: int

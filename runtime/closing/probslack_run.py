@@ -7,6 +7,8 @@ may be late. The budget depends on rows missed before, so `Settling` takes these
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -43,12 +45,31 @@ from slackwater.runtime.model.state import Fields, restore, save
 
 MOST_OPEN = 16_384
 """Most windows decided together."""
+FEW_OPEN = 512
+"""Windows decided together in a pause, at least."""
 MOST_ROWS, LEAST_ROWS = 8_192, 2048
 """Most rows decided together; the fewer where the budget is almost spent."""
 LEAST_BEHIND, SHARE_BEHIND = 8, 0.01
 """Events older than the newest of their type, and their share of all: above both is disorder."""
 FAR_NS = 2**62
 """A time after all others; it may have a window's length added."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Place in a pause, in which windows close without a row.
+
+    Attributes:
+        open: the first open window.
+        standing: the state, relative to that window and its time. Windows that begin with an equal
+            state close alike while no row comes, if their ticks fall alike.
+        early, denied: counts of the budget.
+    """
+
+    open: int
+    standing: tuple[int, ...]
+    early: int
+    denied: int
 
 
 class ProbSlackRun(GroundRun):
@@ -124,14 +145,20 @@ class ProbSlackRun(GroundRun):
         fitting = self._knowledge.fitting
         sample = self._knowledge.sample(rows, tracked)
         begin = fitted = 0  # rows that have been decided, and rows that the fitting has
+        pause = None  # where the last stretch broke off, without a row in it
         while True:
             due = fitted + fitting.rows_till_due(marked=self._aim.is_fitted) - 1
             stop = self._next_stop(rows, begin, due)
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin
+            next_ns = int(rows.tick_ns[begin]) if begin < len(rows) else until_ns
             broken_ns = self._settle(
-                rows[part], tracked.newest_ns[part], end_ns, renewable=renewable
+                rows[part],
+                tracked.newest_ns[part],
+                end_ns,
+                renewable=renewable,
+                most=self._most_open(next_ns),
             )
             if broken_ns is not None:
                 stop = begin + int(np.searchsorted(rows.tick_ns[part], broken_ns, side="right"))
@@ -144,6 +171,7 @@ class ProbSlackRun(GroundRun):
             fitting.add(sample, fitted, stop)
             begin, fitted = stop, max(fitted, stop)
             if broken_ns is not None:
+                pause = self._pass_pause(pause, next_ns) if next_ns > broken_ns else None
                 before = int(np.searchsorted(rows.tick_ns, broken_ns))
                 self._leap(broken_ns, newest_before_ns=int(newest_ns[before]))
                 if self._budget.is_spent and fitting.rows >= fitting.renewable_from:
@@ -180,6 +208,44 @@ class ProbSlackRun(GroundRun):
             self._settling.leap(after)
             self._steps.append((np.array([tick_ns]), np.array([after])))
 
+    def _most_open(self, next_ns: int) -> int:
+        """Return how many windows to decide together: few if no row comes for long."""
+        slide_ns = self._windows.slide_ns
+        period = self._tick_ns // gcd(self._tick_ns, slide_ns)  # slides until ticks fall alike
+        few = -(-FEW_OPEN // period) * period
+        is_pause = isinstance(self._knowledge, _InDisorder) and few <= MOST_OPEN // 4
+        return few if is_pause and next_ns - self._now_ns > 4 * few * slide_ns else MOST_OPEN
+
+    def _pass_pause(self, pause: Pause | None, next_ns: int) -> Pause | None:
+        """Close the windows of a pause at once, if the last ones closed alike.
+
+        Args:
+            pause: where the stretch before broke off; None if it had rows.
+            next_ns: when the next row comes, or the end of the time that passes.
+        """
+        assert self._account.open is not None
+        first, slide_ns, budget = self._account.open, self._windows.slide_ns, self._budget
+        now = Pause(
+            first,
+            (self._now_ns - first * slide_ns, *self._settling.standing),
+            budget.early,
+            budget.denied,
+        )
+        if pause is None or pause.standing != now.standing:
+            return now
+        count, early = first - pause.open, budget.early - pause.early
+        if count * slide_ns % self._tick_ns or early not in (0, count) or count < FEW_OPEN:
+            return now
+        times = (next_ns - self._tick_ns - 1 - self._now_ns) // (count * slide_ns)
+        times = min(times, (self._rowed.next_from(first) - first) // count)
+        if times > 0:
+            self._settling.repeat(
+                times * count, early=times * early, denied=times * (budget.denied - pause.denied)
+            )
+            self._now_ns += times * count * slide_ns
+            self._steps.append((np.array([self._now_ns]), np.array([self._account.open])))
+        return None
+
     def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
         """Return the row before which to stop: the first of a tick, or the end.
 
@@ -192,16 +258,15 @@ class ProbSlackRun(GroundRun):
         ticks = rows.tick_ns[begin : begin + most + 1]
         in_sight = min(max(int(np.searchsorted(ticks, far_ns)), 1), most)
         stop = min(begin + in_sight, len(rows))
+        if stop < len(rows):  # whole ticks, at least one
+            first = int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop]))
+            after = int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop], side="right"))
+            stop = first if first > begin else after
         new = rows.types[begin:stop] >= len(self._newest_of)
         wanted = min(due, begin + int(np.argmax(new)) if new.any() else stop)
         if wanted < stop:
             return int(np.searchsorted(rows.tick_ns, rows.tick_ns[wanted]))
-        if stop == len(rows):
-            return stop
-        first = int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop]))
-        if first > begin:
-            return first
-        return int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop], side="right"))
+        return stop
 
     def _learn(self) -> None:
         types = len(self._newest_of)
@@ -214,13 +279,14 @@ class ProbSlackRun(GroundRun):
         end_ns: int,
         *,
         renewable: int,
+        most: int,
     ) -> int | None:
-        """Close windows before `end_ns`; return the tick at which it broke off, or None."""
+        """Close windows before `end_ns`; return the tick where it broke off, or None."""
         open_now = self._account.open
         assert open_now is not None
         if not len(self._newest_of) or (end_ns <= self._now_ns and not len(rows)):
             return None
-        last = open_now + MOST_OPEN - 1
+        last = open_now + most - 1
         pending = self._settling.sure_open
         spans = spans_of(
             rows,

@@ -293,6 +293,31 @@ class Settling:
         self._open_missed.clear()
         self._budget.pending = 0
 
+    @property
+    def standing(self) -> tuple[int, ...]:
+        """State relative to the first open window, without counts that only rise."""
+        assert self._account.open is not None
+        first, budget = self._account.open, self._budget
+        return (
+            self.sure_open - first,
+            max(self._held_to - first, -1),
+            *(budget.windows, budget.missed, budget.pending, budget.slack_sum_ns),
+            *sorted(missed - first for missed in self._open_missed),
+        )
+
+    def repeat(self, windows: int, *, early: int, denied: int) -> None:
+        """Close more windows without a row, all early or none."""
+        assert self._account.open is not None
+        first = self._account.open
+        if self._held_to >= first:
+            self._held_to += windows
+        self._account.leap(first, first + windows - 1, early=early > 0)
+        self._budget.early += early
+        self._budget.denied += denied
+        self._account.open = first + windows
+        self.sure_open += windows
+        self._open_missed = {missed + windows for missed in self._open_missed}
+
     def _leap(self, windows: Int64Array, *, early: bool = False) -> None:
         if not len(windows):
             return

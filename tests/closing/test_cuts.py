@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.closing import Closing, WindowEnds, settling
+from slackwater.runtime.closing import Closing, WindowEnds, probslack_run, settling
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
-from tests.closing.streams import columns, drawn, ran
+from tests.closing.streams import Row, columns, drawn, ran
 from tests.support.chance import chance
+from tests.support.examples import a_third
 
 SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
 POLICIES: dict[str, Closing] = {
@@ -99,3 +101,47 @@ def test_no_window_closes_before_its_end_though_rows_are_heard_before_their_time
     found = ran(POLICIES[name], windows, heard if draw.random() < 0.5 else rows, until=6_000)
     assert found.closed_at
     assert all(at >= end for end, at in found.closed_at.items())
+
+
+IN_DISORDER = [name for name, policy in POLICIES.items() if isinstance(policy, ProbSlack)]
+
+
+@a_third
+@given(name=st.sampled_from(IN_DISORDER), draw=chance)
+def test_no_pause_that_is_passed_at_once_shows(name: str, draw: Random) -> None:
+    policy = replace(POLICIES[name], ordered=False)  # type: ignore[type-var]
+    windows = WindowEnds(draw.choice([10, 30]), draw.choice([3, 7, 10]))
+    rows: list[Row] = []
+    for _ in range(3):
+        begin = rows[-1][2] if rows else 0
+        pause = draw.choice([0, 400, 1_321, 3_000])
+        some = drawn(draw, types=draw.randint(1, 2), rows=40, shuffled=True)
+        early = draw.choice([0, 0, pause // 2])  # rows of the pause itself, which come after it
+        rows += [(k, made + begin + pause - early, came + begin + pause) for k, made, came in some]
+    until = rows[-1][2] + draw.choice([50, 2_000])
+    with patch.multiple(probslack_run, MOST_OPEN=64, FEW_OPEN=2**40):
+        expected = ran(policy, windows, rows, until=until)
+    cut = draw if draw.random() < 0.5 else None
+    with patch.multiple(probslack_run, MOST_OPEN=64, FEW_OPEN=draw.choice([4, 16])):
+        assert ran(policy, windows, rows, until=until, cut=cut) == expected
+
+
+def test_a_pause_of_months_out_of_order_costs_no_time() -> None:
+    draw, pause = Random(3), 20 * 86_400_000  # noqa: S311 - a draw
+    rows = drawn(draw, rows=400, shuffled=True)
+    rows += [(kind, made + pause, came + pause) for kind, made, came in rows]
+    run = ProbSlack(0.1, ordered=False, **SMALL).begin(WindowEnds(10, 10))
+    with patch.object(run, "_settle", wraps=run._settle) as settle:  # type: ignore[attr-defined]
+        run.observe(*columns(rows))
+    assert settle.call_count < 100
+    assert run.counts().empty > pause // 10 - 400
+
+
+def test_a_new_type_in_the_tick_after_a_pause_is_learned_first() -> None:
+    after = 250_000  # further than windows are looked at ahead
+    rows = [(0, 10 * i, 10 * i + 2) for i in range(300)]
+    rows += [(0, after, after + 2), (1, after, after + 2)]
+    rows += [(i % 2, after + 90 * i, after + 90 * i + 2) for i in range(1, 100)]
+    policy = ProbSlack(0.1, ordered=True, at_most_ns=4, **SMALL)
+    found = ran(policy, WindowEnds(10, 10), rows, until=rows[-1][2] + 50)
+    assert found.counts.windows > 390
