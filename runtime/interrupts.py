@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["INTERRUPTS", "CtrlC", "Terminated"]
+__all__ = ["INTERRUPTS", "CtrlC", "Terminated", "for_user"]
 
 
 class CtrlC(KeyboardInterrupt):
@@ -26,6 +26,16 @@ class Terminated(CtrlC, SystemExit):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.code = self.status = 128 + number
+
+
+def for_user(problem: BaseException) -> BaseException:
+    """Return an exception; in place of Ctrl-C a plain KeyboardInterrupt.
+
+    Python exits with 130, and dies of SIGINT, only for exactly that class.
+    """
+    if type(problem) is not CtrlC:
+        return problem
+    return KeyboardInterrupt(*problem.args).with_traceback(problem.__traceback__)
 
 
 class Interrupts:

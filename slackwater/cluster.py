@@ -262,10 +262,11 @@ class Cluster(FlowHost):
     def close(self) -> None:
         """Stop attached jobs, Spark, and local nodes. Idempotent.
 
-        Detached jobs go on.
+        Detached jobs go on. A first SIGTERM or SIGHUP meanwhile is raised at the end.
         """
         with ExitStack() as last_to_first:  # each in turn, even if another raises
             last_to_first.callback(self._until_closed.close)
+            last_to_first.enter_context(END_SIGNALS.noted())  # all sinks publish first
             last_to_first.callback(self._ray.close)
             if self._spark is not None:
                 last_to_first.callback(self._spark.stop)

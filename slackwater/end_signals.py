@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from slackwater.runtime.interrupts import INTERRUPTS, CtrlC, Terminated
+from slackwater.runtime.interrupts import INTERRUPTS, CtrlC, Terminated, for_user
 
 __all__ = ["END_SIGNALS", "FROM_OUTSIDE", "EndSignals"]
 
@@ -137,12 +137,18 @@ class EndSignals:
         Contexts may end in any order: the last that holds a signal restores its handler. A signal
         that came is forgotten once no context holds it. Other threads get no signals, so there
         nothing changes. A notebook's kernel ends by SIGTERM alone, so this is left to it.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C ended the body; exactly this class, without which Python
+                prints our name and exits with 1.
         """
         held: list[int] = []
         if threading.current_thread() is threading.main_thread():
             held = [number for number in numbers if self._hold(number)]
         try:
             yield
+        except CtrlC as problem:
+            raise for_user(problem) from None
         finally:
             for number in held:
                 self._release(number)

@@ -21,6 +21,7 @@ from slackwater.jobs import (
 )
 from slackwater.runtime.control import Decider, FlowGraph
 from slackwater.runtime.errors import SettingError, SlackwaterError
+from slackwater.runtime.interrupts import for_user
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
 from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.model import Duration, duration_ns
@@ -129,7 +130,7 @@ class SimulatedJob(ShownJob):
                 error = "interrupted, and broken off"
             self._run.abandon(error)
             self._report = self._noted(self._run.report(error=error))
-            self._failure = problem
+            self._failure = for_user(problem)
             if is_ours:  # its text says all: our frames would hide it
                 raise problem.with_traceback(None) from problem.__cause__
             raise

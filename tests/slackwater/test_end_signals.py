@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,7 +18,7 @@ import slackwater as sw
 from slackwater.cli import main
 from slackwater.end_signals import FROM_OUTSIDE, EndSignals
 from slackwater.report.report_file import load_report
-from slackwater.runtime.interrupts import CtrlC, Terminated
+from slackwater.runtime.interrupts import CtrlC, Terminated, for_user
 from tests.support.fake_host import FakeHost, call, host
 from tests.support.flows import ticking
 
@@ -226,6 +227,69 @@ def test_a_simulated_job_of_a_script_stops_at_sigterm() -> None:
         job.wait()
     assert job.report().state == "stopped"
     assert signal.getsignal(TERM) is signal.SIG_DFL
+
+
+def test_ctrl_c_leaves_a_simulated_job_of_a_script_as_pythons_own_exception() -> None:
+    hits: list[object] = []
+
+    def hit(rows: object) -> None:
+        hits.append(rows)
+        if len(hits) == 1:
+            signal.raise_signal(INT)
+
+    flow, numbers = ticking("stopped", seconds=20)
+    numbers.sink("calls", sw.callback_sink(hit))
+    job = sw.Simulation(nodes=1).submit(flow)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        job.wait()
+    assert type(raised.value) is KeyboardInterrupt  # else Python exits with 1, not 130
+    assert job.report().state == "stopped"
+
+
+@pytest.mark.parametrize("broken", [CtrlC(), Terminated(TERM), ValueError("mine")])
+def test_only_ctrl_c_has_another_class_for_the_user(broken: BaseException) -> None:
+    plain = for_user(broken)
+    assert type(plain) is (KeyboardInterrupt if type(broken) is CtrlC else type(broken))
+
+
+class Nodes:
+    """Nodes of a cluster that a signal meets as it closes."""
+
+    is_simulated = True
+    nodes: ClassVar[list[object]] = []
+    free: ClassVar[dict[str, int]] = {}
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Closing:
+    """Job whose close a signal meets."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.closed = number, False
+
+    def close(self) -> None:
+        signal.raise_signal(self.number)
+        self.closed = True
+
+
+@pytest.mark.parametrize("number", FROM_OUTSIDE)
+def test_a_first_signal_while_a_cluster_closes_lets_its_jobs_end(number: int) -> None:
+    nodes: Any = Nodes()
+    cluster = sw.Cluster._opened(lambda: nodes)
+    job: Any = Closing(number)
+    cluster._jobs = [job]
+    with pytest.raises(Terminated) as raised:
+        cluster.close()
+    assert raised.value.code == CODES[signal.Signals(number)]
+    assert job.closed
+    assert nodes.closed
+    assert signal.getsignal(number) is signal.SIG_DFL
+    assert main.END_SIGNALS.number is None
 
 
 # -- the command ---------------------------------------------------------------------------
