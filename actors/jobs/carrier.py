@@ -25,7 +25,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from slackwater.actors.jobs.deaths import death_of
+from slackwater.actors.jobs.deaths import death_of, words_of
 from slackwater.actors.jobs.latest_reports import LatestReports
 from slackwater.actors.jobs.results import Results
 from slackwater.actors.jobs.slot_actors import end_actors, final_reports
@@ -66,7 +66,7 @@ from slackwater.runtime.life import (
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.relocation import Relocation
 
-__all__ = ["JobCarrier"]
+__all__ = ["JobCarrier", "home_nodes"]
 
 TIME_LIMITS = TimeLimits()
 CALL_TIMEOUT_S = 10.0
@@ -117,10 +117,7 @@ class JobCarrier:
     ) -> None:
         self._plan, self._actors = plan, actors
         self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
-        self._homes = {
-            slot: HomeNode(nodes[slot].node_id, nodes[slot].name, nodes[slot].ip)
-            for slot in plan.slot_names
-        }
+        self._homes = home_nodes({slot: nodes[slot] for slot in plan.slot_names})
         self.life = JobLife(plan, self._homes, time_limits=TIME_LIMITS)
         self.reports: dict[str, SlotReport] = {}
         self.results = Results(plan, actors)
@@ -206,7 +203,7 @@ class JobCarrier:
     def _relocate(self, relocation: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
         plan = relocation.new
         own = {slot: nodes[plan.places[slot].node] for slot in relocation.new_slots}
-        homes = {slot: HomeNode(node.node_id, node.name, node.ip) for slot, node in own.items()}
+        homes = home_nodes(own)
         self._homes |= homes
         self.life.moved(plan, homes)
         self._hosts.ask_too(own.values())
@@ -306,10 +303,8 @@ class JobCarrier:
             report: SlotReport = ray.get(ref, timeout=CALL_TIMEOUT_S)
         except RayError as problem:
             death = death_of(problem, self._homes[name])
-            words = [str(problem).strip().splitlines()[0].rstrip(".")]
-            if death is not None and str(death):
-                words = [str(death)] if death.by else [*words, str(death)]
-            return SlotDied(name, "; ".join(words), is_own=death is not None and bool(death.by))
+            is_own = death is not None and bool(death.by)
+            return SlotDied(name, words_of(problem, death), is_own=is_own)
         with self.lock:
             self.reports[name] = report
         if self._relay is not None:
@@ -414,6 +409,11 @@ class JobCarrier:
         self._hosts.close()
         self._cluster_monitor.close()
         attempt(CALL_TIMEOUT_S, self._tuner.end)
+
+
+def home_nodes(nodes: Mapping[str, NodeInfo]) -> dict[str, HomeNode]:
+    """Return {slot: its node} as the machine of the job's life knows it."""
+    return {slot: HomeNode(node.node_id, node.name, node.ip) for slot, node in nodes.items()}
 
 
 def _ended(report: SlotReport) -> SlotEnded:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import RayActorError, RayError
 
 from slackwater.actors.nodes.gateway import on_node
 from slackwater.actors.slot.last_words import read_last_words
+from slackwater.runtime.errors import WorkerDied
 from slackwater.runtime.life import HomeNode
+from slackwater.runtime.life.cause import failure_report
+from slackwater.runtime.plan.plan import Plan
 
-__all__ = ["Death", "death_of"]
+__all__ = ["Death", "death_in_start", "death_of", "words_of"]
 
 WITHIN_S = 5.0
 """Time limit for a process on another host to read there."""
@@ -44,6 +47,38 @@ class Death(NamedTuple):
         by = f"its process was ended by {self.by}{self.at}" if self.by else ""
         step = f"the last code of yours that ran there is that of {self.step!r}"
         return "; ".join([*filter(None, [by]), *([step] if self.step else [])])
+
+
+def words_of(problem: RayError, death: Death | None) -> str:
+    """Return the reason of a death: Ray's words, unless the process left better ones."""
+    words = [str(problem).strip().splitlines()[0].rstrip(".")]
+    if death is not None and str(death):
+        words = [str(death)] if death.by else [*words, str(death)]
+    return "; ".join(words)
+
+
+def death_in_start(
+    problem: RayError, slot: str, plan: Plan, homes: Mapping[str, HomeNode]
+) -> WorkerDied | None:
+    """Return the error of a slot that died before its job ran.
+
+    None if no process of it was there, or if its constructor raised: then Ray's words say more.
+
+    Args:
+        problem: Ray's error of a call to the slot.
+        slot: its name.
+        plan: of the job.
+        homes: {slot: its node}.
+    """
+    if not isinstance(problem, RayActorError) or "creation task" in str(problem):
+        return None
+    death = death_of(problem, homes[slot])
+    if death is None:
+        return None
+    own = [slot] if death.by else []
+    return WorkerDied(
+        failure_report(plan, {slot: words_of(problem, death)}, homes, lost=(), own=own)
+    )
 
 
 def death_of(problem: RayError, home: HomeNode) -> Death | None:

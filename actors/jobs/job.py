@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.actors.jobs.carrier import JobCarrier
+from slackwater.actors.jobs.carrier import JobCarrier, home_nodes
 from slackwater.actors.jobs.replacing import Replacing, RunningJob
 from slackwater.actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
@@ -74,7 +74,7 @@ class RayJob:
     ) -> None:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
-        self._plan = plan
+        self._plan, self._homes = plan, home_nodes(nodes)
         self._hosts = HostMonitor(nodes.values())
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)
@@ -172,10 +172,11 @@ class RayJob:
     ) -> dict[str, tuple[Any, SlotIdentity]]:
         """Make actors for slots of a plan, {slot: node}, on the job's clock."""
         check_room({slot: node.node_id for slot, node in nodes.items()})
+        self._homes.update(home_nodes(nodes))
         made = make_actors(plan, nodes, **self._settings)
         actors = {**self._actors, **made}
         try:
-            ask = partial(self._ask, actors)
+            ask = partial(self._ask, actors, plan=plan)
             identities = dict(zip(made, ask("identify", slots=made), strict=True))
             set_clocks({**known, **identities}, ask, only=made)
         except BaseException:
@@ -212,13 +213,15 @@ class RayJob:
         method: str,
         *args: Any,
         slots: Iterable[str],
+        plan: Plan | None = None,
         timeout_s: float = START_TIMEOUT_S,
     ) -> list[Any]:
         return ask_all(
-            [actors[name] for name in slots],
+            {name: actors[name] for name in slots},
             method,
             *args,
-            flow=self._plan.flow,
+            plan=plan or self._plan,
+            homes=self._homes,
             cluster_monitor=self._cluster_monitor,
             timeout_s=timeout_s,
         )

@@ -14,6 +14,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from slackwater.actors.jobs.deaths import death_in_start
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.picklable import check_picklable
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
@@ -23,7 +24,8 @@ from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.nodes.time_limits import attempt
 from slackwater.actors.slot.actor import SlotActor
 from slackwater.actors.slot.report import SlotIdentity, SlotReport
-from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError, WorkerDied
+from slackwater.runtime.life import HomeNode
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slot_plan import slot_plan
 
@@ -70,30 +72,53 @@ def make_actors(
 
 
 def ask_all(
-    actors: Collection[Any],
+    actors: Mapping[str, Any],
     method: str,
     *args: Any,
-    flow: str,
+    plan: Plan,
+    homes: Mapping[str, HomeNode],
     cluster_monitor: ClusterMonitor,
     timeout_s: float,
 ) -> list[Any]:
-    """Return the answers of these actors, in their order.
+    """Return the answers of these actors, {slot: its actor}, in their order.
+
+    Args:
+        actors: of the slots to be asked.
+        method: of the slot.
+        args: of the method.
+        plan: of the job.
+        homes: {slot: its node}.
+        cluster_monitor: of this process.
+        timeout_s: time limit for all answers.
 
     Raises:
         ClusterError: not all answered in time, or the cluster is lost.
+        WorkerDied: a slot's process has ended.
         SlackwaterError: an actor raised it.
     """
-    calls = [actor.call.remote(method, *args) for actor in actors]
+    calls = [actor.call.remote(method, *args) for actor in actors.values()]
     try:
         return cluster_monitor.get(calls, timeout_s)
     except GetTimeoutError as problem:
         raise ClusterError(
-            f"job {flow!r}: not all of its {len(calls)} slots answered {method!r} "
+            f"job {plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
             f"within {timeout_s:.0f} s; the nodes may be short of free CPUs (one per slot) "
             "or of memory: see `ray status`"
         ) from problem
     except RayError as problem:
+        for slot, call in zip(actors, calls, strict=True):
+            if (died := _death_by(call, slot, plan, homes)) is not None:
+                raise died from problem
         raise unwrapped_ray_error(problem) from problem
+
+
+def _death_by(call: Any, slot: str, plan: Plan, homes: Mapping[str, HomeNode]) -> WorkerDied | None:
+    """Return the error of a slot that has died; None if it has not."""
+    try:
+        ray.get(call, timeout=0)
+    except RayError as problem:
+        return death_in_start(problem, slot, plan, homes)
+    return None
 
 
 def set_clocks(

@@ -5,11 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ray.exceptions import RayActorError, RayError
 
+import slackwater as sw
+from slackwater.actors.jobs import deaths
 from slackwater.actors.jobs.deaths import Death, not_users, told_by
 from slackwater.actors.slot.last_words import read_last_words
+from slackwater.runtime.life import HomeNode
 
 ROOT = Path(__file__).resolve().parents[3]
 LOG = """:job_id:01000000
@@ -83,3 +88,30 @@ def test_a_process_leaves_the_step_that_ran_and_what_ended_it(
 
 def test_a_process_that_left_nothing_has_no_words(tmp_path: Path) -> None:
     assert read_last_words(tmp_path / "worker-1.err") == ("", "")
+
+
+def test_a_slot_that_dies_in_the_start_is_named_as_one_that_dies_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = sw.Dataflow("city")
+    rows = sw.table({"ts": [1], "n": [1]})
+    flow.source("src", rows, event_time="ts", time_unit="s").sink("o", sw.collect_sink())
+    plan = sw.Simulation(nodes=1).plan(flow)
+    homes = {"node-1": HomeNode("id", "node-1", "127.0.0.1")}
+    death = Death("exit code 3 (os._exit)", ", at f.py, line 3, in open", "o")
+    monkeypatch.setattr(deaths, "death_of", lambda *_: death)
+    died = deaths.death_in_start(RayActorError(), "node-1", plan, homes)
+    assert str(died) == (
+        "the worker of slot 'node-1' (stages: src, o) died on node node-1 (host 127.0.0.1): its "
+        "process was ended by exit code 3 (os._exit), at f.py, line 3, in open; the last code of "
+        "yours that ran there is that of 'o'. The job was stopped; sinks hold whole batches only. "
+        "Mend the code that did it, or do without it, and submit the flow again"
+    )
+
+
+@pytest.mark.parametrize(
+    "problem", [RayError("late"), RayActorError(error_msg="in its creation task")]
+)
+def test_a_start_that_fails_otherwise_keeps_rays_words(problem: RayError) -> None:
+    plan: Any = None
+    assert deaths.death_in_start(problem, "node-1", plan, {}) is None
