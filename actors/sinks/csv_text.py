@@ -15,7 +15,7 @@ import pyarrow as pa
 from slackwater.actors.sinks.file_settings import CsvFormat
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals
-from slackwater.runtime.model.json_text import as_json, infinite_values, plain
+from slackwater.runtime.model.json_text import as_json, duration_text, infinite_values, plain
 from slackwater.runtime.model.schema import is_binary, is_nested, is_text
 
 __all__ = ["CsvText", "text_of"]
@@ -98,9 +98,8 @@ def text_of(column: pa.Array) -> pa.Array:
     if is_nested(kind):
         objects = (None if one is None else as_json(one) for one in plain(column).to_pylist())
         return pa.array(objects, TEXT)
-    if pa.types.is_duration(kind):  # 5s, so that a reader need not guess the unit
-        whole = column.view(pa.int64()).cast(TEXT)
-        return arrow_functions().binary_join_element_wise(whole, pa.scalar(kind.unit, TEXT), EMPTY)
+    if pa.types.is_duration(kind):
+        return duration_text(column)
     if pa.types.is_floating(kind):  # 1.0, so that a reader guesses a float
         return arrow_functions().replace_substring_regex(
             column.cast(TEXT), r"^(-?[0-9]+)$", r"\1.0"

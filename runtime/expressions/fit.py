@@ -1,7 +1,7 @@
 """Values that a user's function returned, made a column of a declared type.
 
 Numbers change type where no value changes: int64 to int8 if all fit, 2.0 to 2. Nulls are None, NaT,
-or masked. Times are whole nanoseconds, or datetimes.
+or masked. Times are whole nanoseconds, or datetimes; within lists, structs and maps too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.times import in_unit
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.nested import has_times_inside, nested_times_in_ns
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import (
     column_from_arrow,
@@ -60,7 +61,7 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
         if number_dtype(values.type) is not None and not is_time(values.type) and number_dtype(to):
             return as_column(numbers_from_arrow(values), to, name=name, who=who)
         if is_nested(to):
-            values = values.to_pylist()
+            values = nested_times_in_ns(values).to_pylist()
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
         return _as_times(values, to)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -91,6 +92,8 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
         except RecursionError:
             raise ValueError("a value contains itself, or nests too deep") from None
         _check_parts(values, to)
+        if has_times_inside(to):
+            values = [_with_times(value, to) for value in values]
     if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
@@ -128,9 +131,21 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
     else:
         parts = [(to.value_type, [part for value in there for part in value])]
     for kind, own in parts:
-        # A whole number is a time in the unit of its type here: parts are Python's values.
-        is_counted = is_time(kind)
-        _as_arrow([one for one in own if not (is_counted and isinstance(one, int))], kind)
+        _as_arrow(own, kind)
+
+
+def _with_times(value: Any, to: pa.DataType) -> Any:
+    """Return a value of a checked nested type with its times as Arrow takes them."""
+    if value is None or not (is_time(to) or has_times_inside(to)):
+        return value
+    if is_time(to):
+        return _time_of(value, to)
+    if pa.types.is_struct(to):
+        return {field.name: _with_times(value.get(field.name), field.type) for field in to}
+    if pa.types.is_map(to):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(_with_times(k, to.key_type), _with_times(v, to.item_type)) for k, v in pairs]
+    return [_with_times(part, to.value_type) for part in value]
 
 
 def _time_of(value: Any, to: pa.DataType) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
@@ -13,10 +13,11 @@ from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.copies import copied_value
+from slackwater.runtime.model.nested import nested_times_in_ns
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
-from slackwater.runtime.shown import text_of
+from slackwater.runtime.shown import shown, text_of
 
-__all__ = ["MAP_ELEMENTS", "OfFunction", "of_function"]
+__all__ = ["MAP_ELEMENTS", "OfFunction", "of_function", "values_of_column"]
 
 MAP_ELEMENTS = "map_elements"
 """The operation's name."""
@@ -41,7 +42,7 @@ def of_function(option: OfFunction, values: Column) -> Column:
         OperatorError: the function raised, or returned what is not of its type; with the row's
             place.
     """
-    plain = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+    plain = values_of_column(values, "its value")
     results = [
         None if value is None else _result(option.function, value, place)
         for place, value in enumerate(plain)
@@ -56,6 +57,38 @@ def of_function(option: OfFunction, values: Column) -> Column:
         except NOT_FITTING as problem:
             raise refused(_unfit([result], option, problem), place) from problem
     raise OperatorError(_unfit(results, option, wrong)) from wrong
+
+
+def values_of_column(column: Column, name: str) -> list[Any]:
+    """Return a column as a user's function gets it by value: with all times in nanoseconds.
+
+    Args:
+        column: times that are no parts are in nanoseconds.
+        name: of the column, for the error.
+
+    Raises:
+        OperatorError: a part has no value in Python; with the place of its row.
+    """
+    if not isinstance(column, pa.Array):
+        return list(column.tolist())
+    try:
+        return list(nested_times_in_ns(column).to_pylist())
+    except NOT_FITTING:
+        place = next(filter(partial(_has_no_value, column), range(len(column))), 0)
+        raise refused(
+            f"{name} is {shown(column[place])}, and functions of rows get times in nanoseconds, "
+            "1677 to 2262 (292 years)\nleave it out with select, skip such rows with "
+            "map_rows(on_error='skip'), or use map_batches, which gets Arrow arrays",
+            place,
+        ) from None
+
+
+def _has_no_value(column: pa.Array, place: int) -> bool:
+    try:
+        nested_times_in_ns(column.slice(place, 1)).to_pylist()
+    except NOT_FITTING:
+        return True
+    return False
 
 
 def _result(function: Callable[[Any], Any], value: Any, place: int) -> Any:

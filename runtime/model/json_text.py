@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,19 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.nested import with_leaves
 from slackwater.runtime.model.schema import is_nested
+from slackwater.runtime.model.time_text import clock_text
 from slackwater.runtime.model.zones import zoned_text
 
-__all__ = ["as_json", "infinite_values", "plain", "rows_as_json", "values_as_json"]
+__all__ = [
+    "as_json",
+    "bad_rows_as_json",
+    "infinite_values",
+    "plain",
+    "rows_as_json",
+    "values_as_json",
+]
 
 
 def _untyped(value: Any) -> str:
@@ -34,8 +44,21 @@ as_json = json.JSONEncoder(ensure_ascii=False, default=_untyped).encode
 
 
 def rows_as_json(rows: pa.RecordBatch) -> list[str]:
-    """Return rows as JSON objects; times are ISO 8601, NaN and ±inf null."""
-    columns = [plain(column) for column in rows.columns]
+    """Return rows as JSON objects; times are ISO 8601, NaN and ±inf null.
+
+    Raises:
+        SchemaError: a duration is longer than 292 years.
+    """
+    return _as_json(rows, plain)
+
+
+def bad_rows_as_json(rows: pa.RecordBatch) -> list[str]:
+    """Return rows as `rows_as_json` does; a duration of more than 292 years is text."""
+    return _as_json(rows, lambda column: with_leaves(column, _plain_or_text))
+
+
+def _as_json(rows: pa.RecordBatch, change: Callable[[pa.Array], pa.Array]) -> list[str]:
+    columns = [change(column) for column in rows.columns]
     records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
     return [as_json(record) for record in records]
 
@@ -55,9 +78,11 @@ def _finite(value: Any) -> Any:
 
 def plain(column: pa.Array) -> pa.Array:
     """Return a column in types that JSON has, lists and structs inside too."""
+    return with_leaves(column, _plain_leaf)
+
+
+def _plain_leaf(column: pa.Array) -> pa.Array:
     kind = column.type
-    if is_nested(kind):
-        return _plain_nested(column)
     if pa.types.is_timestamp(kind):
         return arrow_functions().replace_substring(zoned_text(column), " ", "T")
     if pa.types.is_floating(kind):
@@ -67,6 +92,8 @@ def plain(column: pa.Array) -> pa.Array:
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
     if pa.types.is_duration(kind):
         return _in_nanoseconds(column)
+    if pa.types.is_date(kind):
+        return clock_text(column)
     if pa.types.is_time(kind):  # Python's have no nanoseconds
         return column.cast(pa.string())
     return column
@@ -82,19 +109,18 @@ def _in_nanoseconds(durations: pa.Array) -> pa.Array:
         ) from None
 
 
-def _plain_nested(column: pa.Array) -> pa.Array:
-    kind, mask = column.type, column.is_null() if column.null_count else None
-    if pa.types.is_struct(kind):
-        fields = [plain(field) for field in column.flatten()]
-        return pa.StructArray.from_arrays(fields, names=[one.name for one in kind], mask=mask)
-    if pa.types.is_fixed_size_list(kind):
-        return plain(column.cast(pa.list_(kind.value_type)))
-    column = pa.concat_arrays([column])  # without the offset of a slice
-    if pa.types.is_map(kind):
-        parts = column.offsets, plain(column.keys), plain(column.items)
-        return pa.MapArray.from_arrays(*parts, mask=mask)
-    list_class = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
-    return list_class.from_arrays(column.offsets, plain(column.values), mask=mask)
+def _plain_or_text(column: pa.Array) -> pa.Array:
+    try:
+        return _plain_leaf(column)
+    except SchemaError:
+        return duration_text(column)
+
+
+def duration_text(durations: pa.Array) -> pa.Array:
+    """Return durations as text with their unit, 5s: a reader need not guess it."""
+    whole = durations.view(pa.int64()).cast(pa.large_string())
+    unit, empty = (pa.scalar(one, pa.large_string()) for one in (durations.type.unit, ""))
+    return arrow_functions().binary_join_element_wise(whole, unit, empty)
 
 
 def infinite_values(column: pa.Array) -> int:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import UNIT_NS
+from slackwater.runtime.model.time_text import clock_text
 from slackwater.runtime.model.times import NS_PER_SECOND
 
 __all__ = [
@@ -239,19 +240,20 @@ def zoned_text(times: pa.Array) -> pa.Array:
     An offset with seconds is +HH:MM:SS; UTC is Z. A time whose clock is beyond 64 bits is UTC.
     """
     kind, text = times.type, pa.string()
+    of_arrow = arrow_functions()
     if kind.tz is None or not len(times):
-        return times.cast(text)
+        return clock_text(times)
     if str(pa.scalar(0, kind).cast(text)).endswith("Z"):
-        return times.cast(text)
+        own = clock_text(times.view(pa.timestamp(kind.unit)))
+        return of_arrow.binary_join_element_wise(own, "Z", "")
     since = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     shown, offsets, wraps = _clock(kind, since)
     clock = pa.array(np.where(wraps, since, shown)).view(pa.timestamp(kind.unit))
     distinct, codes = np.unique(offsets, return_inverse=True)
     ends = pa.array([offset_text(one) for one in distinct.tolist()], text).take(pa.array(codes))
-    of_arrow = arrow_functions()
     ends = of_arrow.if_else(wraps, "Z", ends)
     return of_arrow.if_else(
-        times.is_valid(), of_arrow.binary_join_element_wise(clock.cast(text), ends, ""), None
+        times.is_valid(), of_arrow.binary_join_element_wise(clock_text(clock), ends, ""), None
     )
 
 

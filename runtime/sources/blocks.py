@@ -21,7 +21,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import IngestError, OrderError, SlackwaterError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
-from slackwater.runtime.model.json_text import rows_as_json
+from slackwater.runtime.model.json_text import bad_rows_as_json
 from slackwater.runtime.model.schema import is_sound, is_time, time_unit
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
@@ -436,7 +436,7 @@ class BlockReader:
             for name, column in zip(arrow.schema.names, arrow.columns, strict=True)
             if is_sound(column) and (self._computed is None or name != self._spec.time_column)
         }
-        texts = rows_as_json(pa.record_batch(columns)) if columns else ["{}"] * len(bad)
+        texts = bad_rows_as_json(pa.record_batch(columns)) if columns else ["{}"] * len(bad)
         error = bad_time_text(self._times)
         return [
             DivertedRow(error, text, file, event_time_ns=_known_ns(time_ns))

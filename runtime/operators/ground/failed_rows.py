@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, concat_batches
 from slackwater.runtime.model.diverted import DivertedRow, OnBad
-from slackwater.runtime.model.json_text import plain, values_as_json
-from slackwater.runtime.operators.ground.user_code import rows_of_columns
+from slackwater.runtime.model.json_text import values_as_json
+from slackwater.runtime.operators.ground.user_code import Units, given, rows_of
 from slackwater.runtime.shown import in_words, is_of, text_of
+from slackwater.runtime.shown_rows import cell_shown
 
 __all__ = ["FailedRows", "failed_rows"]
 
@@ -57,29 +56,38 @@ class FailedRows:
             DivertedRow(error, values_as_json(row), event_time_ns=event_time_ns) for row in rows
         ]
 
-    def applied(self, work: Callable[[Batch], Batch], batch: Batch) -> Batch:
+    def applied(self, work: Callable[[Batch], Batch], batch: Batch, units: Units) -> Batch:
         """Return what `work` makes of a batch, without the rows for which it raises.
 
         Rows that fail are found by halves, so `work` may see a row more than once.
+
+        Args:
+            work: the step's.
+            batch: rows.
+            units: of its times; rows that fail are kept with times in nanoseconds.
         """
         try:
             return work(batch)
         except OperatorError as problem:
             if len(batch) == 1:
                 time_ns = batch.event_time_ns.item(0)
-                self.add(_rows_of(batch), problem, event_time_ns=time_ns)
+                self.add([_row_of(batch, units)], problem, event_time_ns=time_ns)
                 return batch.slice(0, 0)
         middle = len(batch) // 2
         halves = batch.slice(0, middle), batch.slice(middle, len(batch))
-        done = [self.applied(work, half) for half in halves]
+        done = [self.applied(work, half, units) for half in halves]
         worked = [one for one, half in zip(done, halves, strict=True) if len(one)]
         return concat_batches(worked) if worked else batch.slice(0, 0)
 
 
-def _rows_of(batch: Batch) -> list[dict[str, Any]]:
-    """Return rows with values that JSON has: Python has no nanoseconds in lists and structs."""
-    columns: dict[str, Any] = {
-        name: plain(column) if isinstance(column, pa.Array) else column
-        for name, column in batch.columns.items()
-    }
-    return rows_of_columns(columns) if columns else [{} for _ in range(len(batch))]
+def _row_of(batch: Batch, units: Units) -> dict[str, Any]:
+    """Return one row as a function gets it; a time too far for nanoseconds is text."""
+    row: dict[str, Any] = {}
+    for name, column in batch.columns.items():
+        own = tuple(pair for pair in units if pair[0] == name)
+        try:
+            alone = given(batch.with_columns({name: column}), own, step="")
+            row |= rows_of(alone, step="")[0]
+        except OperatorError:
+            row[name] = " ".join([cell_shown(column, 0), *(unit for _, unit in own)])
+    return row

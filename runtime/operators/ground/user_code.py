@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.functions import values_of_column
 from slackwater.runtime.expressions.times import in_nanoseconds
-from slackwater.runtime.model import Batch, BoolArray, Column, Columns
+from slackwater.runtime.model import Batch, BoolArray, Column
 from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.schema import coarse_unit
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
@@ -137,20 +137,22 @@ def row_of(batch: Batch, place: int) -> str:
     return f"row with event_time_ns={time_ns}:\n  {row}"
 
 
-def rows_of(batch: Batch) -> list[dict[str, object]]:
-    """Return the rows as plain values, {column: value}; times as whole nanoseconds."""
+def rows_of(batch: Batch, *, step: str) -> list[dict[str, object]]:
+    """Return the rows of `given` as Python's values; times in lists and structs in ns, too.
+
+    Raises:
+        OperatorError: a time inside is too far away for nanoseconds; names the row.
+    """
     if not batch.columns:
         return [{} for _ in range(len(batch))]
-    return rows_of_columns(batch.columns)
-
-
-def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
-    """Return the rows of columns of one length; no rows if there are no columns."""
-    values = [
-        column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
-        for column in columns.values()
-    ]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    values = []
+    for name, column in batch.columns.items():
+        try:
+            values.append(values_of_column(column, f"col({name!r})"))
+        except OperatorError as problem:
+            row = row_of(batch, getattr(problem, "place", None) or 0)
+            raise OperatorError(f"step {step!r}: {problem}\n{row}") from None
+    return [dict(zip(batch.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def check_names(

@@ -34,9 +34,9 @@ class MapBatchesMachine:
         self.failed = failed_rows(step.on_error)
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        return (
-            self._mapped(batch) if self.failed is None else self.failed.applied(self._mapped, batch)
-        )
+        if self.failed is None:
+            return self._mapped(batch)
+        return self.failed.applied(self._mapped, batch, self._step.units)
 
     def _mapped(self, batch: Batch) -> Batch:
         batch = given(batch, self._step.units, step=self._step.name)

@@ -40,8 +40,9 @@ class MapRowsMachine:
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         if self.failed is None:
             return self._mapped(batch)
+        units = self._step.units
         each = [batch.slice(place, place + 1) for place in range(len(batch))]
-        done = [one for row in each if len(one := self.failed.applied(self._mapped, row))]
+        done = [one for row in each if len(one := self.failed.applied(self._mapped, row, units))]
         return concat_batches(done) if done else batch.slice(0, 0)
 
     def _mapped(self, batch: Batch) -> Batch:
@@ -49,7 +50,7 @@ class MapRowsMachine:
         batch = given(batch, step.units, step=step.name)
         kept: list[int] = []
         rows_out: list[list[Any]] = []
-        for place, row in enumerate(rows_of(batch)):
+        for place, row in enumerate(rows_of(batch, step=step.name)):
             only = batch.slice(place, place + 1)
             returned = called(step.function, row, step=step.name, batch=only, read=_row_read)
             if returned is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ class ProcessMachine(PlainOperator):
             if until_ns == END_NS:
                 self._objects.by_key.clear()
         # What follows is as new as a row, or a time, to come.
-        failed = self._failed.take() if self._failed is not None else ()
+        failed = self._failed.take() if self._failed is not None else []
+        failed.sort(key=attrgetter("event_time_ns"))  # those with times too far away came first
         return Result(rows, released.frontier_ns, *self._missed.take(), failed=failed)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
@@ -137,10 +139,8 @@ class ProcessMachine(PlainOperator):
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
         rows_out = _Made(stimulus_ns)
+        ready, rows = self._given(ready)
         times = [] if ready is None else ready.event_time_ns.tolist()
-        if ready is not None:
-            ready = given(ready, self._step.units, step=self._step.name)
-        rows = [] if ready is None else rows_of(ready)
         start = 0
         while start < len(times):
             stop, time_ns = start + 1, times[start]
@@ -153,6 +153,25 @@ class ProcessMachine(PlainOperator):
             start = stop
         self._call_in_time(until_ns, rows_out)
         return rows_out.batch(self._step)
+
+    def _given(self, ready: Batch | None) -> tuple[Batch | None, list[dict[str, Any]]]:
+        """Return rows as objects get them; `on_error` omits those with times too far away."""
+        if ready is None:
+            return None, []
+        units, step = self._step.units, self._step.name
+        try:
+            batch = given(ready, units, step=step)
+            return batch, rows_of(batch, step=step)
+        except OperatorError:
+            if self._failed is None:
+                raise
+        batch = self._failed.applied(self._all_given, ready, units)
+        return batch, rows_of(batch, step=step)
+
+    def _all_given(self, rows: Batch) -> Batch:
+        batch = given(rows, self._step.units, step=self._step.name)
+        rows_of(batch, step=self._step.name)
+        return batch
 
     def _hand_out(
         self, rows: list[dict[str, Any]], batch: Batch, time_ns: int, made: _Made
