@@ -15,6 +15,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.copies import copied_block, copied_table
+from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.model.unset import with_nulls
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown, text_of
@@ -143,14 +144,13 @@ class BlocksInput:
         """Return the input in words and as a digest of all its rows."""
         digest = hashlib.sha256(str(self.columns).encode())
         for position, field in enumerate(self.columns):
-            streams = [hashlib.sha256() for _ in range(3)]  # the digests ignore the ends of blocks
-            for part in self.parts:
-                for stream, content in zip(
-                    streams, _said(part.column(position), field.type), strict=False
-                ):
-                    stream.update(content)
-            for stream in streams:
-                digest.update(stream.digest())
+            streams = {name: hashlib.sha256() for name in _STREAMS}
+            for part in self.parts:  # the digests ignore the ends of blocks
+                for name, content in _said(part.column(position), field.type):
+                    if content:
+                        streams.setdefault(name, hashlib.sha256()).update(content)
+            for name in (*_STREAMS, *sorted(streams.keys() - set(_STREAMS))):
+                digest.update(streams[name].digest())
         return self.describe(), digest.hexdigest()
 
     def open(self) -> BlocksReader:
@@ -158,24 +158,55 @@ class BlocksInput:
         return BlocksReader(self.parts)
 
 
-def _said(column: pa.Array, kind: pa.DataType) -> Iterator[bytes]:
-    """Yield a column's contents, independent of its memory layout.
+_STREAMS = ("valid", "length", "data")
+"""Contents of a column without parts; those of a part have its place before."""
 
-    Flat types need no Python loop: which values are null, the lengths of texts, and the values.
+
+def _said(column: pa.Array, kind: pa.DataType, of: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield a column's contents by stream, independent of its memory layout.
+
+    Arrow's bytes and no Python values: which values are null, the lengths of texts and lists, and
+    the values. Python has no value for each time, and with pandas another one.
     """
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
-    is_text = kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-    if not (is_text or pa.types.is_primitive(kind)):
-        yield "".join(map(repr, column.to_pylist())).encode(errors="surrogatepass")
-        return
-    yield column.is_valid().to_numpy(zero_copy_only=False).tobytes()
+    if isinstance(column, pa.ExtensionArray):
+        column, kind = column.storage, kind.storage_type
+    yield f"{of}valid", column.is_valid().to_numpy(zero_copy_only=False).tobytes()
     column = column.drop_null()
     if len(column) == 0:
         return
+    if is_nested(kind):
+        for place, part in enumerate(_parts(column)):
+            yield from _said(part, part.type, f"{of}{place}.")
+    else:
+        yield from _said_flat(column, kind, of)
+
+
+def _parts(column: pa.Array) -> list[pa.Array]:
+    """Return a struct's fields; of lists and maps the lengths, and the values of all."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return list(column.flatten())
+    if pa.types.is_map(kind):
+        ends = column.offsets.to_numpy()
+        first, rows = int(ends[0]), int(ends[-1] - ends[0])
+        parts = [part.slice(first, rows) for part in (column.keys, column.items)]
+        return [pa.array(np.diff(ends)), *parts]
+    return [arrow_functions().list_value_length(column), column.flatten()]
+
+
+def _said_flat(column: pa.Array, kind: pa.DataType, of: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the contents of values without parts, none of them null."""
+    is_text = kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    has_width = pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+    if not (is_text or has_width or pa.types.is_primitive(kind)):  # no step reads it
+        block = pa.record_batch([pa.concat_arrays([column])], ["column"])
+        yield f"{of}data", block.serialize().to_pybytes()
+        return
     if is_text:
         column = column.cast(pa.large_binary())
-        yield arrow_functions().binary_length(column).to_numpy().tobytes()
+        yield f"{of}length", arrow_functions().binary_length(column).to_numpy().tobytes()
         _, ends, data = column.buffers()
         first, last = np.frombuffer(ends, np.int64)[[column.offset, column.offset + len(column)]]
     else:
@@ -183,8 +214,7 @@ def _said(column: pa.Array, kind: pa.DataType) -> Iterator[bytes]:
         width = column.type.bit_width // 8
         first, last = column.offset * width, (column.offset + len(column)) * width
         data = column.buffers()[1]
-        yield b""
-    yield b"" if data is None else memoryview(data)[first:last].tobytes()
+    yield f"{of}data", b"" if data is None else memoryview(data)[first:last].tobytes()
 
 
 class BlocksReader:
