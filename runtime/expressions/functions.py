@@ -60,7 +60,7 @@ def of_function(option: OfFunction, values: Column) -> Column:
 
 
 def values_of_column(column: Column, name: str) -> list[Any]:
-    """Return a column as a user's function gets it by value: with all times in nanoseconds.
+    """Return a column's values in Python, with all times in nanoseconds.
 
     Args:
         column: times that are no parts are in nanoseconds.

@@ -21,7 +21,7 @@ def has_times_inside(kind: pa.DataType) -> bool:
 
 
 def with_leaves(column: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return a column whose values without parts are changed; lists of one size become lists."""
+    """Change the values without parts of a column; lists of one size become lists."""
     kind, mask = column.type, column.is_null() if column.null_count else None
     if not is_nested(kind):
         return change(column)

@@ -81,7 +81,7 @@ class FailedRows:
 
 
 def _row_of(batch: Batch, units: Units) -> dict[str, Any]:
-    """Return one row as a function gets it; a time too far for nanoseconds is text."""
+    """Return one row as a function gets it; a time too far is text."""
     row: dict[str, Any] = {}
     for name, column in batch.columns.items():
         own = tuple(pair for pair in units if pair[0] == name)

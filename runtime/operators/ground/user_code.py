@@ -138,7 +138,7 @@ def row_of(batch: Batch, place: int) -> str:
 
 
 def rows_of(batch: Batch, *, step: str) -> list[dict[str, object]]:
-    """Return the rows of `given` as Python's values; times in lists and structs in ns, too.
+    """Return the rows of `given` as Python's values, nested times in nanoseconds.
 
     Raises:
         OperatorError: a time inside is too far away for nanoseconds; names the row.
