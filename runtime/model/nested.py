@@ -15,7 +15,7 @@ __all__ = ["has_times_inside", "nested_times_in_ns", "with_leaves"]
 
 @lru_cache(maxsize=256)
 def has_times_inside(kind: pa.DataType) -> bool:
-    """Return whether a nested type has a time at any depth; False for a time alone."""
+    """Return whether a type has a time among its parts, at any depth."""
     parts = [kind.field(at).type for at in range(kind.num_fields)] if is_nested(kind) else []
     return any(is_time(part) or has_times_inside(part) for part in parts)
 
