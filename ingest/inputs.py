@@ -28,6 +28,7 @@ from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
+from slackwater.runtime.terminal_text import sanitized
 
 
 class Good(NamedTuple):
@@ -142,13 +143,16 @@ class FileInput(ABC):
         return [f"{self._which()}: {beside}"] if beside else []
 
     def _which(self) -> str:
-        return f"{self.kind} {self.pattern} ({count_of(len(self._found()), 'file')})"
+        pattern = sanitized(self.pattern, in_line=True)
+        return f"{self.kind} {pattern} ({count_of(len(self._found()), 'file')})"
 
     def _beside(self) -> str:
-        others = passed_over(self.pattern, self._found(), folder=self.folder)
+        others = passed_over(
+            self.pattern, self._found(), folder=self.folder, suffixes=self.suffixes
+        )
         if not others:
             return ""
-        names = [os.path.basename(one) for one in others]
+        names = [sanitized(os.path.basename(one), in_line=True) for one in others]
         return f"{count_of(len(others), 'file')} beside not read: {_few(names)}"
 
     def schema(self) -> pa.Schema:

@@ -39,27 +39,47 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
     return sorted(names, key=_in_order)
 
 
-def passed_over(pattern: str, files: Sequence[str], *, folder: str) -> list[str]:
+def passed_over(
+    pattern: str, files: Sequence[str], *, folder: str, suffixes: tuple[str, ...]
+) -> list[str]:
     """Return the files of the same folders that are not read.
+
+    Of `_…` and `.…` files, and those in such folders, only data: Spark's leftovers are no loss.
 
     Args:
         pattern: as for `files_of`.
         files: those that are read.
         folder: start of a relative pattern.
+        suffixes: of data.
     """
     path, read = os.path.join(folder, pattern), set(files)
     if os.path.isdir(path):
-        there = _below(path, ("",))
-    elif os.path.exists(path):
+        start = path
+        there = [os.path.join(parent, one) for parent, _, names in os.walk(path) for one in names]
+    elif os.path.exists(path) or not files:
         return []
     else:
+        above = os.path.dirname(path)
+        parts = above.split(os.sep)
+        start = os.sep.join(parts[: _plain_parts(parts)])
+        parents = glob.iglob(above, recursive=True, include_hidden=True)
         there = [
             each.path
-            for parent in {os.path.dirname(one) for one in files}
-            for each in os.scandir(parent or ".")
-            if each.is_file() and not _is_hidden(each.name)
+            for parent in {os.path.join(one, "") for one in parents if os.path.isdir(one)}
+            for each in os.scandir(parent)
+            if each.is_file()
         ]
-    return sorted((one for one in there if one not in read), key=_in_order)
+    others = [
+        one
+        for one in there
+        if one not in read
+        and (one.lower().endswith(suffixes) or not _has_hidden(one.removeprefix(start)))
+    ]
+    return sorted(others, key=_in_order)
+
+
+def _has_hidden(path: str) -> bool:
+    return any(map(_is_hidden, path.split(os.sep)))
 
 
 def _in_order(path: str) -> tuple[list[list[str | int]], str]:
@@ -137,9 +157,14 @@ def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) 
 def _matches(pattern: str, path: str) -> bool:
     """Whether a pattern with `*`, `?`, `[…]` and `**` would match a future file."""
     parts = os.path.abspath(pattern).split(os.sep)
-    plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    plain = _plain_parts(parts)
     parts = os.path.realpath(os.sep.join(parts[:plain]) or os.sep).split(os.sep) + parts[plain:]
     return _fits([part for part in parts if part], [part for part in path.split(os.sep) if part])
+
+
+def _plain_parts(parts: list[str]) -> int:
+    """Return the number of parts before the first with a sign of patterns."""
+    return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
 
 
 def _fits(parts: list[str], names: list[str]) -> bool:

@@ -17,8 +17,15 @@ PICTURES = {
     **dict.fromkeys([*range(0x80, 0xA0), *_HIDDEN, *range(0xD800, 0xE000)], 0xFFFD),
 }
 """{code: code of the character shown in its place}."""
+PICTURES_IN_LINE = {**PICTURES, **{ord(one): 0x2400 + ord(one) for one in _KEPT}}
+"""The same, for text within a line."""
 
 
-def sanitized(text: str) -> str:
-    """Return a text of the same length without control characters; lines and tabs stay."""
-    return text.translate(PICTURES)
+def sanitized(text: str, *, in_line: bool = False) -> str:
+    """Return a text of the same length without control characters.
+
+    Args:
+        text: any.
+        in_line: whether line ends and tabs are shown by their pictures, too; else they stay.
+    """
+    return text.translate(PICTURES_IN_LINE if in_line else PICTURES)

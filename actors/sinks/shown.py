@@ -15,7 +15,6 @@ __all__ = ["PrintSink"]
 
 WIDEST = 40
 """Most characters of a value; the rest is cut."""
-_IN_LINE = {ord("\n"): "␊", ord("\t"): "␉"}
 
 
 class PrintSink(Unpublished):
@@ -32,7 +31,7 @@ class PrintSink(Unpublished):
         self, name: str, schema: pa.Schema, *, limit: int, show: Callable[[str], None]
     ) -> None:
         self._name, self._limit, self._show_line = name, limit, show
-        self._names = [sanitized(one).translate(_IN_LINE) for one in schema.names]
+        self._names = [sanitized(one, in_line=True) for one in schema.names]
         self._is_number = [
             pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
             for kind in schema.types
@@ -86,7 +85,7 @@ class PrintSink(Unpublished):
 
 def _values(column: pa.Array) -> list[str]:
     values = ("null" if one is None else one for one in text_of(column).to_pylist())
-    return [_short(sanitized(one).translate(_IN_LINE)) for one in values]
+    return [_short(sanitized(one, in_line=True)) for one in values]
 
 
 def _short(text: str) -> str:

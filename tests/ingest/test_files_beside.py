@@ -50,7 +50,7 @@ def test_files_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
     flow.source("s", ingest.csv(tmp_path), event_time="t", time_unit="s").sink(
         "out", sw.collect_sink()
     )
-    said = "4 files beside not read: f.txt, c.csv.xz, e.parq and 1 more"
+    said = "5 files beside not read: .h.csv, f.txt, c.csv.xz and 2 more"
     assert f"(4 files); {said}" in flow.explain()
     with sw.Simulation() as nodes:
         report = nodes.submit(flow).wait()
@@ -61,7 +61,7 @@ def test_files_that_a_pattern_leaves_are_counted_beside_it(tmp_path: Path) -> No
     fill(tmp_path)
     beside = ingest.csv(tmp_path / "*.csv").notes()
     assert len(beside) == 1
-    assert "(1 file): 5 files beside not read: A.CSV, c.csv.xz" in beside[0]
+    assert "(1 file): 6 files beside not read: .h.csv, A.CSV" in beside[0]
     assert ingest.csv(tmp_path / "b.csv").notes() == []
     assert ingest.csv(tmp_path / "no*.csv").notes() == []
     with pytest.raises(IngestError, match="no file matches"):
@@ -74,3 +74,43 @@ def test_a_folder_without_other_files_has_no_note(tmp_path: Path) -> None:
     (tmp_path / "_temporary" / "part").write_text("")
     assert ingest.csv(tmp_path).describe().endswith("(1 file)")
     assert ingest.csv(tmp_path).notes() == []
+
+
+def test_data_whose_name_or_folder_is_hidden_is_counted(tmp_path: Path) -> None:
+    for name in (
+        "a.csv",
+        "_b.csv",
+        ".c.CSV",
+        "_tmp/d.csv",
+        ".hid/e.csv.gz",
+        "_SUCCESS",
+        ".a.csv.crc",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("t\n1\n")
+    (note,) = ingest.csv(tmp_path).notes()
+    assert "4 files beside not read" in note
+
+
+@pytest.mark.parametrize(
+    ("pattern", "beside"),
+    [("**/*.csv", 4), ("*/*.csv", 3), ("s/*.gz", 1), ("*", 1), ("s*/[x]*", 0), ("**", 1)],
+)
+def test_files_beside_are_counted_in_each_folder_of_a_pattern(
+    tmp_path: Path, pattern: str, beside: int
+) -> None:
+    for name in ("a.csv", "s/B.CSV", "s/c.csv.gz", "r/d.csv", ".h/e.csv", ".f.csv", "_SUCCESS"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("t\n1\n")
+    given = ingest.csv(tmp_path / pattern)
+    assert len(given.notes()) == bool(beside)
+    assert f": {beside} file" in f"{given.notes()}: 0 file"
+
+
+def test_names_of_files_cannot_write_on_a_terminal(tmp_path: Path) -> None:
+    for name in ("a.csv", "b\nc.dat", "\x1b[31mred.dat"):
+        (tmp_path / name).write_text("t\n1\n")
+    (note,) = ingest.csv(tmp_path).notes()
+    assert note.endswith("2 files beside not read: ␛[31mred.dat, b␊c.dat")
