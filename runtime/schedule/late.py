@@ -72,5 +72,6 @@ class LateOutputs(SideOutputs):
                 columns[field.name] = rows.late_by_ns
             else:
                 columns[field.name] = rows.is_dropped
-        event_time_ns = np.maximum(batch.event_time_ns, self._promise_ns)
+        found_ns = max(self._promise_ns, rows.found_ns)
+        event_time_ns = np.maximum(batch.event_time_ns, found_ns)
         return Batch(event_time_ns, batch.stimulus_time_ns, columns, marks=batch.marks)

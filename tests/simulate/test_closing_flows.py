@@ -254,3 +254,31 @@ def test_new_events_and_a_sources_rows_close_together() -> None:
     job, report = simulated(flow)
     assert report.state == "done", report.error
     assert sum(job.result("out")["n"].to_pylist()) + report.ledger.late == 8
+
+
+@pytest.mark.parametrize("most", [1, 3, 65_536])
+@pytest.mark.parametrize("batch_rows", [1, 2, 65_536])
+def test_no_cut_changes_the_time_at_which_a_row_is_found_late(batch_rows: int, most: int) -> None:
+    flow = sw.Dataflow("found")
+    read = sw.table(
+        {"t": [1, 12, 2, 13, 25, 14], "at": [1, 12, 13, 14, 25, 26]}, batch_rows=batch_rows
+    )
+    rows = flow.source(
+        *("s", read),
+        event_time="t",
+        arrival="at",
+        time_unit="s",
+        out_of_order="late",
+        disorder="1h",
+    )
+    counts = rows.aggregate(
+        window=sw.sliding("20s", "10s"), n=sw.count(), close=sw.closing.ignore()
+    )
+    counts.sink("out", sw.collect_sink())
+    counts.late().select("t", found=sw.event_time()).sink("late", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow, limits=sw.Limits(max_slice_rows=most, min_slice_rows=1))
+        job.wait()
+        late = job.result("late").to_pylist()
+    # At 13 the windows up to 10 have closed, at 26 those up to 20.
+    assert [(row["t"], row["found"] + 1) for row in late] == [(2, 20 * 10**9), (14, 30 * 10**9)]

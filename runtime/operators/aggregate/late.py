@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.ground.late_rows import LateRows
 
 
-def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
+def missed_windows(
+    batch: Batch, panes: Int64Array, windows: Windows, last_closed: int, *, by_arrivals: bool
+) -> LateRows:
     """Return the rows of an aggregate's input that missed a window.
 
     A row is late by the distance from its event time to the end of the last window that is done.
@@ -20,12 +22,17 @@ def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_close
         panes: shape (rows,): the pane of each row.
         windows: the windows of the aggregate.
         last_closed: the last window that is done.
+        by_arrivals: whether windows close by them. Then a row is found late as it arrives: no cut
+            of the rows into reads changes that moment.
     """
     missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
     rows = batch.take(missed)
     end_ns = END_NS if last_closed == END_NS else windows.end_ns(last_closed)
     is_dropped = panes.take(missed) < windows.first_open_pane(last_closed)
-    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped)
+    found_ns = START_NS
+    if by_arrivals and last_closed != END_NS:  # the last moment in the first window that is open
+        found_ns = min(windows.end_ns(last_closed + 1), END_NS) - 1
+    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped, found_ns)
 
 
 class Revisions:

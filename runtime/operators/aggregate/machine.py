@@ -172,7 +172,9 @@ class AggregateMachine(PlainOperator):
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
             if self._step.keeps_late:
-                self._missed.add([missed_windows(batch, panes, self._windows, self._last_kept)])
+                by_arrivals = self._step.close is not None
+                of_panes = (panes, self._windows, self._last_kept)
+                self._missed.add([missed_windows(batch, *of_panes, by_arrivals=by_arrivals)])
             self._missed.dropped += len(batch) - len(in_time)
             if not len(in_time):
                 return

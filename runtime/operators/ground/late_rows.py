@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from slackwater.runtime.model import Batch, BoolArray, GateRead, Int64Array
+from slackwater.runtime.model import START_NS, Batch, BoolArray, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
 
 
@@ -21,12 +21,15 @@ class LateRows:
         batch: the rows, as they came.
         late_by_ns: shape (rows,), > 0: how far the time that the operator was done with was ahead.
         is_dropped: shape (rows,): whether it counts nowhere; else it missed some windows only.
+        found_ns: what the operator would have promised when it found them, if it says so; else
+            START_NS: what its stage had promised before the read.
     """
 
     port: int
     batch: Batch
     late_by_ns: Int64Array
     is_dropped: BoolArray
+    found_ns: int = START_NS
 
 
 class Missed:
