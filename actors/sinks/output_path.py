@@ -26,7 +26,7 @@ from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import in_words
-from slackwater.runtime.sinks.manifest import Manifest, Part, is_part_name, part_name
+from slackwater.runtime.sinks.manifest import NO_FILE, Manifest, Part, is_part_name, part_name
 from slackwater.runtime.sinks.open_decision import ExistingOutput
 from slackwater.runtime.sinks.remedies import PathFacts
 
@@ -79,7 +79,11 @@ class OutputPath:
             OSError: the manifest cannot be read, or a file cannot be looked at.
         """
         manifest = self.read_manifest() if reads_manifest else None
-        shown = {path.name: size for path in self._shown() if (size := _size(path)) is not None}
+        shown = {
+            path.name: size
+            for path in self._shown()
+            if (size := _size(path, follows=True)) is not None
+        }
         hidden = {}
         if manifest is not None:
             hidden = self._hidden_sizes(manifest)
@@ -215,8 +219,7 @@ class OutputPath:
             raise PartChanged(f"{part.name} was removed by another program while it was written")
         if size != part.bytes:
             raise PartChanged(
-                f"{part.name} was changed by another program: it has {size:,} bytes and had "
-                f"{part.bytes:,}"
+                f"{part.name} was changed by another program: it {part.changed(size)}"
             )
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -276,16 +279,24 @@ class OutputPath:
                 yield path
 
 
-def _size(path: Path) -> int | None:
-    """Return the bytes of a file; None if it is not there.
+def _size(path: Path, *, follows: bool = False) -> int | None:
+    """Return a file's bytes; None if nothing is there, `NO_FILE` if no file.
+
+    Args:
+        path: of the file.
+        follows: whether a link counts as the file that readers see there.
 
     Raises:
         OSError: it may be there, and cannot be looked at.
     """
     try:
-        return os.lstat(path).st_size
+        status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    if follows and stat.S_ISLNK(status.st_mode):
+        with suppress(FileNotFoundError, NotADirectoryError):  # else it leads nowhere
+            status = os.stat(path)
+    return status.st_size if stat.S_ISREG(status.st_mode) else NO_FILE
 
 
 def _odd(path: Path) -> str | None:

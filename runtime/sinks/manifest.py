@@ -21,9 +21,11 @@ from typing import Any
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import Fingerprint
 
-__all__ = ["FORMAT", "Manifest", "Part", "RunRecord", "is_part_name", "part_name"]
+__all__ = ["FORMAT", "NO_FILE", "Manifest", "Part", "RunRecord", "is_part_name", "part_name"]
 
 FORMAT = 1
+NO_FILE = -1
+"""Size of what is no file, such as a folder under the name of a part."""
 _STATES = frozenset({"writing", "done", "stopped", "failed"})
 _PART_NAME = re.compile(r"part-\d{8,}\.(parquet|jsonl|csv)")
 
@@ -56,6 +58,14 @@ class Part:
     def is_at(self, sizes: Mapping[str, int]) -> bool:
         """Return whether a file of its name and size is among {name: bytes}."""
         return sizes.get(self.name) == self.bytes
+
+    def changed(self, size: int | None) -> str:
+        """Return what is there in its place, in words; `size` is None if nothing is."""
+        if size is None:
+            return "is gone"
+        if size == NO_FILE:
+            return "is no file any more"
+        return f"has {size:,} bytes and had {self.bytes:,}"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class ExistingOutput:
     Attributes:
         sink, path: for the errors.
         manifest: of the folder, settled; None if it has no manifest.
-        shown: {name: bytes} of the files that readers see.
+        shown: {name: bytes} of the files that readers see; `NO_FILE` of what is no file.
         hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
         around: of one file: the manifest of its folder, which is an output too; None if not.
     """
@@ -162,8 +162,6 @@ def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: boo
     for part in manifest.parts:
         if part.is_at(sizes):
             continue
-        if part.name in sizes:
-            return f"its part {part.name} has {sizes[part.name]:,} bytes and had {part.bytes:,}"
-        if must_be_there:
-            return f"its part {part.name} is gone"
+        if must_be_there or part.name in sizes:
+            return f"its part {part.name} {part.changed(sizes.get(part.name))}"
     return None

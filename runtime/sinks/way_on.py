@@ -93,5 +93,4 @@ def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str,
 
 
 def _lost_text(part: Part, size: int | None) -> str:
-    who = f"{part.name} with {count_of(part.rows, 'row')}"
-    return f"{who} is gone" if size is None else f"{who} has {size:,} bytes and had {part.bytes:,}"
+    return f"{part.name} with {count_of(part.rows, 'row')} {part.changed(size)}"

@@ -231,6 +231,35 @@ def test_a_published_part_that_vanishes_is_told_at_the_end(
     assert (sink.progress.published, sink.progress.parts) == (7, 2)
 
 
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+def test_a_part_that_became_a_link_to_itself_is_the_same_part(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "out"
+    write_all(jsonl_sink(path, rows=4))
+    first = path / "part-00000001.jsonl"
+    elsewhere = first.rename(tmp_path / "moved")
+    first.symlink_to(elsewhere)
+    sink = write_all(jsonl_sink(path, rows=4, **{mode: True}))  # type: ignore[arg-type]
+    assert sink.progress.notes == (
+        [] if mode == "overwrite" else ["goes on after 17 rows that job 'first-1' had committed"]
+    )
+    assert seen(path) == list(range(17))
+    assert elsewhere.exists()
+
+
+@pytest.mark.parametrize("becomes", ["folder", "dangling"])
+def test_a_part_that_became_no_file_is_said_to_be_none(tmp_path: Path, becomes: str) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=4))
+    sink.write(rows(0, 6))
+    first = tmp_path / "part-00000001.jsonl"
+    first.unlink()
+    first.mkdir() if becomes == "folder" else first.symlink_to("nowhere")
+    sink.close()
+    assert "part-00000001.jsonl with 4 rows is no file any more" in sink.progress.notes[0]
+    for mode in ("resume", "overwrite"):
+        with pytest.raises(SinkError, match=r"part-00000001.jsonl is no file any more"):
+            opened(jsonl_sink(tmp_path, rows=4, **{mode: True}))  # type: ignore[arg-type]
+
+
 def test_a_stat_that_is_refused_is_not_a_part_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
