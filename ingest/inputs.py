@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import ClassVar, Literal, NamedTuple, Self
@@ -26,7 +26,7 @@ from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import text_of
+from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 from slackwater.runtime.terminal_text import sanitized
 
@@ -73,6 +73,9 @@ class Layout(NamedTuple):
                 value = value_of_folder(self.of_folders[path][field.name], field, path)
                 columns.append(pa.repeat(value, len(block)))
         return pa.record_batch(columns, schema=self.schema)
+
+
+_NO_SETTINGS = frozenset({"pattern", "folder", "batch_rows", "planned_files"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +189,7 @@ class FileInput(ABC):
         """
         try:
             words, digest = print_of(self.files())
+            words = ", ".join([words, *self._settings_in_words()])
             return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
         except OSError as problem:
             raise IngestError(
@@ -195,13 +199,18 @@ class FileInput(ABC):
 
     def _settings(self) -> str:
         """Return the settings that change rows, as text."""
-        names = {one.name for one in fields(self)} - {
-            "pattern",
-            "folder",
-            "batch_rows",
-            "planned_files",
-        }
+        names = {one.name for one in fields(self)} - _NO_SETTINGS
         return repr([(name, getattr(self, name)) for name in sorted(names)])
+
+    def _settings_in_words(self) -> Iterator[str]:
+        """Yield the settings that change rows, as far as the user has set them."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            usual = None if one.default is MISSING else one.default
+            if one.default_factory is not MISSING:
+                usual = one.default_factory()
+            if one.name not in _NO_SETTINGS and value != usual:
+                yield f"{one.name}={shown(value)}"
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
         """Return the path that this input reads of a sink's `place`; None if none.

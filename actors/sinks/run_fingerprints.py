@@ -73,5 +73,7 @@ def _run(
     return SinkRun(
         job=job,
         flow=plan.flow,
-        fingerprint=Fingerprint(flow=fingerprint.flow, inputs=prints, release=release()),
+        fingerprint=Fingerprint(
+            flow=fingerprint.flow, inputs=prints, release=release(), form=fingerprint.form
+        ),
     )

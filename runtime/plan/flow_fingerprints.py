@@ -29,11 +29,13 @@ class FlowFingerprint:
     Attributes:
         flow: a digest of the steps that lead to it.
         sources: the sources among them.
+        form: of the sink's files, in words.
         why_not: why no run can resume an earlier one; "" if one can.
     """
 
     flow: str
     sources: tuple[str, ...]
+    form: str
     why_not: str = ""
 
 
@@ -48,7 +50,7 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
             text += f"\n{place.format} {place.rows}{place.form and f' {place.form}'}"
             sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
             digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-            marks[name] = FlowFingerprint(digest, sources, _why_not(steps, upstream))
+            marks[name] = FlowFingerprint(digest, sources, _form(place), _why_not(steps, upstream))
     return marks
 
 
@@ -75,6 +77,11 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
 
 def _commits(step: Step) -> CommitTraits | None:
     return traits_of(step.output).commits if isinstance(step, SinkStep) else None
+
+
+def _form(place: CommitTraits) -> str:
+    rows = "the default rows=" if place.rows is None else f"rows={place.rows}"
+    return f"{rows}, {place.form}" if place.form else rows
 
 
 def _check_apart(sink: str, place: CommitTraits, source: Step) -> None:

@@ -23,7 +23,8 @@ class Fingerprint:
     """Fingerprint of the flow up to a sink, its inputs and versions.
 
     Attributes:
-        flow: digest of the steps.
+        flow: digest of the steps, and of the sink's name and form.
+        form: of the sink's files, in words; "" if not known.
         inputs: {source: print of its input}.
         release: {package: version}.
     """
@@ -31,6 +32,7 @@ class Fingerprint:
     flow: str
     inputs: Mapping[str, InputPrint]
     release: Mapping[str, str]
+    form: str = ""
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Fingerprint:
@@ -41,7 +43,8 @@ class Fingerprint:
         """
         inputs = {str(name): InputPrint(*map(_text, one)) for name, one in plain["inputs"].items()}
         release = {str(name): _text(one) for name, one in plain["release"].items()}
-        return cls(flow=_text(plain["flow"]), inputs=inputs, release=release)
+        form = _text(plain.get("form", ""))
+        return cls(flow=_text(plain["flow"]), inputs=inputs, release=release, form=form)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +76,10 @@ def differing(then: Fingerprint, now: Fingerprint) -> str | None:
         if was != is_now:
             changed = f"{was.words} then, {is_now.words} now"
             if was.words == is_now.words:
-                changed = f"{was.words}, changed since"
+                changed = f"{was.words} of another path, time of change or content"
             return f"source {source!r} read something else ({changed})"
+    if then.form and then.form != now.form:
+        return f"that sink had {then.form}, and this one has {now.form}"
     if then.flow != now.flow:
         return "the steps of the flow up to this sink (or a function's code) were others"
     return None

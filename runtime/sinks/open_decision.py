@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slackwater.runtime.errors import SinkError
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import SinkRun, differing
 from slackwater.runtime.sinks.manifest import Manifest, Part
 
@@ -16,6 +17,10 @@ __all__ = [
     "overwrite_refusal",
     "resume_refusal",
 ]
+
+
+_Schema = tuple[tuple[str, str], ...]
+_STOPPED = "that job was stopped, and a file that is published is never changed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +60,7 @@ def open_decision(
     existing: ExistingOutput,
     run: SinkRun,
     *,
-    schema: tuple[tuple[str, str], ...],
+    schema: _Schema,
     kind: str,
     is_file: bool,
     overwrite: bool,
@@ -120,7 +125,7 @@ def resume_refusal(
     existing: ExistingOutput,
     run: SinkRun,
     *,
-    schema: tuple[tuple[str, str], ...],
+    schema: _Schema,
     kind: str,
     is_file: bool,
 ) -> str | None:
@@ -130,15 +135,36 @@ def resume_refusal(
     if manifest.fingerprint is None or run.fingerprint is None:
         reason = manifest.why_not if manifest.fingerprint is None else run.why_not
         return reason or "they have no fingerprint"
-    if manifest.kind != kind or manifest.schema != schema:
-        return "they have other columns"
-    if is_file and not manifest.is_whole:
-        return "that job was stopped, and a file that is published is never changed"
-    other = differing(manifest.fingerprint, run.fingerprint)
-    if other is not None:
-        return other
-    changed = _changed(manifest, existing, must_be_there=True)
-    return changed if changed is not None else _in_the_way(existing)
+    return (
+        _other_sink(manifest, existing.sink, schema=schema, kind=kind)
+        or (_STOPPED if is_file and not manifest.is_whole else None)
+        or differing(manifest.fingerprint, run.fingerprint)
+        or _changed(manifest, existing, must_be_there=True)
+        or _in_the_way(existing)
+    )
+
+
+def _other_sink(manifest: Manifest, sink: str, *, schema: _Schema, kind: str) -> str | None:
+    """Return how the sink of a manifest differs; None if it does not."""
+    if manifest.kind != kind:
+        return f"they are {manifest.kind}, and this sink writes {kind}"
+    if manifest.schema != schema:
+        return _other_columns(manifest.schema, schema)
+    if manifest.run.sink != sink:
+        return f"their sink was named {shown(manifest.run.sink)}"
+    return None
+
+
+def _other_columns(then: _Schema, now: _Schema) -> str:
+    had, has = dict(then), dict(now)
+    for name in [*had, *has]:
+        if name not in has:
+            return f"they have a column {shown(name)}, and this sink has none"
+        if name not in had:
+            return f"they have no column {shown(name)}"
+        if had[name] != has[name]:
+            return f"their column {shown(name)} has type {had[name]}, and here {has[name]}"
+    return "they have these columns in another order"
 
 
 def overwrite_refusal(existing: ExistingOutput) -> str | None:

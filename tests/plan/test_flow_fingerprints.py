@@ -292,7 +292,7 @@ def test_a_rerun_goes_on_behind_what_is_committed_and_counts_it_by_name(tmp_path
         assert known is not None
         aside = OutputPath("out", cut, kind="jsonl", is_file=False, token="0" * 16)
         killed = replace(known.run, state="writing")
-        aside.write_manifest(replace(known, parts=known.parts[:3], run=killed))
+        aside.write_manifest(replace(known, parts=known.parts[:3], run=killed, is_whole=False))
         again = place.submit(joined(tmp_path, out=cut)).wait()
         assert again.ledger.is_balanced
         (sink,) = again.sinks
@@ -319,3 +319,27 @@ def test_in_virtual_time_rows_are_published_when_they_are_due(tmp_path: Path) ->
     assert report.sinks[0].parts == 4  # 0, 0.4, 0.8 s | 1.2, 1.6, 2 s | …
     sizes = [len(part.read_text().splitlines()) for part in sorted(tmp_path.glob("*.jsonl"))]
     assert sizes == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({}, ""), ({"on_bad": "skip"}, ", on_bad='skip'"), ({"columns": ["n"]}, ", columns=('n',)")],
+)
+def test_the_settings_of_an_input_are_in_the_words_of_its_print(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"n": 1}\n')
+    said, _ = sw.jsonl(tmp_path / "in.jsonl", **options).fingerprint()
+    assert said == f"1 file of 9 bytes{words}"
+
+
+def test_the_form_of_a_sink_is_told_in_words() -> None:
+    for options, words in (
+        ({}, "the default rows="),
+        ({"rows": 5}, "rows=5"),
+        ({"sep": ";", "header": False}, "the default rows=, sep=';', no header"),
+    ):
+        flow = sw.Dataflow("f")
+        source = flow.source("rows", sw.table(TABLE), event_time="ts")
+        source.sink("out", sw.csv_sink("out", **options))  # type: ignore[arg-type]
+        assert flow_fingerprints(flow.steps)["out"].form == words

@@ -11,7 +11,7 @@ import pytest
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks import Fingerprint, SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
-from slackwater.runtime.sinks.open_decision import ExistingOutput, open_decision
+from slackwater.runtime.sinks.open_decision import ExistingOutput, open_decision, resume_refusal
 from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy
 from slackwater.runtime.sinks.way_on import missing_parts, way_on
 
@@ -163,6 +163,23 @@ def test_a_pending_part_counts_once_it_is_whole() -> None:
     both = replace(MANIFEST, parts=(), pending=PARTS)
     assert both.settled(shown={second: 20}, hidden={}).parts == PARTS
     assert Manifest.from_json(pending.to_json()) == pending
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ((("n", "int64"), ("m", "int64")), "they have no column 'm'"),
+        ((("m", "int64"),), "they have a column 'n', and this sink has none"),
+        ((("n", "int32"),), "their column 'n' has type int64, and here int32"),
+    ],
+)
+def test_the_column_that_differs_is_named(schema: Any, says: str) -> None:
+    reason = resume_refusal(existing(), RUN, schema=schema, kind="csv", is_file=False)
+    assert reason == says
+    two = replace(MANIFEST, schema=(("m", "int64"), ("n", "int64")))
+    turned = tuple(reversed(two.schema))
+    reason = resume_refusal(existing(two), RUN, schema=turned, kind="csv", is_file=False)
+    assert reason == "they have these columns in another order"
 
 
 def test_refusals_advise_only_what_would_be_allowed() -> None:

@@ -16,7 +16,10 @@ from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 SCHEMA = pa.schema([("n", pa.int64())])
 MARKS = Fingerprint(
-    flow="f00", inputs={"buses": InputPrint("1 file of 9 bytes", "d1")}, release={"python": "3"}
+    flow="f00",
+    inputs={"buses": InputPrint("1 file of 9 bytes", "d1")},
+    release={"python": "3"},
+    form="rows=5",
 )
 RUN = SinkRun(job="first-1", flow="flow", fingerprint=MARKS)
 SECOND = 1_000_000_000

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from benchmarks.engine.sinks.killed import killed_at
+from slackwater.actors.sinks import open_sink
 from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SettingError, SinkError
 from slackwater.runtime.sinks import InputPrint
 from tests.support.sinks import (
     MARKS,
     RUN,
+    SCHEMA,
     SECOND,
     Clock,
     manifest,
@@ -288,14 +290,21 @@ def test_resume_is_refused_by_the_name_of_what_differs(tmp_path: Path) -> None:
         r"source 'buses' read something else \(1 file of 9 bytes then, 2 files now\)": replace(
             MARKS, inputs={"buses": InputPrint("2 files", "d2")}
         ),
-        r"source 'buses' read something else \(1 file of 9 bytes, changed since\)": replace(
+        r"source 'buses' read something else \(1 file of 9 bytes of another path, .*\)": replace(
             MARKS, inputs={"buses": InputPrint("1 file of 9 bytes", "d2")}
         ),
+        "that sink had rows=5, and this one has rows=6": replace(MARKS, form="rows=6"),
         "that run had python 3, and this one has 4": replace(MARKS, release={"python": "4"}),
     }
     for said, marks in others.items():
         with pytest.raises(SinkError, match=f"17 rows of job 'first-1' .done.* {said}; choose"):
             opened(jsonl_sink(tmp_path, rows=5, resume=True), replace(RUN, fingerprint=marks))
+    for said, output, name in (
+        ("they are jsonl, and this sink writes csv", csv_sink, "out"),
+        ("their sink was named 'out'", jsonl_sink, "outer"),
+    ):
+        with pytest.raises(SinkError, match=said):
+            open_sink(name, output(tmp_path, rows=5, resume=True), SCHEMA, run=RUN)
     with pytest.raises(SinkError, match="the gate has a slack"):
         opened(
             jsonl_sink(tmp_path, rows=5, resume=True),
