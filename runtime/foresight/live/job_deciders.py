@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.whose_code import raised_by_us, where_raised
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.shown import in_words
 from slackwater.runtime.tune import GuardedPolicies
@@ -114,5 +114,7 @@ class JobDeciders:
             yield
         except Exception as problem:
             self._errors += 1
-            self._last_error = in_words(problem).splitlines()[0]
-            self._traces.append("".join(traceback.format_exception(problem)))
+            at, trace = where_raised(problem)
+            words = in_words(problem).splitlines()[0]
+            self._last_error = words if raised_by_us(problem) else f"{words}{at}"
+            self._traces.append(trace)

@@ -15,8 +15,8 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import ReleaseRule
-from slackwater.runtime.model.whose_code import let_ctrl_c_pass
-from slackwater.runtime.shown import in_words, shown, trace_of
+from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised_by_us, where_raised
+from slackwater.runtime.shown import in_words, shown
 
 
 class GuardedPolicy:
@@ -28,7 +28,7 @@ class GuardedPolicy:
 
     Attributes:
         errors: how often the policy raised, or returned a command that cannot be set.
-        last_error: the last error, in a line.
+        last_error: the last error, in a line; of `status` only if it is the first.
         trace: the last error with its traceback, for a log; None once taken.
     """
 
@@ -37,6 +37,7 @@ class GuardedPolicy:
         self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
+        self._first_error: str | None = None
         self.trace: str | None = None
         try:
             self._policy = make()
@@ -65,8 +66,14 @@ class GuardedPolicy:
             policy=self.name or report.policy,
             status=self.status(),
             errors=report.errors + self.errors,
-            last_error=self.last_error or report.last_error,
+            last_error=self.told() or report.last_error,
         )
+
+    def told(self) -> str | None:
+        """Return the last error and the first; None if there was no error."""
+        if self._first_error == self.last_error:
+            return self.last_error
+        return f"{self.last_error}; the first time: {self._first_error}"
 
     def status(self) -> dict[str, Any]:
         """Return the policy's status as plain JSON values; empty if it reports none."""
@@ -74,10 +81,15 @@ class GuardedPolicy:
         if status is None:
             return {}
         try:
-            return {str(key): _plain(value) for key, value in dict(status()).items()}
+            said = status()
+            if not isinstance(said, Mapping):
+                raise SettingError(f"a policy's status() returns a dict, not {shown(said)}")
+            return {str(key): _plain(value) for key, value in said.items()}
         except BaseException as problem:
             let_ctrl_c_pass(problem)
+            last = self.last_error
             self._count(problem)
+            self.last_error = last or self.last_error  # what `decide` raised says more
             return {}
 
     def take_trace(self) -> str | None:
@@ -122,8 +134,10 @@ class GuardedPolicy:
 
     def _count(self, problem: BaseException) -> None:
         self.errors += 1
-        self.last_error = in_words(problem).splitlines()[0]
-        self.trace = trace_of(problem, problem.__traceback__)
+        at, self.trace = where_raised(problem)
+        words = in_words(problem).splitlines()[0]
+        self.last_error = words if raised_by_us(problem) else f"{words}{at}"
+        self._first_error = self._first_error or self.last_error
 
 
 class GuardedPolicies:
@@ -136,8 +150,8 @@ class GuardedPolicies:
 
     def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:
         self._each = [GuardedPolicy(make_policy, graph) for make_policy in make]
-        errors = [policy.last_error for policy in self._each if policy.last_error is not None]
-        self._last_error = errors[-1] if errors else None
+        errors = [policy for policy in self._each if policy.errors]
+        self._last_failed = errors[-1] if errors else None
 
     def begin(self) -> list[Wanted]:
         """Return each policy's commands to begin with."""
@@ -153,7 +167,7 @@ class GuardedPolicies:
             errors = policy.errors
             wanted.append(Wanted(name, asked(policy)))
             if policy.errors > errors:
-                self._last_error = policy.last_error
+                self._last_failed = policy
         return wanted
 
     def _names(self) -> list[str]:
@@ -173,12 +187,13 @@ class GuardedPolicies:
             return self._each[0].noted(report)
         names = [name or "one that could not be made" for name in self._names()]
         status = {name: policy.status() for name, policy in zip(names, self._each, strict=True)}
+        failed = self._last_failed or next((one for one in self._each if one.errors), None)
         return replace(
             report,
             policy=", ".join(names),
             status={name: said for name, said in status.items() if said},
             errors=report.errors + sum(policy.errors for policy in self._each),
-            last_error=self._last_error or report.last_error,
+            last_error=failed.told() if failed else report.last_error,
         )
 
     def take_traces(self) -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -82,7 +83,10 @@ def test_a_slack_that_no_rule_has_is_counted_and_nothing_is_set(slack_ns: Any) -
 def test_a_policy_that_raises_is_counted_with_its_traceback_and_asked_again() -> None:
     policy = guarded(lambda: [{}["no model"]])
     assert policy.decide(0, {}) == policy.decide(1, {}) == []
-    assert (policy.errors, policy.last_error) == (2, "KeyError: 'no model'")
+    assert policy.errors == 2
+    assert re.fullmatch(
+        r"KeyError: 'no model', at .*test_guarded.py, line \d+", policy.told() or ""
+    )
     assert "Traceback" in (policy.trace or "")
     assert guarded(lambda: None).decide(0, {}) == []
 
@@ -111,7 +115,7 @@ def test_a_policy_that_cannot_be_made_sets_nothing() -> None:
     assert (policy.begin(), policy.decide(0, {}), policy.name) == ([], [], None)
     report = policy.noted(TuningReport(1, "sltuner"))
     assert (report.policy, report.errors) == ("sltuner", 1)
-    assert report.last_error == "OSError: the history is not readable"
+    assert (report.last_error or "").startswith("OSError: the history is not readable, at ")
 
 
 def test_what_a_policy_says_of_itself_becomes_plain_json_and_may_fail() -> None:
@@ -131,4 +135,28 @@ def test_of_two_policies_of_one_name_each_is_told_and_the_latest_error_stands() 
     assert [one.by for one in both.decide(0, {})] == ["says 1", "says 2"]
     report = both.noted(TuningReport(1, "x"))
     assert report.policy == "says 1, says 2"
-    assert (report.errors, report.last_error) == (1, "KeyError: 'the first'")
+    assert report.errors == 1
+    assert (report.last_error or "").startswith("KeyError: 'the first', at ")
+
+
+def test_the_first_error_is_told_beside_the_last_and_status_hides_neither() -> None:
+    faults = iter([KeyError("first"), OSError("then")])
+
+    def fails() -> list[SetRelease]:
+        raise next(faults)
+
+    policy = guarded(fails)
+    policy.decide(0, {})
+    policy.decide(1, {})
+    policy._policy.status = lambda: "all is well"  # type: ignore[union-attr]
+    report = policy.noted(TuningReport(1, "x"))
+    assert report.errors == 3
+    claim = r"OSError: then, at .*, line \d+; the first time: KeyError: 'first', at .*, line \d+"
+    assert re.fullmatch(claim, report.last_error or "")
+
+
+def test_a_status_that_is_no_dict_is_said() -> None:
+    policy = guarded(list)
+    policy._policy.status = lambda: "all is well"  # type: ignore[union-attr]
+    report = policy.noted(TuningReport(1, "x"))
+    assert "a policy's status() returns a dict, not 'all is well'" in (report.last_error or "")
