@@ -20,14 +20,13 @@ def input_prints(stages: Iterable[Stage]) -> dict[str, InputPrint]:
     Call it on the host of the sources.
 
     Raises:
-        IngestError: an input cannot be read.
+        IngestError: an input cannot be read, or its `fingerprint` raised; names the source.
+        SchemaError: a fingerprint is no pair of texts.
     """
     prints = {}
     for stage in stages:
-        if isinstance(stage.step, SourceStep):
-            fingerprint = getattr(stage.step.source.input, "fingerprint", None)
-            if fingerprint is not None:
-                prints[stage.name] = InputPrint(*fingerprint())
+        if isinstance(stage.step, SourceStep) and (made := stage.step.fingerprint()) is not None:
+            prints[stage.name] = made
     return prints
 
 

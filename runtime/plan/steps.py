@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
-from slackwater.runtime.sinks import Output, traits_of
+from slackwater.runtime.shown import shown
+from slackwater.runtime.sinks import InputPrint, Output, traits_of
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -88,6 +90,24 @@ class SourceStep(Step):
         if not callable(getattr(given, "notes", None)):
             return []
         return [f"source {self.name!r}: {one}" for one in called_by_name(self.name, given, "notes")]
+
+    def fingerprint(self) -> InputPrint | None:
+        """Return the fingerprint of its input; None if it has none.
+
+        Raises:
+            IngestError: the input cannot be read, or its `fingerprint` raised.
+            SchemaError: what it returned is no pair of texts.
+        """
+        given = self.source.input
+        if getattr(given, "fingerprint", None) is None:
+            return None
+        made = called_by_name(self.name, given, "fingerprint")
+        if not isinstance(made, tuple | list) or [type(one) for one in made] != [str, str]:
+            raise SchemaError(
+                f"source {self.name!r}: {type(given).__qualname__}.fingerprint returned "
+                f"{shown(made)}; it must return two texts, a few words and a digest"
+            )
+        return InputPrint(*made)
 
     def bare(self) -> SourceStep:
         """Return the source without its input."""
