@@ -99,6 +99,16 @@ def test_what_goes_wrong_in_it_names_the_step(method: str, problem: str) -> None
         job.wait()
 
 
+class Unmade:
+    """An operator that cannot be made here."""
+
+    def __init__(self) -> None:
+        self.config: Any = {}["config"]
+
+    def on_rows(self, key: str, rows: Any) -> None:
+        del key, rows
+
+
 def test_what_is_no_operator_is_refused_where_it_is_written() -> None:
     flow = sw.Dataflow("refused")
     stream = flow.source("rows", sw.table(rows(0)), event_time="ts", time_unit="s")
@@ -107,6 +117,10 @@ def test_what_is_no_operator_is_refused_where_it_is_written() -> None:
         keyed.process(len, WHAT, within="1m")
     with pytest.raises(TypeMismatch, match=r"Failing\(\) could not be made without arguments"):
         keyed.process(Failing, WHAT, within="1m")
+    with pytest.raises(
+        OperatorError, match=r"Unmade\(\) raised KeyError: 'config', at .*py, line "
+    ):
+        keyed.process(Unmade, WHAT, within="1m")
     with pytest.raises(SettingError, match=r"'process-1': within"):
         keyed.process(own_operator.Stops, WHAT, within="0s")
     with pytest.raises(FlowError, match=r"'dedupe-1': dedupe has no key"):

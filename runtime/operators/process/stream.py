@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.errors import FlowError, OperatorError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.model.whose_code import raised, where_raised
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
@@ -67,6 +68,7 @@ class Processing(AnyStream):
             name: the name of the step.
 
         Raises:
+            OperatorError: the class, called without arguments, raised.
             TypeMismatch: it has no `on_rows`, or its state is not in attributes.
             FlowError: the input has windows that are corrected.
             SettingError: `within` is no length of time, or `on_error` none of the three words.
@@ -80,6 +82,12 @@ class Processing(AnyStream):
             try:
                 operator = operator()
             except Exception as problem:
+                at, lines = where_raised(problem)
+                if at:  # within its own code
+                    raise OperatorError(
+                        f"step {name!r}: {operator.__qualname__}() {raised(problem)}{at}; mend it "
+                        f"there\n{lines}"
+                    ) from problem
                 raise TypeMismatch(
                     f"step {name!r}: {operator.__qualname__}() could not be made without "
                     f"arguments: {text_of(problem)}; make one, and give it instead"
