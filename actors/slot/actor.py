@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from slackwater.actors.kernel.descendants import end_descendants
+from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
 from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
@@ -38,6 +38,7 @@ class SlotActor:
     def __init__(self, plan: SlotPlan, **settings: Any) -> None:
         keep_freed_memory()
         LastWords.install()
+        adopt_orphans()
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()

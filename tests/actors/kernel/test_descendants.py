@@ -23,6 +23,36 @@ print(json.dumps([end_descendants(), end_descendants(), ended, below.pid]), flus
 input()
 """
 
+DAEMON = """
+import json, os, time
+from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
+
+adopt_orphans()
+reads, writes = os.pipe()
+middle = os.fork()
+if not middle:
+    os.setsid()
+    daemon = os.fork()
+    if not daemon:
+        time.sleep(1000)
+    os.write(writes, str(daemon).encode())
+    os._exit(0)
+os.waitpid(middle, 0)
+print(json.dumps([int(os.read(reads, 16)), end_descendants(), end_descendants()]), flush=True)
+input()
+"""
+
+
+def test_a_daemon_that_left_its_family_ends_too() -> None:
+    with subprocess.Popen(  # noqa: S603 our own program
+        [sys.executable, "-c", DAEMON], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        daemon, found, again = json.loads(parent.stdout.readline())
+        assert (found, again) == (1, 0)
+        assert not psutil.pid_exists(daemon)
+        parent.communicate("\n")
+
 
 def test_children_and_theirs_end_and_none_stays_a_zombie() -> None:
     with subprocess.Popen(  # noqa: S603 our own program
