@@ -276,7 +276,7 @@ class SlotHost(MovingStages):
             with closing(OccupiedClock(self._readers_ns)) as occupied_ns:
                 state = self._loop(occupied_ns)
             failure = None if state == "done" else self._failure
-            self._also = self._do(self._results.ends(state, failure))
+            self._also = self._end_sinks(state, failure)
         except SlackwaterError as problem:
             error, kind = text_of(problem, MOST_ERROR), kind_of(problem)
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
@@ -286,7 +286,7 @@ class SlotHost(MovingStages):
             )
         if error is not None:
             state = "failed"
-            error = f"{error}{self._do(self._results.ends(state, error))}"
+            error = f"{error}{self._end_sinks(state, error)}"
         assert self._slot is not None
         try:
             ended_ns = self._clock.now_ns()
@@ -398,7 +398,14 @@ class SlotHost(MovingStages):
             case Grant(channel, rows):
                 self._ends.grant(channel, rows)
             case Egress():
+                if action.is_end:
+                    self._publish("running")  # in case the sink hangs as it ends
                 self._do(self._results.leaves(action))
+
+    def _end_sinks(self, state: str, failure: str | None) -> str:
+        if self._results.open:
+            self._publish("running")  # in case one hangs
+        return self._do(self._results.ends(state, failure))
 
     def _do(self, actions: list[SinkAction]) -> str:
         return carry_out(actions, self._results, self._sinks, self._clock.now_ns)

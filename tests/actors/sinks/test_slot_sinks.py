@@ -115,3 +115,52 @@ def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told
     (told,) = ended.notes
     assert told.startswith("slot 'node-1', as its sinks ended: ")
     assert "ValueError: no abort today" in told
+
+
+class HangsAsItCloses:
+    """A custom output and its writer, whose close does not return for a while."""
+
+    def __init__(self) -> None:
+        self.wrote, self.closes = threading.Event(), threading.Event()
+        self.may_close = threading.Event()
+
+    def describe(self) -> str:
+        return "an output that hangs"
+
+    def open(self, *_: object) -> HangsAsItCloses:
+        return self
+
+    def write(self, _: object) -> None:
+        self.wrote.set()
+
+    def close(self) -> None:
+        self.closes.set()
+        assert self.may_close.wait(SOON_S)
+
+    def abort(self, error: str) -> None: ...
+
+
+@pytest.mark.parametrize("ends", ["by itself", "stopped"])
+def test_a_slot_whose_sink_hangs_as_it_ends_has_reported_its_rows(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr("slackwater.actors.slot.host.REPORT_S", 0.01)
+    flow, hangs, rows = Dataflow("ends-slowly"), HangsAsItCloses(), table({"ts": [1, 2, 3]})
+    data = rows if ends == "by itself" else SilentInput(rows)
+    numbers = flow.source("numbers", data, event_time="ts", time_unit="ms")
+    numbers.sink("hangs", hangs)
+    numbers.sink("out", collect_sink())
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    slot.start(slot.connect({}, {}))
+    if ends == "stopped":
+        assert hangs.wrote.wait(SOON_S)
+        slot.stop()
+    assert hangs.closes.wait(SOON_S)
+    told = slot.report()
+    hangs.may_close.set()
+    slot.join()
+    release([slot])
+    assert told.sinks[0].rows == 3
+    assert [stage.name for stage in told.stages if stage.is_stuck] == ["hangs"]
