@@ -95,6 +95,8 @@ def starting(flow: str, out: Path, *, host: str, draws: bool = True) -> Iterator
         with suppress(SlackwaterError):  # must not hide the cause
             if load_report(out / STATUS_FILE).state == "starting":
                 _keep(replace(begun, state=state, error=error), out, draws=draws and is_interrupt)
+                if is_interrupt:
+                    problem.add_note(f"(the flow had not begun; its report is {out / REPORT_FILE})")
         raise
 
 

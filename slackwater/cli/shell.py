@@ -118,11 +118,17 @@ class Told(SlackwaterError):
 
 
 def load(target: str) -> Loaded:
-    """Import the user's file and return its flow, and the module."""
+    """Import the user's file and return its flow, and the module.
+
+    Raises:
+        CtrlC: a signal came, and the file has caught its exception.
+    """
     path, name = split_target(target)
     if not path.is_file():
         raise typer.BadParameter(f"there is no file {str(path)!r}", param_hint="FLOW.py[:name]")
-    return load_flow(path, name)
+    loaded = load_flow(path, name)
+    END_SIGNALS.check()
+    return loaded
 
 
 def placed(wishes: list[str] | None) -> dict[str, str]:

@@ -19,7 +19,7 @@ from slackwater.cli import main
 from slackwater.end_signals import FROM_OUTSIDE, EndSignals
 from slackwater.report.report_file import load_report
 from slackwater.runtime.interrupts import CtrlC, Terminated, for_user
-from tests.support.fake_host import FakeHost, call, host
+from tests.support.fake_host import FakeHost, call, host, write
 from tests.support.flows import ticking
 
 __all__ = ["host"]
@@ -321,6 +321,7 @@ def test_a_run_that_a_signal_ends_leaves_its_report_and_its_json(
     assert done.exit_code == CODES[number]
     assert host.closed
     assert "slackwater: interrupted" in done.stderr
+    assert str(Path("here/report.json")) in done.stderr or when == "ends"
     kept = load_report(Path("here/report.json"))
     assert kept.state == ("done" if when == "ends" else "stopped")
     assert Path("here/latency.png").exists()
@@ -329,6 +330,18 @@ def test_a_run_that_a_signal_ends_leaves_its_report_and_its_json(
         assert "error" in told if when == "starts" else told["flow"] == "city"
     elif when != "starts":
         assert "balanced" in done.stdout
+
+
+def test_a_flow_file_that_swallows_a_signal_does_not_begin_a_run(
+    host: FakeHost, handlers: None
+) -> None:
+    swallows = "import contextlib, signal\nwith contextlib.suppress(BaseException):\n"
+    write(f"{swallows}    signal.raise_signal(signal.SIGHUP)\nflow = Flow('city')\n")
+    done = call("run", "city.py", "--out", "here", "--json")
+    assert done.exit_code == 129
+    assert json.loads(done.stdout)["error"]["kind"] == "Interrupted"
+    assert not Path("here").exists()
+    assert host.submitted == []
 
 
 def test_a_signal_during_the_imports_ends_a_command_in_order(tmp_path: Path) -> None:
