@@ -53,7 +53,10 @@ def _refuse_changed(values: pa.Array, made: pa.Array) -> None:
     if pa.types.is_nested(values.type) and pa.types.is_nested(made.type):
         of_values = parts_of(values)
         for name, part in parts_of(made).items():
-            _refuse_changed(of_values.get(name, part), part)
+            given = of_values.get(name, part)
+            if pa.types.is_decimal(part.type) and not pa.types.is_floating(given.type):
+                _refuse_wrapped(given, part)  # of a column alone, its cast has
+            _refuse_changed(given, part)
     elif values.type != made.type:
         _refuse_changed_flat(values, made)
 
@@ -117,11 +120,22 @@ def _in_digits(decimals: pa.Array) -> pa.Array:
     return of_arrow.replace_with_mask(text, has_exponent, pa.array(small, pa.string()))
 
 
-def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast to decimals, and refuse those that do not fit: Arrow takes many modulo 2**bits.
+def _refuse_wrapped(given: pa.Array, made: pa.Array) -> None:
+    """Refuse decimals that do not fit: Arrow takes many modulo 2**bits.
 
     Such a decimal is off by more than half of its value, so floats of both show it.
     """
+    if given.type == made.type:
+        return
+    before, after = (
+        each.cast(pa.float64()).to_numpy(zero_copy_only=False) for each in (given, made)
+    )
+    if (np.abs(before - after) > _ROUNDED * np.abs(before)).any():
+        raise pa.ArrowInvalid(f"some values do not fit {made.type}")
+
+
+def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Cast to decimals, and refuse those that do not fit."""
     if pa.types.is_integer(values.type):  # Arrow asks for a decimal of all digits
         values = values.cast(pa.decimal128(20, 0))
     # Arrow scales 32 and 64 bits by few digits only.
@@ -133,11 +147,7 @@ def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
             raise
         made = _with_fewer_digits(values, wide).cast(to)
     if not pa.types.is_floating(values.type):  # Arrow checks those, and rounds them
-        given, kept = (
-            each.cast(pa.float64()).to_numpy(zero_copy_only=False) for each in (values, made)
-        )
-        if (np.abs(given - kept) > _ROUNDED * np.abs(given)).any():
-            raise pa.ArrowInvalid(f"some values do not fit {to}")
+        _refuse_wrapped(values, made)
     return made
 
 

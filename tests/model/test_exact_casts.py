@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.exact_casts import cast_exactly
+from slackwater.runtime.model.schema import column_from_arrow
 
 OF_WHOLE = pa.map_(pa.string(), pa.int64())
 NOON = datetime.datetime(1970, 1, 1, 12)  # noqa: DTZ001 - no zone
@@ -122,3 +124,21 @@ def test_a_decimal_becomes_its_equal_or_is_refused(
     last = WRAPS if data is None else data.draw(st.integers(-most, most))
     value = Decimal(last).scaleb(-of.scale, WIDE)
     cast_as_python_does(pa.array([None, value], of), value, to)
+
+
+@pytest.mark.parametrize("scale", [-77, -126, -128])
+def test_a_decimal_in_a_list_or_struct_that_does_not_fit_is_refused(scale: int) -> None:
+    number = pa.py_buffer((12345).to_bytes(16, "little"))
+    alone = pa.Array.from_buffers(pa.decimal128(5, scale), 1, [None, number])
+    to = pa.decimal256(76, 0)
+    lists = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), alone)
+    structs = pa.StructArray.from_arrays([alone], ["a"])
+    for values, kind in ((alone, to), (lists, pa.list_(to)), (structs, pa.struct({"a": to}))):
+        with pytest.raises(pa.ArrowInvalid, match="do not fit"):
+            cast_exactly(values, kind)
+
+
+def test_the_first_row_that_does_not_fit_is_named() -> None:
+    values = pa.array([1, 2, 300, 4, 500])
+    with pytest.raises(SchemaError, match=r"first 300, in row 2 of these.*; cast it before"):
+        column_from_arrow("x", values, pa.int8(), who="test")
