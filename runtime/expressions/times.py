@@ -92,8 +92,8 @@ def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.
         raise refused(
             f"{name} is {_shown(values[place], unit)}{duration}, and times are computed in "
             "nanoseconds, 1677 to 2262 (292 years); filter out such rows first, "
-            f".filter({name}.between(datetime.date(1678, 1, 1), datetime.date(2262, 1, 1))), or "
-            "make them null, .try_cast('timestamp[ns]')",
+            f".filter(~{name}.try_cast('timestamp[ns]').is_null()), or make them null, "
+            ".try_cast('timestamp[ns]')",
             place,
         )
     return values * np.int64(scale)

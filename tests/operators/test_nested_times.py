@@ -158,3 +158,15 @@ def test_what_lies_under_a_null_is_no_far_time() -> None:
     column = pa.ListArray.from_arrays(offsets, values, mask=pa.array([True, False]))
     found = run(column, lambda stream: by_rows(stream, "error").sink("out", sw.collect_sink()))
     assert found["out"] == [{"t": 1}, {"t": 2}]
+
+
+@pytest.mark.parametrize("far", ["time alone", "duration alone"])
+def test_the_advice_on_a_far_time_works_on_a_duration_too(far: str) -> None:
+    with pytest.raises(OperatorError, match=r"\.filter\(~col\('x'\)\.try_cast\('timestamp\[ns\]'"):
+        run(FAR[far], lambda stream: by_rows(stream, "error").sink("out", sw.collect_sink()))
+
+    def make(stream: Any) -> None:
+        near = stream.filter(~sw.col("x").try_cast("timestamp[ns]").is_null())
+        by_rows(near, "error").sink("out", sw.collect_sink())
+
+    assert run(FAR[far], make)["out"] == [{"t": 2}]
