@@ -125,7 +125,7 @@ def _object(text: str) -> dict[str, Any] | str:
     except json.JSONDecodeError as problem:
         if _INFINITE in text:
             raise _Unclear from problem
-        return f"no JSON: {problem.msg} at character {problem.pos + 1}"
+        return f"no JSON: {problem.msg.removesuffix(' at')} at character {problem.pos + 1}"
     except ValueError as problem:
         raise _Unclear from problem
     if not isinstance(fields, dict):

@@ -149,7 +149,10 @@ def _one_of(held: list[Piece]) -> Piece:
 
 def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
     """Yield the file as UTF-8, and None at its end."""
-    with pa.input_stream(path, compression=_packed_by(path)) as file:
+    codec = _packed_by(path)
+    if codec is not None and not os.path.getsize(path):
+        raise OSError(f"it has no bytes, and {codec} packs even nothing in some")
+    with pa.input_stream(path, compression=codec) as file:
         start = file.read(PIECE_BYTES)
         _refuse_packed(start)
         if encoding == "utf-8":

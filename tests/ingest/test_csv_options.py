@@ -175,3 +175,11 @@ def test_nan_is_null_whatever_is_beside_it(tmp_path: Path, others: list[str]) ->
             rows_of(ingest.csv(path, types={"x": "float64"}))
     else:
         assert rows_of(ingest.csv(path, types={"x": "float64"}))[0]["x"] is None
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "zst", "lz4"])
+def test_a_packed_file_of_no_bytes_was_cut_off(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv.{suffix}"
+    path.write_bytes(b"")
+    with pytest.raises(IngestError, match=r"cannot be read: it has no bytes.*write it again"):
+        ingest.csv(path, types={"t": "int64"}).open().poll()
