@@ -38,24 +38,27 @@ class Beginning(NamedTuple):
         arrival_ns: arrival that is due at the start of the run.
         after_ns: time from there to the arrival of its first row; None: not known.
         due_ns: the same by the clock, at its speed.
+        is_given: whether `start=` says it.
     """
 
     arrival_ns: int
     after_ns: int | None = None
     due_ns: int | None = None
+    is_given: bool = False
 
 
 def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
     """Return {source: beginning of its replay}; others begin with their own first arrival.
 
-    Opens the inputs of sources that share a beginning, if there are several.
+    Opens the inputs of sources that share a beginning, if there are several, and of those whose
+    `start` is a time.
 
     Args:
         steps: {name: step} of the flow.
     """
     sources = [step for step in steps.values() if isinstance(step, SourceStep)]
     found = {
-        step.name: Beginning(start_ns)
+        step.name: _given(step, start_ns)
         for step in sources
         if (start_ns := step.source.start_ns) is not None
     }
@@ -70,10 +73,22 @@ def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
     at_ns = min(first_ns.values(), default=0)
     for step in shared:
         if step.name in first_ns:
-            after_ns = first_ns[step.name] - at_ns
-            due_ns = round(after_ns / (step.source.speed or 1))
-            found[step.name] = Beginning(at_ns, after_ns, due_ns)
+            found[step.name] = _beginning(step, at_ns, first_ns[step.name])
     return found
+
+
+def _given(step: SourceStep, start_ns: int) -> Beginning:
+    """Return the beginning that `start=` says; opens no live input."""
+    spec = step.source
+    first_ns = _first_arrival_ns(step.name, spec, step.schema) if spec.is_history else None
+    if first_ns is None:
+        return Beginning(start_ns, is_given=True)
+    return _beginning(step, start_ns, first_ns)._replace(is_given=True)
+
+
+def _beginning(step: SourceStep, at_ns: int, first_ns: int) -> Beginning:
+    after_ns = max(first_ns - at_ns, 0)
+    return Beginning(at_ns, after_ns, round(after_ns / (step.source.speed or 1)))
 
 
 def beginning_lines(known: Mapping[str, Beginning]) -> Iterator[str]:
@@ -89,13 +104,16 @@ def beginning_lines(known: Mapping[str, Beginning]) -> Iterator[str]:
 
 def far_note(known: Mapping[str, Beginning]) -> str | None:
     """Return a note on sources that begin long after others; None: none do."""
-    far = {name: one.due_ns for name, one in known.items() if (one.due_ns or 0) > FAR_NS}
+    far = {name: one for name, one in known.items() if (one.due_ns or 0) > FAR_NS}
     if not far:
         return None
     waits = " and ".join(
-        f"the first row of {name!r} is due {format_ns(due_ns or 0)} after the start"
-        for name, due_ns in far.items()
+        f"the first row of {name!r} is due {format_ns(one.due_ns or 0)} after "
+        f"{'its start=' if one.is_given else 'the start'}"
+        for name, one in far.items()
     )
+    if all(one.is_given for one in far.values()):
+        return f"{waits}; write a later start=, or start='own' to begin with its first row"
     return (
         f"replayed sources begin with the first arrival of all, so that {waits}; write "
         "start='own' at a source that was recorded apart"

@@ -57,6 +57,9 @@ _BAD_ROWS = 8_192
 _FIRST_ROWS = 1_024
 """At most this many rows are worked on at once where only the first arrival is needed."""
 
+_MOST_WAITS = 100_000
+"""An input that had nothing so often has no first row to be known before a run."""
+
 
 class BlockReader:
     """Opens the input on first use and makes blocks of it, one at a time.
@@ -231,10 +234,14 @@ class BlockReader:
     def first_arrival_ns(self) -> int | None:
         """Read up to the first row with a time; return its arrival, None without one.
 
+        An input that has nothing now is polled again, for as long as `_MOST_WAITS` allows.
+
         Raises:
             SchemaError, IngestError: as `next_block`.
         """
-        while self._has_more() and (self._rest is not None or self.goes_on):
+        waits = 0
+        while self._has_more() and waits < _MOST_WAITS:
+            waits += self._rest is None and not self.goes_on
             self.goes_on = False
             self.diverted.clear()
             if (rest := self._rest) is None:

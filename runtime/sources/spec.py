@@ -6,6 +6,7 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `mach
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
@@ -258,18 +259,21 @@ class SourceSpec:
         """Arrival at which the replay begins, as written; None if no time was.
 
         Raises:
-            SettingError: `start` is a text that is no time, or beyond 1677 to 2262.
+            SettingError: `start` is no time, or beyond 1677 to 2262.
         """
         if self.start is None or self.start == OWN_START:
             return None
-        try:
-            given = self.start
-            time = given if isinstance(given, datetime) else datetime.fromisoformat(given)
-        except ValueError:
+        given, time = self.start, None
+        if isinstance(given, datetime) and given == given:  # noqa: PLR0124 - NaT of pandas is not
+            time = given
+        elif isinstance(given, str):
+            with suppress(ValueError):
+                time = datetime.fromisoformat(given)
+        if time is None:
             raise SettingError(
-                f"start={self.start!r} is no time; write start='2024-05-01 08:00:00', or "
+                f"start={shown(given)} is no time; write start='2024-05-01 08:00:00', or "
                 "start='own' to begin with the first arrival of this source"
-            ) from None
+            )
         start_ns = int(read_literal(time)[0])
         if not START_NS < start_ns < END_NS:
             raise SettingError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -117,7 +118,7 @@ def test_a_replay_begins_at_the_time_that_is_written(start: Any) -> None:
     flow = sw.Dataflow("timed")
     source(flow, "one", FIRST, start=start).sink("out", sw.collect_sink())
     plan = prepare(flow, ["a"])
-    assert plan.beginnings == {"one": Beginning(BASE_NS - 10**9)}
+    assert plan.beginnings == {"one": Beginning(BASE_NS - 10**9, 10**9, 10**9, is_given=True)}
     report = ran(flow).report()
     assert 1 + 2.99 <= report.elapsed_s < 4.5
 
@@ -227,6 +228,35 @@ def test_sources_without_rows_or_with_bad_ones_hold_back_nobody() -> None:
     assert ran(flow).result("o-one").num_rows == ROWS
 
 
+class Waiting(Counted):
+    """Input that has nothing at its first polls."""
+
+    def __init__(self, rows: pa.Table, waits: int) -> None:
+        super().__init__(rows)
+        self.waits = waits
+
+    def open(self) -> Any:
+        reader, left = super().open(), self.waits
+
+        class Reader:
+            close = reader.close
+
+            def poll(self) -> Any:
+                nonlocal left
+                left -= 1
+                return None if left >= 0 else reader.poll()
+
+        return Reader()
+
+
+@pytest.mark.parametrize(("waits", "is_known"), [(0, True), (3, True), (10**9, False)])
+def test_an_input_that_has_nothing_at_first_is_read_on(waits: int, is_known: bool) -> None:
+    flow = sw.Dataflow("waits")
+    source(flow, "one", FIRST).sink("o-one", sw.collect_sink())
+    source(flow, "other", Waiting(FIRST, waits)).sink("o-other", sw.collect_sink())
+    assert ("other" in prepare(flow, ["a"]).beginnings) == is_known
+
+
 def test_an_error_of_the_first_row_is_that_of_the_run() -> None:
     flow = sw.Dataflow("bad")
     source(flow, "one", FIRST).sink("o-one", sw.collect_sink())
@@ -246,3 +276,30 @@ def test_the_arrival_column_says_where_a_replay_begins() -> None:
         "one": Beginning(BASE_NS + 5_000 * MS, 0, 0),
         "other": Beginning(BASE_NS + 5_000 * MS, 2_000 * MS, 500 * MS),
     }
+
+
+@pytest.mark.parametrize(
+    "start", [5, True, date(2024, 5, 1), time(8), timedelta(1), np.datetime64("2024"), b"own", [1]]
+)
+def test_a_start_of_another_type_is_refused_with_its_source(start: Any) -> None:
+    with pytest.raises(sw.SlackwaterError, match=r"(?s)source 'one'.*start=.*2024-05-01 08:00:00"):
+        source(sw.Dataflow("types"), "one", FIRST, start=start)
+
+
+@pytest.mark.parametrize("start", ["1500-01-01", datetime(9999, 1, 1, tzinfo=UTC)])
+def test_a_start_beyond_nanoseconds_is_refused_with_its_source(start: Any) -> None:
+    with pytest.raises(sw.SlackwaterError, match=r"source 'one'.*beyond the times"):
+        source(sw.Dataflow("years"), "one", FIRST, start=start)
+
+
+@pytest.mark.parametrize(("hours", "is_noted"), [(0.5, False), (2, True)])
+def test_a_note_says_that_a_first_row_is_due_long_after_a_given_start(
+    hours: float, is_noted: bool
+) -> None:
+    flow = sw.Dataflow("given")
+    after = timedelta(hours=hours)
+    start = datetime.fromtimestamp(FIRST["t"][0].as_py() / 10**9, UTC) - after
+    source(flow, "one", FIRST, start=start).sink("o-one", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        notes = nodes.submit(flow).wait().notes
+    assert any("'one'" in note and "after its start=" in note for note in notes) == is_noted
