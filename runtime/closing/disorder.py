@@ -9,6 +9,9 @@ moment        m1        m2       m3
 happened   a  |  b   c  |   d    |
 came            a   c     b   d           need of m1: a − m1, of m2: b − m2, of m3: d − m3
 ```
+A window without a row misses none that counts. So there are no moments further after an event than
+a window is long: else the moments of one long pause would outweigh all others.
+
 The share of moments with a longer need is the chance that a window misses a row. Types play no
 part, and no independence is assumed: events that are late together count once.
 """
@@ -47,7 +50,12 @@ class Needs:
 
     @classmethod
     def of(
-        cls, event_time_ns: Int64Array, tick_ns: Int64Array, *, at_most_ns: int | None = None
+        cls,
+        event_time_ns: Int64Array,
+        tick_ns: Int64Array,
+        *,
+        at_most_ns: int | None = None,
+        size_ns: int | None = None,
     ) -> Needs:
         """Return the needs of events.
 
@@ -56,13 +64,14 @@ class Needs:
             tick_ns: shape (rows,), when they came.
             at_most_ns: events that come later than that after a moment are missed in any case; None
                 if all are waited for.
+            size_ns: size of a window; None: moments may be in any pause.
         """
         delays_ns = tick_ns - event_time_ns
         order = np.argsort(event_time_ns, kind="stable")
         happened, came = event_time_ns[order], tick_ns[order]
         until_ns = int(tick_ns.max() - np.quantile(delays_ns, _SETTLED))
         begin_ns = int(happened[len(happened) // 64])  # before the first events there is no need
-        moments = np.linspace(begin_ns, max(until_ns, begin_ns), _MOMENTS).astype(np.int64)
+        moments = _moments(happened, begin_ns, max(until_ns, begin_ns), size_ns)
         before = np.maximum(np.searchsorted(happened, moments, side="left") - 1, 0)
         needs = np.maximum.accumulate(came)[before] - moments
         if at_most_ns is not None:
@@ -88,6 +97,20 @@ class Needs:
     def least_slack_ns(self, bound: float) -> int:
         """Return the least slack with a chance of at most `bound`."""
         return int(self.needs_ns[max(int(np.ceil((1 - bound) * len(self.needs_ns))) - 1, 0)])
+
+
+def _moments(happened: Int64Array, begin_ns: int, until_ns: int, size_ns: int | None) -> Int64Array:
+    """Return moments spread evenly, save where no event happened for longer than a size."""
+    inside = happened[(happened > begin_ns) & (happened < until_ns)]
+    knots = np.concatenate([[begin_ns], inside, [until_ns]])
+    steps = np.diff(knots)
+    if size_ns is None or steps.max() <= size_ns:
+        return np.linspace(begin_ns, until_ns, _MOMENTS).astype(np.int64)
+    passed = np.concatenate([[0], np.cumsum(np.minimum(steps, size_ns))])
+    places = np.linspace(0, passed[-1], _MOMENTS).astype(np.int64)
+    knot = np.searchsorted(passed, places, side="right") - 1
+    moments: Int64Array = knots[knot] + places - passed[knot]
+    return moments
 
 
 def candidates_in_disorder(

@@ -246,14 +246,17 @@ class NeedsFitting(Fitting):
 
     STATE = Fitting.STATE + Fields("needs", "_longest", elements={"needs": Needs})
 
-    def __init__(self, settings: FitSettings) -> None:
+    def __init__(self, settings: FitSettings, *, size_ns: int | None = None) -> None:
         super().__init__(settings)
+        self._size_ns = size_ns
         self.needs: Needs | None = None
         # A spent budget renews nothing here: its few rows may all be of one moment.
         self.renewable_from = 2**62
         self._longest: list[int] = []  # longest needs of the last fits
 
     def _make(self, sample: Sample) -> None:
-        self.needs = Needs.of(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)
+        self.needs = Needs.of(
+            sample[1], sample[2], at_most_ns=self._settings.at_most_ns, size_ns=self._size_ns
+        )
         self._longest = [*self._longest, self.needs.longest_ns][-_LONGEST_OF:]
         self.needs.longest_ns = max(self._longest)

@@ -447,7 +447,7 @@ class _InDisorder:
 
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
-        self.fitting = NeedsFitting(policy.fit_settings)
+        self.fitting = NeedsFitting(policy.fit_settings, size_ns=windows.size_ns)
         self._bound = 0.0
 
     @property

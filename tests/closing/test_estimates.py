@@ -36,3 +36,13 @@ def test_the_longest_wait_is_that_of_the_last_sixteen_fits() -> None:
             state, fitting = save(fitting), NeedsFitting(fitting._settings)
             restore(fitting, state)
     assert longest == [3] * 2 + [900] * 16 + [3] * 2
+
+
+def test_needs_of_a_pause_do_not_outweigh_all_others() -> None:
+    rng = np.random.default_rng(1)
+    happened = np.arange(2_000) * 40
+    happened[1_000:] += 3 * 86_400_000  # three days
+    came = happened + rng.integers(100, 900, 2_000)
+    needs = Needs.of(happened, came, size_ns=1_000).needs_ns
+    steady = Needs.of(np.arange(2_000) * 40, np.arange(2_000) * 40 + came - happened).needs_ns
+    assert abs(np.median(needs) - np.median(steady)) < 100
