@@ -162,9 +162,10 @@ def _runs(place: Path) -> list[Path]:
             return [place]
         return sorted(filter(_files_in, place.glob("*")), key=_newest_ns, reverse=True)
     except OSError as problem:  # a name that is too long, a folder that is not ours
+        closed = problem.filename if isinstance(problem, PermissionError) else None
         raise SlackwaterError(
-            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
-            "folder that `slackwater run` wrote, or its report.json"
+            f"{closed or place!s:.300} cannot be looked at: {problem.strerror or problem}; name "
+            "the folder that `slackwater run` wrote, or its report.json"
         ) from problem
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -174,3 +175,20 @@ def test_status_and_report_say_that_a_run_is_lost(host: FakeHost) -> None:
         assert "city  lost" in done.stdout
         assert "kill -9" in done.stdout
         assert json.loads(call(command, "--json").stdout)["state"] == "lost"
+
+
+@pytest.mark.parametrize("find", [find_report, find_status])
+def test_a_run_that_is_not_ours_to_read_is_named_itself(
+    tmp_path: Path, find: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_process(tmp_path / "old")
+    of_process(tmp_path / "new")
+
+    def files_in(folder: Path) -> list[Path]:
+        if folder.name == "new":
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder / "report.json"))
+        return [path] if (path := folder / "status.json").is_file() else []
+
+    monkeypatch.setattr("slackwater.report.run_status._files_in", files_in)
+    with pytest.raises(SlackwaterError, match=r"new/report.json cannot be looked at: Permission"):
+        find(tmp_path)
