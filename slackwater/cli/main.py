@@ -231,6 +231,8 @@ def status(
             return
         print_report(now.report)
         echo(f"\n{now.path}, touched {age_s:.0f} s ago")
+        if not now.has_ended and now.report.host == "simulator":
+            echo("a simulated run writes its counts at its end")
         if not now.has_ended and age_s > STALE_S:
             echo("a running job writes it every second: its process stands still")
 

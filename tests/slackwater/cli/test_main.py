@@ -232,6 +232,13 @@ def test_report_and_status_without_a_run_say_how_to_make_one(host: FakeHost) -> 
         assert "slackwater run FLOW.py" in done.stderr
 
 
+def test_status_of_a_simulated_run_says_when_its_counts_are_written(host: FakeHost) -> None:
+    for place, is_simulated in (("simulator", True), ("ray", False)):
+        running = replace(city_report(state="starting"), host=place)
+        save_report(running, Path("out/city-1/status.json"))
+        assert ("counts at its end" in call("status").stdout) is is_simulated
+
+
 def test_status_suspects_a_run_that_has_gone_silent(host: FakeHost) -> None:
     save_report(city_report(state="running"), Path("out/city-1/status.json"))
     assert "probably died" not in call("status").stdout
