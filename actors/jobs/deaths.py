@@ -24,6 +24,8 @@ WITHIN_S = 5.0
 """Time limit for a process on another host to read there."""
 MOST_BYTES = 65_536
 """Bytes that are read from the end of a log."""
+_OF_ITSELF = "died unexpectedly"
+"""Ray's words if Ray has not ended the process itself."""
 _PID = re.compile(r"^\s*pid: (\d+)$", re.MULTILINE)
 _SIGNAL = re.compile(r"^\*\*\* (SIG\w+) received", re.MULTILINE)
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
@@ -52,6 +54,8 @@ class Death(NamedTuple):
 def words_of(problem: RayError, death: Death | None) -> str:
     """Return the reason of a death: Ray's words, unless the process left better ones."""
     words = [str(problem).strip().splitlines()[0].rstrip(".")]
+    if death is not None and _OF_ITSELF in words[0]:
+        words = ["its process was killed (SIGKILL), or ended without a trace"]
     if death is not None and str(death):
         words = [str(death)] if death.by else [*words, str(death)]
     return "; ".join(words)

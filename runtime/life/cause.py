@@ -205,6 +205,7 @@ def failure_report(
 def lost_cluster(gone: str) -> str:
     """Return the message to the user about a lost cluster; `gone` says why."""
     return (
-        f"{gone}. This process goes on without the cluster; start it again, or find out with "
-        "`ray status` whether it is up, then connect to it and submit the flow again"
+        f"{gone}. This process goes on without the cluster: start local nodes again, or see with "
+        "`ray status` whether a cluster of yours is up, and connect to it; then submit the flow "
+        "again"
     )

@@ -16,7 +16,7 @@ from slackwater.runtime.errors import (
     WorkerDied,
 )
 from slackwater.runtime.life import Cause, HomeNode, SlotEnded
-from slackwater.runtime.life.cause import failure_report, silent_peers
+from slackwater.runtime.life.cause import failure_report, lost_cluster, silent_peers
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 
@@ -79,3 +79,8 @@ def test_an_error_is_of_its_kind_and_what_was_heard_last_travels_with_it() -> No
 def test_an_error_of_the_users_own_has_nothing_after_it(kind: type[SlackwaterError]) -> None:
     made = Cause(kind.__name__, "step 'halve': …").error(["1.000 this"], ["1.000 that"])
     assert (type(made), getattr(made, "__notes__", [])) == (kind, [])
+
+
+def test_a_lost_cluster_tells_the_way_on_for_local_nodes_and_for_others() -> None:
+    said = lost_cluster("the head is gone")
+    assert "start local nodes again, or see with `ray status`" in said

@@ -115,3 +115,14 @@ def test_a_slot_that_dies_in_the_start_is_named_as_one_that_dies_later(
 def test_a_start_that_fails_otherwise_keeps_rays_words(problem: RayError) -> None:
     plan: Any = None
     assert deaths.death_in_start(problem, "node-1", plan, {}) is None
+
+
+def test_a_process_that_left_no_trace_was_killed() -> None:
+    problem = RayActorError(error_msg="The actor died unexpectedly before finishing this task.\n…")
+    assert deaths.words_of(problem, Death("", "", "o")) == (
+        "its process was killed (SIGKILL), or ended without a trace; the last code of yours that "
+        "ran there is that of 'o'"
+    )
+    assert deaths.words_of(problem, None).startswith("The actor died unexpectedly")
+    own = Death("exit code 3 (os._exit)", "", "")
+    assert deaths.words_of(problem, own) == "its process was ended by exit code 3 (os._exit)"
