@@ -131,7 +131,9 @@ def _read(step: Step) -> Batch:
     if not read:
         raise SettingError("verify_operator: a table has no rows; give it some")
     rows = concat_batches(read)
-    return Batch(rows.event_time_ns.copy(), np.arange(len(rows)), rows.columns)
+    return rows.with_(
+        event_time_ns=rows.event_time_ns.copy(), stimulus_time_ns=np.arange(len(rows))
+    )
 
 
 def _check(is_right: bool, step: Step, problem: str) -> None:

@@ -59,6 +59,7 @@ from slackwater.actors.wire.buffers import (
 )
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message
+from slackwater.runtime.model.batch import RowFields
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import kept_type
 
@@ -277,19 +278,19 @@ class FrameCodec:
         if flags & _HAS_NULLS:
             masks, start = extras.read_masks(frame, start, columns=len(self._columns), rows=rows)
         if flags & _HAS_BATCH:
-            end, marks, arrivals = len(frame), None, None
+            end = len(frame)
+            fields: RowFields = {}
             if flags & _HAS_MARKS:
                 end -= padded(rows)
-                marks = read_marks(frame, end, rows=rows)
+                fields["marks"] = read_marks(frame, end, rows=rows)
             if self._with_arrivals:
-                arrivals, end = extras.read_arrivals(frame, end, rows=rows)
-            batch = self._read_batch(frame, rows, start, end)
+                fields["arrivals"], end = extras.read_arrivals(frame, end, rows=rows)
+            batch = self._read_batch(frame, rows, start, end, fields)
             for place, mask in masks.items():
                 name, _, width = self._columns[place]
                 if not width:
                     raise FrameError(f"column {name!r} has a mask, and its own bitmap")
                 batch.columns[name] = Nullable(np.asarray(batch.columns[name]), mask)
-            batch.marks, batch.arrivals = marks, arrivals
         elif rows or flags & (_HAS_MARKS | _HAS_NULLS) or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
@@ -387,7 +388,9 @@ class FrameCodec:
                 )
         return "the other end's hello is malformed"
 
-    def _read_batch(self, frame: bytes, rows: int, start: int, end: int) -> Batch:
+    def _read_batch(
+        self, frame: bytes, rows: int, start: int, end: int, fields: RowFields
+    ) -> Batch:
         size = end - start
         expected = self._texts_size
         for width, columns in self._widths:
@@ -408,10 +411,12 @@ class FrameCodec:
         # From here on every buffer lies within the frame, at a multiple of 8.
         int64s = np.frombuffer(frame, INT64)  # slicing it is cheaper than another view
         start = at // 8
-        event_time_ns = int64s[start : start + rows]
-        stimulus_time_ns = int64s[start + rows : start + 2 * rows]
-        writers = int64s[start + 2 * rows : start + 3 * rows] if self._with_writers else None
-        at += (3 if self._with_writers else 2) * 8 * rows
+        columns = 3 if self._with_writers else 2
+        event_time_ns, stimulus_time_ns, *writers = (
+            int64s[start + n * rows : start + (n + 1) * rows] for n in range(columns)
+        )
+        fields |= zip(("writers",), writers, strict=False)
+        at += columns * 8 * rows
         values: Columns = {}
         for name, dtype, width in self._columns:
             if dtype is INT64:
@@ -430,4 +435,9 @@ class FrameCodec:
             else:
                 values[name] = np.frombuffer(frame, dtype, rows, at)
             at += padded(rows * width)
-        return Batch(event_time_ns, stimulus_time_ns, values, writers)
+        return Batch(
+            event_time_ns=event_time_ns,
+            stimulus_time_ns=stimulus_time_ns,
+            columns=values,
+            **fields,
+        )

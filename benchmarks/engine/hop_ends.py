@@ -201,7 +201,7 @@ def _columns(rows: int) -> dict[str, Any]:
 
 def _batch(rows: int) -> Batch:
     numbers = np.arange(rows, dtype=np.int64)
-    return Batch(numbers, numbers, _columns(rows))
+    return Batch(event_time_ns=numbers, stimulus_time_ns=numbers, columns=_columns(rows))
 
 
 def _is_same(one: Any, other: Any) -> bool:

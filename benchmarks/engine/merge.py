@@ -99,7 +99,13 @@ def cut(streams: Streams, batch: int) -> Inserts:
             times = streams.times_ns[writer, start:stop]
             columns: Columns = {"number": streams.numbers[writer, start:stop]}
             promise = END_NS if stop == events else int(times[-1])
-            this.append((writer, Batch(times, stimuli, columns), promise))
+            this.append(
+                (
+                    writer,
+                    Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=columns),
+                    promise,
+                )
+            )
         rounds.append(this)
     return rounds
 

@@ -208,7 +208,7 @@ def _paced(
 def _batch(rows: int) -> Batch:
     times = np.arange(rows, dtype=np.int64)
     columns: Columns = {field.name: times.astype(field.type.to_pandas_dtype()) for field in SCHEMA}
-    return Batch(times, times, columns)
+    return Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)
 
 
 def _codec() -> FrameCodec:

@@ -56,7 +56,9 @@ class OwnMatcher:
         for begin in range(0, len(times), READ):
             part = slice(begin, begin + READ)
             batch = Batch(
-                times[part], times[part], {name: one[part] for name, one in columns.items()}
+                event_time_ns=times[part],
+                stimulus_time_ns=times[part],
+                columns={name: one[part] for name, one in columns.items()},
             )
             last_ns = times[part].item(-1)
             self._reads.append(GateRead([batch], [None], last_ns, 0, last_ns))

@@ -266,7 +266,11 @@ def of_operator(
 ) -> list[Floats]:
     """Return the least, the middle, the mean and the greatest of the three; see `offline`."""
     order = told_ns.argsort(kind="stable")
-    batch = Batch(told_ns[order], told_ns[order], {"speed": speed[order]})
+    batch = Batch(
+        event_time_ns=told_ns[order],
+        stimulus_time_ns=told_ns[order],
+        columns={"speed": speed[order]},
+    )
     step = flow_of(pa.table({"ts": told_ns[:1], "speed": speed[:1]}), bound_ns).steps["means"]
     made = make_operator(step).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None

@@ -139,7 +139,7 @@ def sequenced(name: str, policy: BySequence, stream: Arrivals) -> Outcome:
         event_ns, arrival_ns = stream.event_ns[piece], stream.arrival_ns[piece]
         row = np.arange(start, start + len(event_ns))
         given = NumberedRows(
-            Batch(event_ns, arrival_ns, {"row": row}),
+            Batch(event_time_ns=event_ns, stimulus_time_ns=arrival_ns, columns={"row": row}),
             stream.source[piece] if has_writers else None,
             stream.number[piece],
             arrival_ns,

@@ -66,7 +66,11 @@ def reads_of(rows: pa.Table, size: int = READ) -> list[GateRead]:
     found = []
     for begin in range(0, len(times), size):
         part = slice(begin, begin + size)
-        batch = Batch(times[part], times[part], {name: one[part] for name, one in columns.items()})
+        batch = Batch(
+            event_time_ns=times[part],
+            stimulus_time_ns=times[part],
+            columns={name: one[part] for name, one in columns.items()},
+        )
         at_ns = times[part].item(-1)
         found.append(GateRead([batch], [None], at_ns, 0, at_ns))
     return found

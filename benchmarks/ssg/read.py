@@ -176,7 +176,11 @@ def arrive(streams: Streams, batch: int) -> list[Arrival]:
                 at_ns += PERIOD * span_ns - phase_ns
             columns = {"number": streams.numbers[writer, start : start + batch]}
             promise_ns = END_NS if start + batch >= len(times) else newest_ns
-            row = Batch(own, np.zeros(len(own), dtype=np.int64), dict(columns))
+            row = Batch(
+                event_time_ns=own,
+                stimulus_time_ns=np.zeros(len(own), dtype=np.int64),
+                columns=dict(columns),
+            )
             arrivals.append(Arrival(at_ns, writer, row, promise_ns))
     return sorted(arrivals, key=lambda arrival: arrival.at_ns)  # stable: a writer's stay in order
 

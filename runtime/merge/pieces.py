@@ -9,7 +9,7 @@ import numpy as np
 
 from slackwater.runtime.merge.lanes import Piece
 from slackwater.runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
-from slackwater.runtime.model.row_marks import Marks, concat_marks
+from slackwater.runtime.model.batch import RowFields, concat_fields
 
 _FEW_RUNS = 8
 
@@ -34,23 +34,25 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     stimulus_parts: list[Int64Array] = []
     columns: Columns
     column_parts: list[tuple[str, list[Any]]] = [(name, []) for name in first.columns]
-    has_writers = has_marks = False
+    field_parts: list[tuple[RowFields, int]] = []
+    has_writers = has_fields = False
     for _, batch, start, stop in pieces:
         time_parts.append(batch.event_time_ns[start:stop])
         stimulus_parts.append(batch.stimulus_time_ns[start:stop])
         own = batch.columns
         for name, parts in column_parts:
             parts.append(own[name][start:stop])
-        if batch.writers is not None:
-            has_writers = True
-        if batch.marks is not None:
-            has_marks = True
+        fields = batch.fields
+        if fields:
+            has_writers = has_writers or "writers" in fields
+            fields = {n: v[start:stop] for n, v in fields.items() if n != "writers"}
+            has_fields = has_fields or bool(fields)
+        field_parts.append((fields, stop - start))
     times, stimuli = np.concatenate(time_parts), np.concatenate(stimulus_parts)
-    marks = _marks(pieces) if has_marks else None
-    arrivals = None if first.arrivals is None else _arrivals(pieces)
+    fields = concat_fields(field_parts) if has_fields else {}
     if is_sorted:
         columns = {name: concat_columns(parts) for name, parts in column_parts}
-        return Batch(times, stimuli, columns, None, marks, arrivals)
+        return Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=columns, **fields)
     if has_writers:
         order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
     else:
@@ -61,34 +63,17 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     columns = {}
     for name, parts in column_parts:
         columns[name] = concat_columns(parts).take(order)
-    marks = None if marks is None else marks[order]
-    arrivals = None if arrivals is None else arrivals[order]
-    return Batch(times[order], stimuli[order], columns, None, marks, arrivals)
+    return Batch(
+        event_time_ns=times[order],
+        stimulus_time_ns=stimuli[order],
+        columns=columns,
+        **{name: values[order] for name, values in fields.items()},
+    )
 
 
 def without_writers(batch: Batch) -> Batch:
     """Return the same rows, which no longer know their writers."""
-    if batch.writers is None:
-        return batch
-    times, stimuli = batch.event_time_ns, batch.stimulus_time_ns
-    return Batch(times, stimuli, batch.columns, None, batch.marks, batch.arrivals)
-
-
-def _marks(pieces: Sequence[Piece]) -> Marks | None:
-    return concat_marks(
-        (None if batch.marks is None else batch.marks[start:stop], stop - start)
-        for _, batch, start, stop in pieces
-    )
-
-
-def _arrivals(pieces: Sequence[Piece]) -> Int64Array:
-    return np.concatenate(
-        [
-            batch.arrivals[start:stop]
-            for _, batch, start, stop in pieces
-            if batch.arrivals is not None
-        ]
-    )
+    return batch if batch.writers is None else batch.with_(writers=None)
 
 
 def _writers(piece: Piece, ranks: Sequence[int]) -> Int64Array:

@@ -7,7 +7,8 @@ badly) stays in Arrow arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model.nullable import NUMBERS, BoolArray, Nullable, numbers_of
-from slackwater.runtime.model.row_marks import Marks, concat_marks
+from slackwater.runtime.model.row_marks import Marks
 
 Int64Array = npt.NDArray[np.int64]
 Column: TypeAlias = npt.NDArray[Any] | Nullable | pa.Array
@@ -28,41 +29,133 @@ PLACE_BITS = 48
 """Of a row's place in `Batch.arrivals` that number it in its source; above is the source."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowField:
+    """Field of rows beside their times and columns, if a step downstream reads it.
+
+    Attributes:
+        dtype: of its values.
+        width: values of a row.
+        absent: value of a row whose batch lacks the field, beside others that have it; None: all
+            batches of a channel have it, or none.
+    """
+
+    dtype: type[np.generic]
+    width: int = 1
+    absent: int | None = None
+
+    def filled(self, rows: int) -> npt.NDArray[Any]:
+        """Return the values of so many rows that lack the field."""
+        assert self.absent is not None, "all batches of a channel have it, or none"
+        return np.full(rows, self.absent, dtype=self.dtype)
+
+
+ROW_FIELDS = {
+    "writers": RowField(np.int64),
+    "marks": RowField(np.uint8, absent=0),
+    "arrivals": RowField(np.int64, width=2),
+}
+"""{name: field}. Another one is a line here, and who writes and reads it."""
+
+RowFields: TypeAlias = dict[str, npt.NDArray[Any]]
+"""{name of `ROW_FIELDS`: values, shape (rows,) or (rows, width)}, of those that a batch has."""
+
+_NONE: RowFields = {}
+
+
 class Batch:
     """Rows as columns. Treat it as frozen: every change makes a new one.
+
+    Args:
+        event_time_ns: see the attributes, as `stimulus_time_ns` and `columns`.
+        fields: of `ROW_FIELDS`; None: the rows lack it.
 
     Attributes:
         event_time_ns: shape (rows,), int64; when each row happened.
         stimulus_time_ns: shape (rows,), int64; when the last source event of each row's
             lineage reached us. Source: [mace] Def. 2.
         columns: {name: column of shape (rows,)}.
-        writers: shape (rows,), int64, the writer of each row; None where the channel is
-            the writer. Only sources with a `writer` column set it.
-        marks: shape (rows,), uint8, the marks of each row (runtime/model/row_marks.py); None
-            where no row has one.
-        arrivals: shape (rows, 2), int64: when each arrived at its source, or was released by a
-            source that put it in order; and its place among all rows of all sources (the number
-            of the source << PLACE_BITS, and how many of its rows left before). None where
-            arrivals are not used.
+        fields: {name: values} of the fields that the rows have.
     """
 
-    __slots__ = ("arrivals", "columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")
+    __slots__ = ("columns", "event_time_ns", "fields", "stimulus_time_ns")
 
     def __init__(
         self,
+        *,
         event_time_ns: Int64Array,
         stimulus_time_ns: Int64Array,
         columns: Columns,
-        writers: Int64Array | None = None,
-        marks: Marks | None = None,
-        arrivals: Int64Array | None = None,
+        **fields: npt.NDArray[Any] | None,
     ) -> None:
         self.event_time_ns = event_time_ns
         self.stimulus_time_ns = stimulus_time_ns
         self.columns = columns
-        self.writers = writers
-        self.marks = marks
-        self.arrivals = arrivals
+        self.fields = _present(fields) if fields else _NONE
+
+    @classmethod
+    def like(cls, rows: Batch, columns: Columns) -> Batch:
+        """Return the same rows with other columns."""
+        return rows.with_(columns=columns)
+
+    def with_(
+        self,
+        *,
+        event_time_ns: Int64Array | None = None,
+        stimulus_time_ns: Int64Array | None = None,
+        columns: Columns | None = None,
+        **fields: npt.NDArray[Any] | None,
+    ) -> Batch:
+        """Return the same rows with other times, columns or fields.
+
+        A field of None is gone.
+        """
+        return Batch._of(
+            self.event_time_ns if event_time_ns is None else event_time_ns,
+            self.stimulus_time_ns if stimulus_time_ns is None else stimulus_time_ns,
+            self.columns if columns is None else columns,
+            _present({**self.fields, **fields}) if fields else self.fields,
+        )
+
+    def part(self, columns: Iterable[str], fields: Container[str]) -> Batch:
+        """Return the same rows with some columns and fields only."""
+        own = self.fields
+        if own:
+            own = {name: values for name, values in own.items() if name in fields}
+        kept = {name: self.columns[name] for name in columns}
+        return Batch._of(self.event_time_ns, self.stimulus_time_ns, kept, own)
+
+    @classmethod
+    def _of(
+        cls, times_ns: Int64Array, stimuli_ns: Int64Array, columns: Columns, fields: RowFields
+    ) -> Batch:
+        batch = cls.__new__(cls)
+        batch.event_time_ns, batch.stimulus_time_ns = times_ns, stimuli_ns
+        batch.columns, batch.fields = columns, fields
+        return batch
+
+    @property
+    def writers(self) -> Int64Array | None:
+        """Writer of each row; None where the channel is the writer.
+
+        Only sources with a `writer` column set it.
+        """
+        return self.fields.get("writers")
+
+    @property
+    def marks(self) -> Marks | None:
+        """Marks of each row (runtime/model/row_marks.py); None where no row has one."""
+        return self.fields.get("marks")
+
+    @property
+    def arrivals(self) -> Int64Array | None:
+        """Arrival of each row at its source, and its place; None if unused.
+
+        Shape (rows, 2): when it arrived, or was released by a source that put it in order; and
+        its place among all rows of all sources (the number of the source << PLACE_BITS, and how
+        many of its rows left before).
+        """
+        return self.fields.get("arrivals")
 
     def __len__(self) -> int:
         return len(self.event_time_ns)
@@ -74,24 +167,19 @@ class Batch:
     def nbytes(self) -> int:
         """Bytes held by the rows (not by what they are views of)."""
         size = self.event_time_ns.nbytes + self.stimulus_time_ns.nbytes
-        if self.writers is not None:
-            size += self.writers.nbytes
-        if self.marks is not None:
-            size += self.marks.nbytes
-        if self.arrivals is not None:
-            size += self.arrivals.nbytes
+        size += sum(values.nbytes for values in self.fields.values())
         return size + sum(column.nbytes for column in self.columns.values())
 
     def take(self, rows: npt.NDArray[Any]) -> Batch:
         """Return the rows at these positions; `rows` is an integer array of any length."""
-        writers, marks, arrivals = self.writers, self.marks, self.arrivals
-        return Batch(
+        fields = self.fields
+        if fields:
+            fields = {name: values.take(rows, axis=0) for name, values in fields.items()}
+        return Batch._of(
             self.event_time_ns.take(rows),
             self.stimulus_time_ns.take(rows),
             {name: column.take(rows) for name, column in self.columns.items()},
-            None if writers is None else writers.take(rows),
-            None if marks is None else marks.take(rows),
-            None if arrivals is None else arrivals.take(rows, axis=0),
+            fields,
         )
 
     def keep(self, mask: BoolArray) -> Batch:
@@ -102,47 +190,55 @@ class Batch:
         """Return rows [start, stop) without copying."""
         if start == 0 and stop >= len(self.event_time_ns):
             return self
-        writers, marks, arrivals = self.writers, self.marks, self.arrivals
-        return Batch(
+        fields = self.fields
+        if fields:
+            fields = {name: values[start:stop] for name, values in fields.items()}
+        return Batch._of(
             self.event_time_ns[start:stop],
             self.stimulus_time_ns[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            None if writers is None else writers[start:stop],
-            None if marks is None else marks[start:stop],
-            None if arrivals is None else arrivals[start:stop],
+            fields,
         )
 
-    def with_columns(self, columns: Columns) -> Batch:
-        """Return the same rows with these columns instead."""
-        times = self.event_time_ns, self.stimulus_time_ns
-        return Batch(*times, columns, self.writers, self.marks, self.arrivals)
+
+def _present(fields: Mapping[str, npt.NDArray[Any] | None]) -> RowFields:
+    """Return the fields that are not None.
+
+    Raises:
+        TypeError: there is no field of that name.
+    """
+    if unknown := fields.keys() - ROW_FIELDS.keys():
+        raise TypeError(f"rows have no field {min(unknown)!r}, but {', '.join(ROW_FIELDS)}")
+    return {name: values for name, values in fields.items() if values is not None}
+
+
+def concat_fields(parts: Sequence[tuple[RowFields, int]]) -> RowFields:
+    """Return the fields of one part after the other; a part is fields and rows."""
+    names = {name for fields, _ in parts for name in fields}
+    return {
+        name: np.concatenate(
+            [
+                field.filled(rows) if (own := fields.get(name)) is None else own
+                for fields, rows in parts
+            ]
+        )
+        for name, field in ROW_FIELDS.items()
+        if name in names
+    }
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
     """Return the rows of one or more batches of the same columns."""
     if len(batches) == 1:
         return batches[0]
-    first = batches[0]
-    writers = None
-    if first.writers is not None:
-        writers = np.concatenate([batch.writers for batch in batches])
-    marks = arrivals = None
-    for batch in batches:
-        if batch.marks is not None:
-            marks = concat_marks((one.marks, len(one)) for one in batches)
-            break
-    if first.arrivals is not None:
-        arrivals = np.concatenate([batch.arrivals for batch in batches])
-    return Batch(
+    return Batch._of(
         np.concatenate([batch.event_time_ns for batch in batches]),
         np.concatenate([batch.stimulus_time_ns for batch in batches]),
         {
             name: concat_columns([batch.columns[name] for batch in batches])
-            for name in first.columns
+            for name in batches[0].columns
         },
-        writers,
-        marks,
-        arrivals,
+        concat_fields([(batch.fields, len(batch)) for batch in batches]),
     )
 
 
@@ -177,4 +273,4 @@ def batch_of(
             made[name] = Nullable(np.array(filled), valid)
         else:
             made[name] = np.asarray(values)
-    return Batch(times, stimuli, made)
+    return Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=made)

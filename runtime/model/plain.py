@@ -56,9 +56,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
                 "event_time_ns": state.event_time_ns,
                 "stimulus_time_ns": state.stimulus_time_ns,
                 "columns": to_plain(state.columns, where=where),
-                "writers": state.writers,
-                "marks": state.marks,
-                "arrivals": state.arrivals,
+                "fields": state.fields,
             }
         case Message():
             return {
@@ -101,12 +99,10 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
     match plain:
         case {"\0is": "batch"}:
             return Batch(
-                plain["event_time_ns"],
-                plain["stimulus_time_ns"],
-                from_plain(plain["columns"]),
-                plain["writers"],
-                plain["marks"],
-                plain["arrivals"],
+                event_time_ns=plain["event_time_ns"],
+                stimulus_time_ns=plain["stimulus_time_ns"],
+                columns=from_plain(plain["columns"]),
+                **plain["fields"],
             )
         case {"\0is": "decimal"}:
             return Decimal(plain["text"])

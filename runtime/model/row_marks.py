@@ -7,7 +7,6 @@ A sink counts its rows by mark. A new mark is one line below, and `marked(…)` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,7 +19,6 @@ __all__ = [
     "Marks",
     "RowMark",
     "all_bits",
-    "concat_marks",
     "marked",
     "registered",
     "row_marks",
@@ -80,16 +78,6 @@ def marked(mark: RowMark, mask: npt.NDArray[np.bool_], known: Marks | None = Non
         return known
     own = mask.astype(np.uint8) * np.uint8(mark.bit)
     return own if known is None else own | known
-
-
-def concat_marks(parts: Iterable[tuple[Marks | None, int]]) -> Marks | None:
-    """Return the marks of some rows after the other; None without any."""
-    parts = list(parts)
-    if all(marks is None for marks, _ in parts):
-        return None
-    return np.concatenate(
-        [np.zeros(rows, dtype=np.uint8) if marks is None else marks for marks, rows in parts]
-    )
 
 
 def rows_by_mark(marks: Marks) -> dict[str, int]:

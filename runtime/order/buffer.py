@@ -94,7 +94,7 @@ class Released:
         np.maximum.at(reached_ns, leaves[may_leave], leaving_ns)
         if len(leaving_ns) < rows:
             stays_ns = event_time_ns[~may_leave]
-            self._waiting.add(Batch(stays_ns, stays_ns, {}))
+            self._waiting.add(Batch(event_time_ns=stays_ns, stimulus_time_ns=stays_ns, columns={}))
         reached_ns = np.maximum.accumulate(reached_ns)
         self._reached_ns = int(reached_ns[-1])
         return reached_ns

@@ -115,6 +115,12 @@ class Channel:
     tells_arrivals: bool = False
     """Rows carry their arrivals, and messages say how far arrivals have gone on."""
 
+    @property
+    def row_fields(self) -> frozenset[str]:
+        """Fields of rows (`ROW_FIELDS`) that travel: those that a step downstream reads."""
+        asked = {"writers": self.has_writers, "arrivals": self.tells_arrivals, "marks": True}
+        return frozenset(name for name, is_read in asked.items() if is_read)
+
 
 @dataclass(frozen=True)
 class Stage:

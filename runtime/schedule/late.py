@@ -74,4 +74,4 @@ class LateOutputs(SideOutputs):
                 columns[field.name] = rows.is_dropped
         found_ns = max(self._promise_ns, rows.found_ns)
         event_time_ns = np.maximum(batch.event_time_ns, found_ns)
-        return Batch(event_time_ns, batch.stimulus_time_ns, columns, marks=batch.marks)
+        return batch.with_(event_time_ns=event_time_ns, columns=columns, arrivals=None)

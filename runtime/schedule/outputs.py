@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slackwater.runtime.model import END_NS, START_NS, Batch, Message
+from slackwater.runtime.model import END_NS, START_NS, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
@@ -19,8 +19,8 @@ class StageOutputs:
     STATE = Fields("_sent_ns", "_told_ns", "_promise_ns", "_promise_stimulus_ns", "_asked_ns")
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
-        # (channel, names of its columns, its place in what follows)
-        self._outputs = [(c, c.schema.names, at) for at, c in enumerate(outputs)]
+        # (channel, names of its columns, its rows' fields, its place in what follows)
+        self._outputs = [(c, c.schema.names, c.row_fields, n) for n, c in enumerate(outputs)]
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
         self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
@@ -43,20 +43,11 @@ class StageOutputs:
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
         sends: list[tuple[Channel, Message]] = []
-        for channel, names, at in self._outputs:
+        for channel, names, fields, at in self._outputs:
             part = message
             if batch is not None:
-                columns = {name: batch.columns[name] for name in names}
-                writers = batch.writers if channel.has_writers else None
                 part = Message(
-                    Batch(
-                        batch.event_time_ns,
-                        batch.stimulus_time_ns,
-                        columns,
-                        writers,
-                        batch.marks,
-                        batch.arrivals if channel.tells_arrivals else None,
-                    ),
+                    batch.part(names, fields),
                     promise_ns,
                     message.promise_stimulus_ns,
                     arrived=arrived if channel.tells_arrivals else None,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.merge import Partitioner
-from slackwater.runtime.model import Batch, GateRead, Message
+from slackwater.runtime.model import GateRead, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.steps import GateStep
@@ -63,7 +63,6 @@ class UnionInput:
         batch = message.batch
         if batch is not None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
-            times = batch.event_time_ns, batch.stimulus_time_ns
-            batch = Batch(*times, batch.columns, writers, batch.marks, batch.arrivals)
+            batch = batch.with_(writers=writers)
         (promise_ns, _), stimulus_ns = self._frontier.minimum(), message.promise_stimulus_ns
         return Message(batch, promise_ns, stimulus_ns, arrived=message.arrived)

@@ -81,7 +81,13 @@ class DivertedOutputs(SideOutputs):
         columns = columns_of_diverted(channel.diverted, rows)
         carried = {name: columns[name] for name in channel.schema.names}
         times_ns = np.array([one.event_time_ns for one in rows], np.int64)
-        return [Batch(times_ns, np.full(len(rows), now_ns, np.int64), carried)]
+        return [
+            Batch(
+                event_time_ns=times_ns,
+                stimulus_time_ns=np.full(len(rows), now_ns, np.int64),
+                columns=carried,
+            )
+        ]
 
     def clear(self) -> None:  # noqa: D102
         self._rows.clear()

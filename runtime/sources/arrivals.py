@@ -71,10 +71,7 @@ class ArrivalTeller:
         if not before and self._since_ns == START_NS:
             self._since_ns = own_ns.item(0)
         places = np.arange(before, before + len(rows)) + (self._rank << PLACE_BITS)
-        times, arrivals = (rows.event_time_ns, rows.stimulus_time_ns), (own_ns, places)
-        return Batch(
-            *times, rows.columns, rows.writers, rows.marks, arrivals=np.column_stack(arrivals)
-        )
+        return rows.with_(arrivals=np.column_stack((own_ns, places)))
 
     def due_ns(self, next_due_ns: int | None) -> int | None:
         """Return when a word is due before the next row; None if none is.

@@ -530,7 +530,13 @@ class BlockReader:
         arrived_ns, arrivals = self._arrivals(rows)
         stimulus_time_ns = event_time_ns if due_ns is None else due_ns
         return Block(
-            Batch(event_time_ns, stimulus_time_ns, carried, ids, arrivals=arrivals),
+            Batch(
+                event_time_ns=event_time_ns,
+                stimulus_time_ns=stimulus_time_ns,
+                columns=carried,
+                writers=ids,
+                arrivals=arrivals,
+            ),
             len(event_time_ns),
             None if due_ns is None else due_ns.data,
             newest_ns.data,
@@ -563,7 +569,13 @@ class BlockReader:
         self._newest_ns = max(self._newest_ns, int(rows.event_time_ns.max()))
         carried = {name: rows.columns[name] for name in self._carried}
         _, arrivals = self._arrivals(rows)
-        batch = Batch(rows.event_time_ns, rows.event_time_ns, carried, ids, arrivals=arrivals)
+        batch = Batch(
+            event_time_ns=rows.event_time_ns,
+            stimulus_time_ns=rows.event_time_ns,
+            columns=carried,
+            writers=ids,
+            arrivals=arrivals,
+        )
         return numbered.block(
             rows, batch, before_ns, pace=self._pace, start_ns=start_ns, now_ns=now_ns
         )

@@ -66,7 +66,7 @@ class ComputedTime:
         """
         columns = read_columns(self._source, block, self._schema, row=row)
         nowhere = np.zeros(len(block), np.int64)
-        batch = Batch(nowhere, nowhere, columns)
+        batch = Batch(event_time_ns=nowhere, stimulus_time_ns=nowhere, columns=columns)
         try:
             times = self._expression.evaluate(batch)
         except OperatorError as problem:

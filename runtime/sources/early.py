@@ -121,7 +121,7 @@ class EarlyRows:
             return rows if len(others) == len(rows) else _as_rows(plain.take(others))
         self.rows -= len(freed)
         by = reached_ns.searchsorted(freed.event_time_ns)
-        freed = Batch(freed.event_time_ns, clock_ns[by], freed.columns, freed.writers)
+        freed = freed.with_(stimulus_time_ns=clock_ns[by])
         order = np.argsort(np.concatenate((2 * by, 2 * others + 1)), kind="stable")
         return _as_rows(concat_batches([freed, plain.take(others)]).take(order))
 
@@ -165,7 +165,7 @@ class EarlyRows:
         if held is None:
             return None
         arrival_ns = np.full(len(held), self._clock_ns, dtype=np.int64)
-        return _as_rows(Batch(held.event_time_ns, arrival_ns, held.columns, held.writers))
+        return _as_rows(held.with_(stimulus_time_ns=arrival_ns))
 
     def _reach(self, rows: Rows, clock_ns: Int64Array, is_early: BoolArray) -> Int64Array:
         """Return, by row, up to which event time nothing is held any more, shape (rows,)."""
@@ -211,7 +211,12 @@ def _as_batch(rows: Rows) -> Batch:
     }
     if rows.spoken_ns is not None:
         columns[_SPOKEN] = rows.spoken_ns
-    return Batch(rows.event_time_ns, rows.arrival_ns, columns, rows.writers)
+    return Batch(
+        event_time_ns=rows.event_time_ns,
+        stimulus_time_ns=rows.arrival_ns,
+        columns=columns,
+        writers=rows.writers,
+    )
 
 
 def _as_rows(batch: Batch) -> Rows:

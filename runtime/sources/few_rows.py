@@ -81,7 +81,9 @@ class FewRows:
             return None
         times_ns = np.array(self._times_ns, dtype=np.int64)
         columns = self._reader.carried(self._arrow)
-        batch = Batch(times_ns, np.full_like(times_ns, now_ns), columns)
+        batch = Batch(
+            event_time_ns=times_ns, stimulus_time_ns=np.full_like(times_ns, now_ns), columns=columns
+        )
         if passing is None or len(passing) == self.rows:
             return batch
         return batch.take(np.array(passing))
@@ -92,7 +94,11 @@ class FewRows:
         disorder_ns = self._reader.disorder_ns
         promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
         return Block(
-            Batch(times_ns, times_ns, self._reader.carried(self._arrow)),
+            Batch(
+                event_time_ns=times_ns,
+                stimulus_time_ns=times_ns,
+                columns=self._reader.carried(self._arrow),
+            ),
             self.rows,
             None,
             times_ns.data,

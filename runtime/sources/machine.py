@@ -372,8 +372,7 @@ class SourceMachine(SourceState):
             stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)
             if block.leaves is not None:  # it may have waited
                 np.minimum(stimulus_time_ns, rows.stimulus_time_ns, out=stimulus_time_ns)
-            times = rows.event_time_ns, stimulus_time_ns
-            rows = Batch(*times, rows.columns, rows.writers, arrivals=rows.arrivals)
+            rows = rows.with_(stimulus_time_ns=stimulus_time_ns)
         else:
             self._last_due_ns = block.due_ns[stop - 1]
         if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:

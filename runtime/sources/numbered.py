@@ -75,8 +75,7 @@ class NumberedBlocks:
         else:
             stimulus_ns = pace.due_ns(rows.arrival_ns, start_ns=start_ns)
         self._clock_ns = int(clock_ns[-1])
-        writers, arrivals = carried.writers, carried.arrivals
-        batch = Batch(rows.event_time_ns, stimulus_ns, carried.columns, writers, arrivals=arrivals)
+        batch = carried.with_(event_time_ns=rows.event_time_ns, stimulus_time_ns=stimulus_ns)
         self._nothing = batch.slice(0, 0)
         numbered = NumberedRows(batch, rows.writers, number, clock_ns, before_ns)
         steps = self._order.extend(numbered, until_ns=self._clock_ns)

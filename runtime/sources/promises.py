@@ -48,7 +48,9 @@ def spoken_promise_ns(
         return None
     inputs = {name: columns[name] for name in spec.promise.columns()}
     try:
-        spoken = spec.promise.computed(Batch(event_time_ns, event_time_ns, inputs))
+        spoken = spec.promise.computed(
+            Batch(event_time_ns=event_time_ns, stimulus_time_ns=event_time_ns, columns=inputs)
+        )
     except OperatorError as problem:
         raise SchemaError(
             f"source {source!r}: its promise {spec.promise!s} could not be computed in row "

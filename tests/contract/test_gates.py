@@ -66,7 +66,9 @@ class Case:
         numbers = np.arange(self.rows, self.rows + count)
         self.rows += count
         writers = np.zeros(count, np.int64) if self.writers[writer].is_mixed else None
-        return Batch(times, times, {"n": numbers}, writers)
+        return Batch(
+            event_time_ns=times, stimulus_time_ns=times, columns={"n": numbers}, writers=writers
+        )
 
 
 def _inserts(writer: int, rows: Batch | None, promise_ns: int, now_ns: int) -> Any:

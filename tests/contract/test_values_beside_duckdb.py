@@ -191,7 +191,9 @@ def test_each_expression_has_zero_where_it_is_null() -> None:
         name: column_from_arrow(name, table[name].combine_chunks(), schema.field(name).type, who="")
         for name in table.column_names
     }
-    batch = Batch(np.arange(ROWS), np.zeros(ROWS, np.int64), columns)
+    batch = Batch(
+        event_time_ns=np.arange(ROWS), stimulus_time_ns=np.zeros(ROWS, np.int64), columns=columns
+    )
     made = [one.bound(schema).evaluate(batch) for one, _ in EXPRESSIONS]
     with_nulls = [one for one in made if isinstance(one, Nullable)]
     assert len(with_nulls) > 50

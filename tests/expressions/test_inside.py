@@ -34,7 +34,7 @@ COLUMNS: dict[str, Any] = {
 TYPES = {"i": "int64", "u": "uint64", "s": "int8", "f": "double", "h": "float", "b": "bool"}
 SCHEMA = pa.schema([(name, TYPES.get(name, "string")) for name in COLUMNS])
 TIMES = np.array([0, 1, 2, 3, 4])
-BATCH = Batch(TIMES, TIMES, COLUMNS)
+BATCH = Batch(event_time_ns=TIMES, stimulus_time_ns=TIMES, columns=COLUMNS)
 
 _UNARY = ("~", "negative", "abs", "floor", "sqrt", "is_null")
 _BINARY = ("<", "<=", "==", "!=", "&", "|", "+", "-", "*", "/", "//", "%", "**", "fill_null")

@@ -10,7 +10,11 @@ from slackwater.runtime.model.row_marks import REVISED, marked
 
 
 def batch(stimuli_ns: Int64Array) -> Batch:
-    return Batch(np.zeros(len(stimuli_ns), dtype=np.int64), stimuli_ns, {})
+    return Batch(
+        event_time_ns=np.zeros(len(stimuli_ns), dtype=np.int64),
+        stimulus_time_ns=stimuli_ns,
+        columns={},
+    )
 
 
 def test_a_sink_counts_its_rows_by_mark_but_for_those_it_leaves_out() -> None:
@@ -18,7 +22,7 @@ def test_a_sink_counts_its_rows_by_mark_but_for_those_it_leaves_out() -> None:
     meter.add(batch(np.arange(4)), 10)
     assert meter.report.marked == {}
     some = batch(np.arange(4))
-    some.marks = marked(REVISED, np.array([True, False, True, True]))
+    some = some.with_(marks=marked(REVISED, np.array([True, False, True, True])))
     meter.add(some, 10, skipped=1)
     assert (meter.report.rows, meter.report.marked) == (7, {"revision": 2})
     again = SinkMeter("out", "x")

@@ -82,7 +82,9 @@ def test_rows_of_a_mixed_writer_are_sorted_within_its_promise(
     for poll, ages in enumerate(polls):
         times = [10 * poll + age for age in ages]
         batch = make_batch([(t, 0, len(rows) + n) for n, t in enumerate(times)])
-        batch.writers = np.asarray([(1 << 48) + age % 3 for age in ages], dtype=np.int64)
+        batch = batch.with_(
+            writers=np.asarray([(1 << 48) + age % 3 for age in ages], dtype=np.int64)
+        )
         rows += [
             (t, int(w), len(rows) + n)
             for n, (t, w) in enumerate(zip(times, batch.writers, strict=True))
@@ -118,7 +120,7 @@ def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
         number += len(rows)
         if has_writers:
             own = [(writer << 48) + own for _, own in rows]
-            batch.writers = np.asarray(own, dtype=np.int64)
+            batch = batch.with_(writers=np.asarray(own, dtype=np.int64))
         together.insert(writer, batch, promise_ns=promise_ns)
         for n in range(len(rows)):
             apart.insert(writer, batch.slice(n, n + 1), promise_ns=promise_ns)

@@ -76,7 +76,12 @@ class Feed:
     def _batch(self, times: list[int], own: list[int], writer: int) -> Batch:
         numbers = self.rows + np.arange(len(times))
         owners = np.array(own) if self.writers[writer].is_shared else None
-        return Batch(np.array(times), 100 + numbers, {"number": numbers}, owners)
+        return Batch(
+            event_time_ns=np.array(times),
+            stimulus_time_ns=100 + numbers,
+            columns={"number": numbers},
+            writers=owners,
+        )
 
 
 def _long(gate: SlackGate, writer: int, message: Message) -> GateRead | None:

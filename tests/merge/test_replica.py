@@ -21,6 +21,7 @@ from slackwater.runtime.merge.replica import owners
 from slackwater.runtime.model import (
     END_NS,
     START_NS,
+    Batch,
     GateRead,
     Message,
     ReadTag,
@@ -180,7 +181,7 @@ def test_rows_held_are_shared_out_evenly_over_the_replicas_of_a_join_of_all(
 ) -> None:
     times = sorted(data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=60)))
     batch = batch_of(times, {"area": [1] * len(times), "line": ["20"] * len(times)})
-    batch = batch.with_columns({**batch.columns, "delay": np.ones(len(times))})
+    batch = Batch.like(batch, {**batch.columns, "delay": np.ones(len(times))})
     step = replace(JOIN, within_ns=1_000)
     held = []
     for n in range(of):

@@ -31,7 +31,7 @@ def _batch(schema: pa.Schema, rows: int, rng: np.random.Generator) -> Batch:
         raw = rng.integers(0, 256, (rows, dtype.itemsize), dtype=np.uint8)
         columns[field.name] = raw[:, 0] > 127 if dtype.kind == "b" else raw.view(dtype)[:, 0]
     times = np.arange(rows)
-    return Batch(times, times, columns)
+    return Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)
 
 
 def _bits(column: pa.Array) -> object:
@@ -65,7 +65,7 @@ def test_a_column_of_another_type_is_converted_as_for_many_rows() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.float64())])
     made, time = ArrowRows(schema), np.zeros(1, np.int64)
     columns = {"a": np.array([7], np.int32), "b": np.array([2.5])}
-    rows = made.of(Batch(time, time, columns))
+    rows = made.of(Batch(event_time_ns=time, stimulus_time_ns=time, columns=columns))
     assert rows.to_pylist() == [{"a": 7, "b": 2.5}]
     assert rows.schema == schema
 
@@ -73,6 +73,8 @@ def test_a_column_of_another_type_is_converted_as_for_many_rows() -> None:
 def test_a_row_is_a_copy_of_what_it_came_as() -> None:
     schema = pa.schema([("a", pa.int64())])
     own, time = np.array([7]), np.zeros(1, np.int64)
-    rows = ArrowRows(schema).of(Batch(time, time, {"a": own}))
+    rows = ArrowRows(schema).of(
+        Batch(event_time_ns=time, stimulus_time_ns=time, columns={"a": own})
+    )
     own[0] = 8
     assert rows.to_pylist() == [{"a": 7}]

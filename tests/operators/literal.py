@@ -113,7 +113,11 @@ def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:
         else:
             columns[field.name] = np.array(values, field.type.to_pandas_dtype())
     times = np.array([row.time for row in rows])
-    return Batch(times, np.array([row.stimulus for row in rows]), columns)
+    return Batch(
+        event_time_ns=times,
+        stimulus_time_ns=np.array([row.stimulus for row in rows]),
+        columns=columns,
+    )
 
 
 def reads_of(
@@ -150,16 +154,23 @@ def by_arrival(reads: Iterable[GateRead]) -> Iterator[GateRead]:
     None has a stimulus: what closes a window, a row or a word, depends on how they are cut.
     """
     came = 0
+
+    def arrived(batch: Batch | None) -> Batch | None:
+        nonlocal came
+        if batch is None:
+            return None
+        places = np.arange(came, came + len(batch))
+        sources = (places % 4 == 0).astype(np.int64) << PLACE_BITS
+        came += len(batch)
+        return batch.with_(
+            stimulus_time_ns=np.zeros(len(batch), np.int64),
+            arrivals=np.column_stack((places - (places % 3 == 1), sources + places)),
+        )
+
     for read in reads:
-        for batch in (*read.late, *read.ports):
-            if batch is not None:
-                places = np.arange(came, came + len(batch))
-                sources = (places % 4 == 0).astype(np.int64) << PLACE_BITS
-                batch.arrivals = np.column_stack((places - (places % 3 == 1), sources + places))
-                batch.stimulus_time_ns = np.zeros(len(batch), np.int64)
-                came += len(batch)
+        late, ports = [list(map(arrived, side)) for side in (read.late, read.ports)]
         told_ns = came - (came % 3 == 1)  # of the row that comes next
-        yield replace(read, arrived=Arrived(told_ns, 0))
+        yield replace(read, late=late, ports=ports, arrived=Arrived(told_ns, 0))
 
 
 def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:

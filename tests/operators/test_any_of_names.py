@@ -34,7 +34,13 @@ def matches_of(part: Any, rows: list[set[str]], **settings: str) -> list[str]:
     )
     step = flow.steps[stream.name]
     assert isinstance(step, PatternStep)
-    read = GateRead([Batch(times, times, columns)], [None], END_NS, 0, END_NS)
+    read = GateRead(
+        [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
+        [None],
+        END_NS,
+        0,
+        END_NS,
+    )
     found = pattern_machine(step).work(read, 0).rows
     return [] if found is None else found.columns["events"].tolist()
 

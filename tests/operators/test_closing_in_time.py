@@ -80,8 +80,7 @@ def source_rows(rank: int, drawn: list[tuple[int, int, int]]) -> Batch:
     at = np.cumsum([gap for gap, _, _ in drawn], dtype=np.int64) * MS
     behind = np.array([late for _, late, _ in drawn], np.int64) * MS
     batch = batch_of(at - behind, {"key": np.array([key for *_, key in drawn], np.int64)})
-    batch.arrivals = np.column_stack((at, np.arange(len(at)) + (rank << PLACE_BITS)))
-    return batch
+    return batch.with_(arrivals=np.column_stack((at, np.arange(len(at)) + (rank << PLACE_BITS))))
 
 
 def messages(rows: Batch, cut: Random) -> deque[Message]:

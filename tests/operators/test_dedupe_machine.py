@@ -40,7 +40,7 @@ def machine(*, within_ns: int) -> Counting:
 
 def read_of(begin: int, end: int, *, frontier_ns: int) -> GateRead:
     times = np.arange(begin, end)
-    batch = Batch(times, times, {"k": times})
+    batch = Batch(event_time_ns=times, stimulus_time_ns=times, columns={"k": times})
     return GateRead([batch], [None], end, 0, frontier_ns)
 
 

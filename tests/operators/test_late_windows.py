@@ -53,7 +53,7 @@ def rows_of(times: list[int]) -> Batch:
     """Return a row at each time; its value is unlike all others'."""
     at = np.array(times, dtype=np.int64)
     values = np.array([1 << (t % 60) for t in times], dtype=np.int64)
-    return Batch(at, at, {"line": at % 3, "value": values})
+    return Batch(event_time_ns=at, stimulus_time_ns=at, columns={"line": at % 3, "value": values})
 
 
 def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[GateRead]]:
@@ -210,7 +210,11 @@ def test_a_read_looks_at_what_it_changes_and_not_at_all_that_is_kept(
 
     def read(times: list[int], line: list[int], *, upto: int, final: int = 0) -> int:
         at = np.array(times, dtype=np.int64)
-        rows = Batch(at, at, {"line": np.array(line), "value": np.ones(len(at), np.int64)})
+        rows = Batch(
+            event_time_ns=at,
+            stimulus_time_ns=at,
+            columns={"line": np.array(line), "value": np.ones(len(at), np.int64)},
+        )
         left = machine.work(
             GateRead((None,), (rows if times else None,), upto, 0, final), now_ns=0
         ).rows

@@ -142,7 +142,13 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
             "kind": pa.array(kinds, pa.string()),
             "id": times,
         }
-        read = GateRead([Batch(times, times, columns)], [None], 10 * number + 5, 0, 10 * number + 5)
+        read = GateRead(
+            [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
+            [None],
+            10 * number + 5,
+            0,
+            10 * number + 5,
+        )
         made = machine.work(read, 0).rows
         found += [] if made is None else made.columns["key"].to_pylist()
     assert found == ["x", "y"]

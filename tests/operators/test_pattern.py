@@ -57,7 +57,7 @@ def batch_of(rows: Several[dict[str, Any]]) -> Batch:
     }
     for name in ("key", "v", "id"):
         columns[name] = np.array([one[name] for one in rows], dtype=np.int64)
-    return Batch(times, times + 1, columns)
+    return Batch(event_time_ns=times, stimulus_time_ns=times + 1, columns=columns)
 
 
 @st.composite

@@ -85,7 +85,7 @@ def batch_of(rows: list[Row], first: int) -> Batch:
     for name in ("key", "v", "off"):
         columns[name] = np.array([getattr(one, name) for one in rows], dtype=np.int64)
     columns["ts"], columns["id"] = times, np.arange(first, first + len(rows))
-    return Batch(times, times + 1, columns)
+    return Batch(event_time_ns=times, stimulus_time_ns=times + 1, columns=columns)
 
 
 @st.composite
@@ -267,7 +267,12 @@ def test_matches_that_are_not_certain_carry_the_mark_beside_those_of_their_rows(
     machine = make_operator(pattern_step(sw.patterns.seq(A, B), within="6ns", drift="2ns"))
     batch = batch_of(some_rows("a", "", "b", "", "", "b"), 0)
     revised = np.array([REVISED.bit, 0, 0, 0, 0, 0], dtype=np.uint8)
-    batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, None, revised)
+    batch = Batch(
+        event_time_ns=batch.event_time_ns,
+        stimulus_time_ns=batch.stimulus_time_ns,
+        columns=batch.columns,
+        marks=revised,
+    )
     made = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), 0).rows
     assert made is not None
     assert made.columns["certain"].tolist() == [False, False]  # 5 apart: 9 at most

@@ -40,7 +40,7 @@ def batch_of(first: int, last: int) -> Batch:
         "id": at,
         "side": pa.array(SIDES[sides[first:last]], pa.string()),
     }
-    return Batch(at, at, columns)
+    return Batch(event_time_ns=at, stimulus_time_ns=at, columns=columns)
 
 
 def ran(
@@ -122,6 +122,8 @@ def test_the_same_value_has_the_same_code_in_any_read_and_any_run() -> None:
 def test_whole_numbers_and_truth_are_their_own_codes(feature: Expr, expected: list[int]) -> None:
     step = step_of(espice("1s", feature=feature), CountWindows(9, 4), pattern=HOT)
     at = np.arange(3)
-    known = EventKinds(step).of(Batch(at, at, {"type": at}), NONE, NONE, [()])
+    known = EventKinds(step).of(
+        Batch(event_time_ns=at, stimulus_time_ns=at, columns={"type": at}), NONE, NONE, [()]
+    )
     assert known[1].tolist() == expected
     assert known.dtype == np.int64

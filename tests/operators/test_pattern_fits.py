@@ -19,7 +19,7 @@ def batch_of(of: Random, rows: int, *, types: int) -> Batch:
     times = np.arange(rows)
     values = np.array([of.randrange(200) for _ in range(rows)])
     kinds = pa.array([f"t{of.randrange(types + 2)}" for _ in range(rows)])
-    return Batch(times, times, {"v": values, "kind": kinds})
+    return Batch(event_time_ns=times, stimulus_time_ns=times, columns={"v": values, "kind": kinds})
 
 
 def fitting(asked: list[Asked], batch: Batch) -> list[tuple[int, ...]]:

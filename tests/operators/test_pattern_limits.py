@@ -58,7 +58,9 @@ def read_of(rows: list[tuple[int, int, bool, int]]) -> GateRead:
         "v": np.array([row[3] for row in rows], dtype=np.int64),
     }
     last = int(times[-1])
-    return GateRead([Batch(times, times, columns)], [None], last, 0, last)
+    return GateRead(
+        [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)], [None], last, 0, last
+    )
 
 
 @pytest.mark.parametrize(

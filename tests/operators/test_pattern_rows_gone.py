@@ -64,7 +64,7 @@ def test_what_waits_is_the_same_in_small_reads_and_in_one(seed: int) -> None:
 
     def batch(begin: int, end: int) -> Batch:
         own = {name: values[begin:end] for name, values in columns.items()}
-        return Batch(times[begin:end], times[begin:end], own)
+        return Batch(event_time_ns=times[begin:end], stimulus_time_ns=times[begin:end], columns=own)
 
     cuts = [0, *sorted(draw.choice(np.arange(1, count), 120, replace=False).tolist()), count]
     small = [batch(begin, end) for begin, end in pairwise(cuts)]

@@ -60,7 +60,13 @@ def read_of(times: Any, types: Any, first: int, last_ns: int | None = None) -> G
         "id": np.arange(first, first + len(times)),
     }
     at_ns = int(times[-1]) if last_ns is None else last_ns
-    return GateRead([Batch(times, times, columns)], [None], at_ns, 0, at_ns)
+    return GateRead(
+        [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
+        [None],
+        at_ns,
+        0,
+        at_ns,
+    )
 
 
 def leaves(batches: list[Batch | None]) -> list[tuple[int, int, tuple[int, ...]]]:

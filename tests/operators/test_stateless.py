@@ -92,7 +92,7 @@ def test_expression_that_cannot_be_computed_names_step_expression_and_rows() -> 
     step = WithColumnsStep(
         **named("convert", n=pa.int64()), columns={"n": col("line").cast("int64")}
     )
-    batch = buses().with_columns({"line": pa.array(["20", "N°", "4", "5"])})
+    batch = Batch.like(buses(), {"line": pa.array(["20", "N°", "4", "5"])})
     with pytest.raises(
         OperatorError,
         match=r"step 'convert': column 'n'.*cast(.|\n)*event_time_ns=2:\n  {'line': 'N°'}$",
@@ -153,7 +153,7 @@ def test_map_batches_gets_nan_or_arrow_for_nulls_and_may_return_them_in_many_way
     made = named("grid", **kinds, masked=pa.int16(), words=pa.string())
     step = MapBatchesStep(**made, function=convert)
     with np.errstate(all="ignore"):
-        found = make_stateless(step).apply(buses().with_columns(given)).columns
+        found = make_stateless(step).apply(Batch.like(buses(), given)).columns
     assert found["n"].tolist() == [1, None, 3, 4]
     np.testing.assert_equal(found["half"].tolist(), [0.5, None, np.inf, np.nan])
     assert found["none"].tolist() == [None, 1, None, 2]
@@ -316,7 +316,7 @@ def test_a_value_that_its_column_cannot_hold_is_refused_with_its_row(
         return {"n": value if row["line"] == "N" else 2.0}
 
     step = MapRowsStep(**named("convert", n=kind), function=function)
-    batch = buses().with_columns({"line": pa.array(["20", "4", "N", "5"])})
+    batch = Batch.like(buses(), {"line": pa.array(["20", "4", "N", "5"])})
     with pytest.raises(
         OperatorError, match=f"step 'convert': column 'n'(.|\n)*{problem}"
     ) as caught:

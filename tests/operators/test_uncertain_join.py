@@ -108,11 +108,15 @@ def test_a_pair_that_may_be_too_far_apart_carries_the_mark_of_what_is_uncertain(
     step = replace(STEP, drift=Drift(2))
     times = np.array([1, 6, 9, 10])
     left = Batch(
-        np.array([0]),
-        np.array([0]),
-        {"area": np.array([1]), "line": pa.array(["a"]), "delay": np.array([5])},
+        event_time_ns=np.array([0]),
+        stimulus_time_ns=np.array([0]),
+        columns={"area": np.array([1]), "line": pa.array(["a"]), "delay": np.array([5])},
     )
-    right = Batch(times, times, {"area": np.ones(4, np.int64), "flow": times / 2})
+    right = Batch(
+        event_time_ns=times,
+        stimulus_time_ns=times,
+        columns={"area": np.ones(4, np.int64), "flow": times / 2},
+    )
     machine = make_operator(step)
     made = machine.work(GateRead([left, right], [None, None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None
@@ -126,7 +130,11 @@ def test_late_rows_are_told_as_they_came() -> None:
     step = replace(STEP, drift=Drift(2), keeps_late=True)
     machine = make_operator(step)
     machine.work(GateRead([None, None], [None, None], 100, 0, 100), now_ns=0)
-    late = Batch(np.array([3]), np.array([0]), {"area": np.array([1]), "flow": np.array([0.5])})
+    late = Batch(
+        event_time_ns=np.array([3]),
+        stimulus_time_ns=np.array([0]),
+        columns={"area": np.array([1]), "flow": np.array([0.5])},
+    )
     (told,) = machine.work(GateRead([None, None], [None, late], 100, 0, 100), now_ns=0).late
     assert list(told.batch.columns) == ["area", "flow"]
     assert machine.late_dropped == 1

@@ -32,7 +32,9 @@ def told(ns: int, *, end: bool = False, rows: list[int] | None = None) -> Messag
     batch = None
     if rows is not None:
         batch = plain_batch(rows)
-        batch.arrivals = np.column_stack((np.array(rows), np.zeros(len(rows), np.int64)))
+        batch = batch.with_(
+            arrivals=np.column_stack((np.array(rows), np.zeros(len(rows), np.int64)))
+        )
     return Message(batch, END_NS if end else START_NS, 0, None, Arrived(ns, ns + 1000))
 
 

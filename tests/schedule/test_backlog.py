@@ -263,7 +263,11 @@ def test_a_deadline_bounds_slices_to_its_tenth() -> None:
 def rows_at(*stimuli_ns: int) -> Message:
     times = np.arange(len(stimuli_ns), dtype=np.int64)
     columns = {"k": times, "v": times}
-    return Message(Batch(times, np.array(stimuli_ns), columns), 0, stimuli_ns[-1])
+    return Message(
+        Batch(event_time_ns=times, stimulus_time_ns=np.array(stimuli_ns), columns=columns),
+        0,
+        stimuli_ns[-1],
+    )
 
 
 def test_a_long_slice_takes_no_row_past_an_older_one_of_another_stage() -> None:

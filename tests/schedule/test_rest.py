@@ -65,7 +65,12 @@ class Bench:
             self.sent += len(times)
             own = None if source == ORDERED else np.array(writers[: len(times)], dtype=np.int64)
             stimulus = np.full(len(times), self.now_ns)
-            batch = Batch(at, stimulus, {"ts": at, "w": numbers}, own)
+            batch = Batch(
+                event_time_ns=at,
+                stimulus_time_ns=stimulus,
+                columns={"ts": at, "w": numbers},
+                writers=own,
+            )
         message = Message(batch, promise, self.now_ns)
         self.slot.deliver(f"{source}→both", message, self.now_ns)
 

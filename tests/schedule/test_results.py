@@ -17,7 +17,7 @@ from slackwater.runtime.schedule.results import Abort, Close, Publish, Write
 
 def batch(*stimuli: int) -> Batch:
     at = np.array(stimuli, dtype=np.int64)
-    return Batch(at, at, {"n": at})
+    return Batch(event_time_ns=at, stimulus_time_ns=at, columns={"n": at})
 
 
 class Sinks:

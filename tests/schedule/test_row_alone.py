@@ -68,7 +68,15 @@ class Pair:
         self.promised[writer] = max([self.promised[writer], base - 4, *times])
         numbers = np.arange(len(rows), dtype=np.int64) + sum(self.sent)
         columns = {"ts": np.array(times), "v": numbers, "k": np.array([key for _, key in rows])}
-        batch = Batch(np.array(times), self.now_ns + numbers, columns) if rows else None
+        batch = (
+            Batch(
+                event_time_ns=np.array(times),
+                stimulus_time_ns=self.now_ns + numbers,
+                columns=columns,
+            )
+            if rows
+            else None
+        )
         self.sent[writer] += len(rows)
         self.deliver(writer, Message(batch, self.promised[writer], self.now_ns))
 

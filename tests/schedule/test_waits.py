@@ -129,7 +129,12 @@ def rows_of(parts: Sequence[Batch | None]) -> list[int]:
 def of_two(batch: Batch) -> Batch:
     """Give rows to two writers in turn, the second first."""
     writers = 1 - np.arange(len(batch)) % 2
-    return Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
+    return Batch(
+        event_time_ns=batch.event_time_ns,
+        stimulus_time_ns=batch.stimulus_time_ns,
+        columns=batch.columns,
+        writers=writers,
+    )
 
 
 def rows(*times: int) -> Batch:

@@ -66,7 +66,11 @@ def test_what_is_no_plain_value_is_named_where_it_lies() -> None:
 
 def test_plain_values_come_back_as_what_they_were() -> None:
     text = pa.array(["a", None, "c"])[1:]
-    batch = Batch(np.array([1, 2]), np.array([3, 4]), {"x": np.array([0.5, np.nan]), "t": text})
+    batch = Batch(
+        event_time_ns=np.array([1, 2]),
+        stimulus_time_ns=np.array([3, 4]),
+        columns={"x": np.array([0.5, np.nan]), "t": text},
+    )
     batch.columns["n"] = Nullable(np.array([1, 0]), np.array([True, False]))
     state = {
         "queue": deque([(1, Message(batch, 5, 6, ReadTag(1, 2, 0, 4)), 7)]),

@@ -311,7 +311,11 @@ def _pairs(step: JoinStep, rows: Sequence[Batch]) -> tuple[Ints, Ints]:
         if name in rows[RIGHT].columns:
             columns[leaves_as] = rows[RIGHT].columns[name].take(right)
     times_ns = rows[LEFT].event_time_ns.take(left)
-    kept = is_true(step.where.evaluate(Batch(times_ns, times_ns, columns))).nonzero()[0]
+    kept = is_true(
+        step.where.evaluate(
+            Batch(event_time_ns=times_ns, stimulus_time_ns=times_ns, columns=columns)
+        )
+    ).nonzero()[0]
     return left[kept], right[kept]
 
 

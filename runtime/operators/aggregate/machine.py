@@ -319,7 +319,12 @@ class AggregateMachine(PlainOperator):
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
         # The last moment in the window, so that windows over windows count it where it belongs.
-        return Batch(ends - 1, stimuli, columns, None, marks)
+        return Batch(
+            event_time_ns=ends - 1,
+            stimulus_time_ns=stimuli,
+            columns=columns,
+            marks=marks,
+        )
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of each result; `rows` has the number of rows of each."""

@@ -98,8 +98,7 @@ class ThreeWindows(AggregateMachine):
         if (rows := result.rows) is None:
             return result
         times = rows.event_time_ns + wait_ns
-        moved = Batch(times, rows.stimulus_time_ns, rows.columns, None, rows.marks)
-        return result._replace(rows=moved)
+        return result._replace(rows=rows.with_(event_time_ns=times))
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {**super().counts(), **self._drift.counts(self.bounds_cut)}

@@ -37,4 +37,4 @@ class ExplodeMachine:
         places = np.repeat(starts, repeats) + (np.arange(len(rows)) - np.repeat(first, repeats))
         elements = values.take(pa.array(places, mask=np.repeat(sizes == 0, repeats)))
         exploded = batch.take(rows)
-        return exploded.with_columns({**exploded.columns, self._column: column_of_arrow(elements)})
+        return Batch.like(exploded, {**exploded.columns, self._column: column_of_arrow(elements)})

@@ -125,7 +125,12 @@ class FollowedByMachine(PlainOperator):
         self._turn += len(rows)
         before = len(self._held)
         columns: Columns = {name: rows.columns[name] for name in self._kept}
-        rows = Batch(rows.event_time_ns, rows.stimulus_time_ns, columns, None, rows.marks)
+        rows = Batch(
+            event_time_ns=rows.event_time_ns,
+            stimulus_time_ns=rows.stimulus_time_ns,
+            columns=columns,
+            marks=rows.marks,
+        )
         events = Events(codes, rows.event_time_ns, bounds, turns)
         self._held.append(rows, events, begins, follows)
         return self._found(before)
@@ -202,11 +207,10 @@ class FollowedByMachine(PlainOperator):
             if one.marks is not None:
                 marks = one.marks if marks is None else marks | one.marks
         return Batch(
-            np.maximum(pair[0].event_time_ns, pair[1].event_time_ns),
-            np.maximum(pair[0].stimulus_time_ns, pair[1].stimulus_time_ns),
-            {name: columns[name] for name in self._step.schema.names},
-            None,
-            marked(UNCERTAIN, ~certain, marks),
+            event_time_ns=np.maximum(pair[0].event_time_ns, pair[1].event_time_ns),
+            stimulus_time_ns=np.maximum(pair[0].stimulus_time_ns, pair[1].stimulus_time_ns),
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=marked(UNCERTAIN, ~certain, marks),
         )
 
     # -- state --------------------------------------------------------------------------

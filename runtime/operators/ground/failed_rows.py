@@ -86,7 +86,7 @@ def _row_of(batch: Batch, units: Units) -> dict[str, Any]:
     for name, column in batch.columns.items():
         own = tuple(pair for pair in units if pair[0] == name)
         try:
-            alone = given(batch.with_columns({name: column}), own, step="")
+            alone = given(Batch.like(batch, {name: column}), own, step="")
             row |= rows_of(alone, step="")[0]
         except OperatorError:
             row[name] = " ".join([cell_shown(column, 0), *(unit for _, unit in own)])

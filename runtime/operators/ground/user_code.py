@@ -118,7 +118,7 @@ def given(batch: Batch, units: Units, *, step: str) -> Batch:
         except OperatorError as problem:
             row = row_of(batch, problem.place or 0)
             raise OperatorError(f"step {step!r}: {problem}\n{row}") from None
-    return batch.with_columns(columns)
+    return Batch.like(batch, columns)
 
 
 def sample_of(batch: Batch) -> str:

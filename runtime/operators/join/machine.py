@@ -343,7 +343,11 @@ class JoinMachine(PlainOperator):
             return pairs
         event_time_ns = self._state.rows.later_ns(pairs)
         # No expression sees stimulus times, so the event times stand in for them.
-        batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
+        batch = Batch(
+            event_time_ns=event_time_ns,
+            stimulus_time_ns=event_time_ns,
+            columns=self._columns(self._where_columns, pairs),
+        )
         mask = holds(self._step.where, batch, step=self._step.name)
         return take_pairs(pairs, mask.nonzero()[0])
 
@@ -361,7 +365,12 @@ class JoinMachine(PlainOperator):
     def _results(self, pairs: Pairs) -> Batch:
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
-        return Batch(event_time_ns, stimulus_time_ns, columns, None, marks)
+        return Batch(
+            event_time_ns=event_time_ns,
+            stimulus_time_ns=stimulus_time_ns,
+            columns=columns,
+            marks=marks,
+        )
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
         columns: Columns = {}

@@ -80,7 +80,11 @@ class OneRow:
             columns[leaves] = (
                 column.copy() if isinstance(column, np.ndarray) else column.take(_FIRST)
             )
-        return Batch(np.array([event_time_ns]), np.array([stimulus_time_ns]), columns)
+        return Batch(
+            event_time_ns=np.array([event_time_ns]),
+            stimulus_time_ns=np.array([stimulus_time_ns]),
+            columns=columns,
+        )
 
     def results(self, batch: Batch, side: int, partners: list[int]) -> Batch:
         """Return the pairs of the batch's row and several partners."""
@@ -91,4 +95,6 @@ class OneRow:
         columns: dict[str, Column] = {}
         for leaves, name, of in self._names:
             columns[leaves] = batch.columns[name].take(all_first) if of == side else next(theirs)
-        return Batch(np.array(times_ns), np.array(stimuli_ns), columns)
+        return Batch(
+            event_time_ns=np.array(times_ns), stimulus_time_ns=np.array(stimuli_ns), columns=columns
+        )

@@ -93,7 +93,7 @@ class UncertainJoin(PlainOperator):
             bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
             self.bounds_cut += cut
             own = {_TIMES[side]: batch.event_time_ns, _BOUNDS[side]: bounds}
-            timed.append(batch.with_columns({**batch.columns, **own}))
+            timed.append(Batch.like(batch, {**batch.columns, **own}))
         return timed
 
     def _judged(self, made: Batch) -> Batch | None:
@@ -111,7 +111,7 @@ class UncertainJoin(PlainOperator):
             for name in self._step.schema.names
         }
         marks = marked(UNCERTAIN, ~certain, made.marks)
-        return Batch(made.event_time_ns, made.stimulus_time_ns, columns, None, marks)
+        return made.with_(columns=columns, marks=marks)
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -130,4 +130,4 @@ def _whole(batch: Batch, name: str) -> Int64Array:
 
 def _as_it_came(batch: Batch) -> Batch:
     kept = {name: column for name, column in batch.columns.items() if name not in _OWN}
-    return batch.with_columns(kept)
+    return Batch.like(batch, kept)

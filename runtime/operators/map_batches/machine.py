@@ -62,7 +62,7 @@ class MapBatchesMachine:
         }
         if (was_null := _null_floats(batch.columns)) is not None:
             columns = {name: _null_again(column, was_null) for name, column in columns.items()}
-        return batch.with_columns(columns)
+        return Batch.like(batch, columns)
 
     def _check(self, returned: object, batch: Batch) -> None:
         names = self._step.schema.names

@@ -74,4 +74,4 @@ class MapRowsMachine:
             )
             for at, field in enumerate(step.schema)
         }
-        return rows.with_columns(columns)
+        return Batch.like(rows, columns)

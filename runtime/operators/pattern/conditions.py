@@ -43,7 +43,9 @@ class Conditions:
         for place, name in enumerate(read, 1):
             event = rows.slice(place, place + 1)
             columns |= {f"{name}.{column}": value for column, value in event.columns.items()}
-        batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
+        batch = Batch(
+            event_time_ns=own.event_time_ns, stimulus_time_ns=own.stimulus_time_ns, columns=columns
+        )
         return bool(holds(predicate, batch, step=self._step.name)[0])
 
     def hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
@@ -58,7 +60,9 @@ class Conditions:
         columns: Columns = {key: value for key, value in own.columns.items() if key in wanted}
         named = {f"{name}.{key}": value for key, value in rows.columns.items()}
         columns |= {key: value for key, value in named.items() if key in wanted}
-        batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
+        batch = Batch(
+            event_time_ns=own.event_time_ns, stimulus_time_ns=own.stimulus_time_ns, columns=columns
+        )
         try:
             truths: list[bool] = holds(predicate, batch, step=self._step.name).tolist()
         except OperatorError:

@@ -48,7 +48,12 @@ class Leaving:
     def kept(self, rows: Batch) -> Batch:
         """Return rows with the columns that matches need."""
         columns = {name: one for name, one in rows.columns.items() if name in self._kept}
-        return Batch(rows.event_time_ns, rows.stimulus_time_ns, columns, None, rows.marks)
+        return Batch(
+            event_time_ns=rows.event_time_ns,
+            stimulus_time_ns=rows.stimulus_time_ns,
+            columns=columns,
+            marks=rows.marks,
+        )
 
     def rows_of(self, found: Sequence[Found], watermark_stimulus_ns: int) -> Batch | None:
         """Return a row for each match; None if there are no matches."""
@@ -84,7 +89,12 @@ class Leaving:
                 asked, came = self._names[name]
                 columns[name] = _taken(rows.columns[came], self._of(asked, parts, places))
         times = np.array([one.time_ns for one in found], dtype=np.int64)
-        return Batch(times, stimuli, columns, None, marks)
+        return Batch(
+            event_time_ns=times,
+            stimulus_time_ns=stimuli,
+            columns=columns,
+            marks=marks,
+        )
 
     def _of(self, asked: int, parts: list[tuple[int, int]], places: Int64Array) -> Int64Array:
         return places[[one == asked for _, one in parts]]

@@ -146,7 +146,7 @@ class SheddingPattern(PlainOperator):
             if kept is not None and self._step.shed_columns:
                 known = [numbers, *kept.known.take(places, axis=1)]
                 shown = dict(zip(self._step.shed_columns, known, strict=True))
-                rows = rows.with_columns({**rows.columns, **shown})
+                rows = Batch.like(rows, {**rows.columns, **shown})
             left = pattern.events_of(rows, places, kinds, codes, numbers)
             matches = self._matchers.take_kept(left, kept)
         if kept is not None:

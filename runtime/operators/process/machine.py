@@ -261,7 +261,11 @@ class _Made:
         if not self._rows:
             return None
         columns = _columns_of(self._rows, step)
-        return Batch(np.array(self._times), np.array(self._stimuli), columns)
+        return Batch(
+            event_time_ns=np.array(self._times),
+            stimulus_time_ns=np.array(self._stimuli),
+            columns=columns,
+        )
 
 
 def _columns_of(rows: list[Mapping[str, Any]], step: ProcessStep) -> Columns:

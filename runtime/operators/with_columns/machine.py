@@ -17,4 +17,4 @@ class WithColumnsMachine:
         self._computed = ComputedColumns(step.columns, step.schema, step=step.name)
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        return batch.with_columns({**batch.columns, **self._computed.of(batch)})
+        return Batch.like(batch, {**batch.columns, **self._computed.of(batch)})

@@ -20,9 +20,11 @@ def test_arrivals_travel_with_rows_and_how_far_they_are_without(
 ) -> None:
     both = codec(with_arrivals=True)
     sent = batch_with(rows)
-    sent.arrivals = np.array(
-        data.draw(st.lists(st.tuples(INT64S, INT64S), min_size=rows, max_size=rows)), np.int64
-    ).reshape(rows, 2)
+    sent = sent.with_(
+        arrivals=np.array(
+            data.draw(st.lists(st.tuples(INT64S, INT64S), min_size=rows, max_size=rows)), np.int64
+        ).reshape(rows, 2)
+    )
     arrived = data.draw(st.none() | st.builds(Arrived, INT64S, INT64S, INT64S))
     read = ReadTag(3, rows, 0, 8) if tag else None
     for batch in (sent, None):
@@ -37,7 +39,7 @@ def test_rows_without_sound_arrivals_are_not_sent_where_the_channel_has_them(
     arrivals: Any,
 ) -> None:
     batch = batch_with(3)
-    batch.arrivals = arrivals
+    batch = batch.with_(arrivals=arrivals)
     with pytest.raises(FrameError, match="arrivals"):
         codec(with_arrivals=True).encode(Message(batch, 0, 0), sent_at_ns=0)
 

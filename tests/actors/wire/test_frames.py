@@ -43,9 +43,9 @@ def codec(schema: pa.Schema = SCHEMA, **settings: Any) -> FrameCodec:
 def batch_with(rows: int, *, lines: pa.Array | None = None, with_writers: bool = False) -> Batch:
     numbers = np.arange(rows)
     return Batch(
-        numbers * 10,
-        numbers * 10 + 3,
-        {
+        event_time_ns=numbers * 10,
+        stimulus_time_ns=numbers * 10 + 3,
+        columns={
             "line": pa.array([f"bus {row}" for row in range(rows)]) if lines is None else lines,
             "speed": numbers / 2,
             "fix_time": numbers * 1_000,
@@ -53,7 +53,7 @@ def batch_with(rows: int, *, lines: pa.Array | None = None, with_writers: bool =
             "stop": numbers.astype(np.int16),
             "remark": pa.array([None if row % 3 else "zażółć" for row in range(rows)], pa.string()),
         },
-        numbers + 7 if with_writers else None,
+        writers=numbers + 7 if with_writers else None,
     )
 
 
@@ -103,9 +103,9 @@ def batches(draw: st.DrawFn) -> Batch:
         return pa.array(drawn, pa.string()).slice(before, rows)
 
     return Batch(
-        array(INT64S, np.int64),
-        array(INT64S, np.int64),
-        {
+        event_time_ns=array(INT64S, np.int64),
+        stimulus_time_ns=array(INT64S, np.int64),
+        columns={
             "line": text(),
             "speed": array(st.floats(), np.float64),
             "fix_time": array(INT64S, np.int64),
@@ -113,8 +113,8 @@ def batches(draw: st.DrawFn) -> Batch:
             "stop": array(st.integers(-(2**15), 2**15 - 1), np.int16),
             "remark": text(),
         },
-        array(INT64S, np.int64),
-        draw(st.none() | st.just(array(st.integers(0, all_bits()), np.uint8))),
+        writers=array(INT64S, np.int64),
+        marks=draw(st.none() | st.just(array(st.integers(0, all_bits()), np.uint8))),
     )
 
 
@@ -162,7 +162,11 @@ def test_a_batch_of_any_size_comes_back_as_it_was(rows: int) -> None:
 @pytest.mark.parametrize("rows", [1, 10, MANY])
 def test_a_column_that_is_not_contiguous_is_copied_right(rows: int) -> None:
     both = codec(pa.schema([("a", pa.int64())]))
-    sent = Batch(np.arange(2 * rows)[::2], np.arange(rows), {"a": np.arange(3 * rows)[::3]})
+    sent = Batch(
+        event_time_ns=np.arange(2 * rows)[::2],
+        stimulus_time_ns=np.arange(rows),
+        columns={"a": np.arange(3 * rows)[::3]},
+    )
     assert_same(both.decode(both.encode(Message(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
 
 
@@ -238,7 +242,10 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
     sender, receiver = (
         FrameCodec(schema, columns=schema.names, with_writers=False) for _ in range(2)
     )
-    frame = sender.encode(Message(Batch(times, times, columns), 5, 6), sent_at_ns=0)
+    frame = sender.encode(
+        Message(Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns), 5, 6),
+        sent_at_ns=0,
+    )
     body = len(frame) - HEADER.size
     for at in range(HEADER.size, len(frame)):
         spoiled = bytes([*frame[:at], 7, *frame[at + 1 :]])
@@ -254,7 +261,9 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
     for name, column in columns.items():
         assert message.batch.columns[name].tolist() == column.tolist()
     bare = FrameCodec(pa.schema([]), columns=[], with_writers=False)
-    empty = bare.encode(Message(Batch(times, times, {}), 5, 6), sent_at_ns=0)
+    empty = bare.encode(
+        Message(Batch(event_time_ns=times, stimulus_time_ns=times, columns={}), 5, 6), sent_at_ns=0
+    )
     with pytest.raises(FrameError):
         bare.decode(changed(empty, flags=1 | 16, rows=4))
 

@@ -58,16 +58,16 @@ def data_frames(chance: random.Random) -> Iterator[Callable[[int], bytes]]:
         rows = chance.choice((0, 1, 2, 9, 70))
         words = [None if n % 3 == 2 else chance.choice(("20", "żółć", "")) for n in range(rows)]
         batch = Batch(
-            np.arange(rows),
-            np.arange(rows) + 5,
-            {
+            event_time_ns=np.arange(rows),
+            stimulus_time_ns=np.arange(rows) + 5,
+            columns={
                 "line": pa.array(words, pa.string()),
                 "speed": np.arange(rows) / 2,
                 "late": np.arange(rows) % 2 == 0,
             },
         )
         if chance.random() < 0.3:
-            batch.marks = (np.arange(rows) % 2).astype(np.uint8)
+            batch = batch.with_(marks=(np.arange(rows) % 2).astype(np.uint8))
         message = Message(batch if chance.random() < 0.9 else None, chance.randrange(1_000), 3)
 
         def at(number: int, message: Message = message) -> bytes:

@@ -13,7 +13,7 @@ from tests.actors.wire.test_frames import assert_same, batch_with, codec, sound_
 @pytest.mark.parametrize("rows", [1, 8, 9, 1_000])
 def test_marks_of_rows_travel_and_cost_no_byte_where_there_are_none(rows: int) -> None:
     plain, some = batch_with(rows), batch_with(rows)
-    some.marks = (np.arange(rows) % 3 == 0).astype(np.uint8)
+    some = some.with_(marks=(np.arange(rows) % 3 == 0).astype(np.uint8))
     frames = [codec().encode(Message(batch, 5, 6), sent_at_ns=7) for batch in (plain, some)]
     assert len(frames[1]) - len(frames[0]) == (rows + 7) // 8 * 8
     assert_same(codec().decode(frames[1])[0].batch, some)
@@ -22,10 +22,10 @@ def test_marks_of_rows_travel_and_cost_no_byte_where_there_are_none(rows: int) -
 
 def test_marks_that_there_are_not_and_marks_of_no_rows_are_refused() -> None:
     some = batch_with(3)
-    some.marks = np.array([0, 0, 128], dtype=np.uint8)
+    some = some.with_(marks=np.array([0, 0, 128], dtype=np.uint8))
     with pytest.raises(FrameError, match="with unknown marks"):
         codec().decode(codec().encode(Message(some, 5, 6), sent_at_ns=7))
-    some.marks = np.array([0, 1], dtype=np.uint8)
+    some = some.with_(marks=np.array([0, 1], dtype=np.uint8))
     with pytest.raises(FrameError, match="'marks' is to travel as a NumPy array of 3 uint8"):
         codec().encode(Message(some, 5, 6), sent_at_ns=7)
     bare = bytearray(codec().encode(Message(None, 5, 6), sent_at_ns=7))

@@ -51,7 +51,12 @@ def released_by_the_gate(rows: list[tuple[int, int, int]], rule: ReleaseRule) ->
         while (due_ns := gate.hold_ends_ns()) is not None and due_ns <= at_ns:
             read(due_ns)
         stamp = np.array([time])
-        gate.insert(writer, Batch(stamp, np.array([at_ns]), {}), promise_ns=time, came_ns=at_ns)
+        gate.insert(
+            writer,
+            Batch(event_time_ns=stamp, stimulus_time_ns=np.array([at_ns]), columns={}),
+            promise_ns=time,
+            came_ns=at_ns,
+        )
         read(at_ns)
     return left
 
