@@ -51,6 +51,8 @@ def copied_value(value: Any) -> Any:
     if type(value) in _NEVER_CHANGE:
         return value
     try:
+        if type(value) is dict:  # nearly each row: without a look at abstract classes
+            return _each_copied(value)
         return _copied(value)
     except RecursionError:  # it contains itself; it is refused by name where it is fitted
         return value
@@ -63,10 +65,7 @@ def _copied(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
         case tuple():
             return tuple(_all_copied(value))
         case Mapping():
-            return {
-                name: own if type(own) in _NEVER_CHANGE else _copied(own)
-                for name, own in value.items()
-            }
+            return _each_copied(value)
         case np.ndarray() if value.dtype != object:
             return value.copy()
         case pa.Array() | pa.ChunkedArray():
@@ -104,6 +103,10 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, ValuesView) or (
         hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
     )
+
+
+def _each_copied(row: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: own if type(own) in _NEVER_CHANGE else _copied(own) for name, own in row.items()}
 
 
 def _all_copied(values: Iterable[Any]) -> list[Any]:

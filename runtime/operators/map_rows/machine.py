@@ -25,7 +25,8 @@ from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 def _row_read(returned: Any) -> Any:
     """Return a copy of a row: the function may fill it again."""
-    return copied_value(returned) if isinstance(returned, Mapping) else returned
+    is_row = type(returned) is dict or isinstance(returned, Mapping)
+    return copied_value(returned) if is_row else returned
 
 
 class MapRowsMachine:
