@@ -15,7 +15,7 @@ from slackwater.ingest.dialect import Dialect
 from slackwater.ingest.inputs import Good, Part
 from slackwater.ingest.record_walk import count_lines
 from slackwater.ingest.records import BadText, Piece, first_record, joined, pieces, records
-from slackwater.ingest.salvage import in_parts
+from slackwater.ingest.salvage import first_bad, in_parts
 from slackwater.ingest.text_input import RE_ENCODE, TextInput, suffixes_of
 
 __all__ = ["CsvInput"]
@@ -72,10 +72,11 @@ class CsvInput(TextInput):
         for piece in joined(parts, len(names) * _BYTES_OF_COLUMN):
             try:
                 block = None if piece.is_blank else read(piece)
-            except BadText:
+            except BadText as problem:
+                of_piece = records(piece, self.dialect.form)
                 if self.on_bad == "error":
-                    raise
-                for few, bad in in_parts(records(piece, self.dialect.form), piece.bad):
+                    raise first_bad(of_piece, problem, read) from None
+                for few, bad in in_parts(of_piece, piece.bad):
                     good, block, more = salvaged(few, names, places, self.dialect, read)
                     yield from self._in_order(sorted(bad + more), self._rows(good, block))
             else:

@@ -27,7 +27,7 @@ from slackwater.ingest.jsonl_bad import (
 )
 from slackwater.ingest.numerals import Misfit, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
-from slackwater.ingest.salvage import by_halves, in_parts
+from slackwater.ingest.salvage import by_halves, first_bad, in_parts
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
 from slackwater.runtime.errors import SettingError
@@ -67,12 +67,17 @@ class JsonLinesInput(TextInput):
         if first is None:
             return None
         said_types, is_strict = dict(self.types), self.on_bad != "error"
+
+        def read(piece: Piece, explains: bool) -> pa.RecordBatch:
+            schema = _guess(piece, said_types, path, is_strict=False)
+            return self._block(piece, schema, explains=explains)
+
         try:
             _refuse_bytes(first, self.columns, self.encoding)
             return _guess(first, said_types, path, is_strict=is_strict)
-        except BadText:
+        except BadText as problem:
             if not is_strict:
-                raise
+                raise first_bad(list(_lines(first)), problem, read) from None
         first = _readable(first, said_types)
         return _guess(first, said_types, path, is_strict=False) if first.data else None
 
@@ -88,10 +93,11 @@ class JsonLinesInput(TextInput):
         for piece in self._pieces(path):
             try:
                 block = read(piece, self.on_bad == "error") if piece.data else None
-            except BadText:
+            except BadText as problem:
+                of_piece = list(_lines(piece))
                 if self.on_bad == "error":
-                    raise
-                for few, bad in in_parts(list(_lines(piece)), piece.bad):
+                    raise first_bad(of_piece, problem, read) from None
+                for few, bad in in_parts(of_piece, piece.bad):
                     good, block, more = by_halves(few, self._reasons(few, schema), read)
                     yield from self._in_order(sorted(bad + more), _rows(good, block))
             else:

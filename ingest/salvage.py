@@ -15,7 +15,7 @@ import pyarrow as pa
 from slackwater.ingest.record_walk import Bad, BadText
 from slackwater.ingest.records import Piece, piece_of
 
-__all__ = ["Salvaged", "by_halves", "in_parts"]
+__all__ = ["Salvaged", "by_halves", "first_bad", "in_parts"]
 
 _MOST_RECORDS = 8_192
 """Records of a part: a bad one costs a hundred times a good one, and its slot has other work."""
@@ -51,6 +51,31 @@ def in_parts(
             up_to = bisect_left(bad, of_piece[stop][0], key=lambda one: one.line)
         yield of_piece[stop - _MOST_RECORDS : stop], list(bad[kept:up_to])
         kept = up_to
+
+
+def first_bad(
+    of_piece: Sequence[tuple[int, bytes]],
+    problem: BadText,
+    read: Callable[[Piece, bool], pa.RecordBatch],
+) -> BadText:
+    """Return the problem of the first bad record: one of another kind may stand before.
+
+    Args:
+        of_piece: (line, bytes) of each record.
+        problem: of one of these.
+        read: as for `by_halves`.
+    """
+    while problem.line is not None:
+        before = of_piece[: bisect_left(of_piece, problem.line, key=lambda one: one[0])]
+        if not before:
+            break
+        try:
+            read(piece_of(before), True)
+        except BadText as earlier:
+            problem, of_piece = earlier, before
+        else:
+            break
+    return problem
 
 
 def by_halves(

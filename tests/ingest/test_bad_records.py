@@ -363,3 +363,39 @@ def test_lines_of_rows_after_bad_ones_are_theirs(tmp_path: Path) -> None:
     while reader.poll() is not END_OF_INPUT:
         pass
     assert [reader.line_of(row) for row in range(4)] == [2, 4, 8, None]
+
+
+JSON_LINES = {
+    b'{"t": 1, "x": 1.5, "s": "a"}': True,
+    b'{"t": 1, "x": "a", "s": "a"}': False,
+    b'{"t": 1, "x": 1.5, "s": "\xff"}': False,
+    b'{"t": 1, "x": 1.5, "s": "\\ud83d"}': False,
+    b'{"t": 1, "x": 1.5, "s": 5}': False,
+    b"[1]": False,
+    b'{"t": 1': False,
+}
+CSV_LINES = {
+    b"1,1.5,a": True,
+    b"1,b,a": False,
+    b"c,1.5,a": False,
+    b"1,1.5,\xff": False,
+    b"1,1.5": False,
+}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+@given(data=st.data())
+def test_the_error_of_a_file_names_its_first_bad_line(kind: str, data: st.DataObject) -> None:
+    """One of another kind stands after it: they are found in different ways."""
+    lines = JSON_LINES if kind == "jsonl" else CSV_LINES
+    drawn = data.draw(st.lists(st.sampled_from(list(lines)), min_size=1, max_size=6))
+    first = next((n for n, line in enumerate(drawn) if not lines[line]), None)
+    head = [] if kind == "jsonl" else [b"t,x,s"]
+    with TemporaryDirectory() as folder:
+        path = written(Path(folder) / "bad", b"\n".join([*head, *drawn]) + b"\n")
+        read = getattr(ingest, kind)(str(path), types=TYPES | {"s": "string"})
+        if first is None:
+            assert len(sorted_out(read)[0]) == len(drawn)
+            return
+        with pytest.raises(IngestError, match=rf"line {first + len(head) + 1}\b"):
+            sorted_out(read)
