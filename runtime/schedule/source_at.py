@@ -60,7 +60,7 @@ class StageSource:
         start_ns: of the job.
         looks: of its slot.
         wakes: whether its input ends the slot's sleep when it has something.
-        is_live: whether its input gets rows while the job runs.
+        is_live: whether a thread reads its input, which gets rows while the job runs.
 
     Attributes:
         machine: of the source.
@@ -191,5 +191,5 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         start_ns=start_ns,
         looks=looks,
         wakes=step.source.traits.wakes,
-        is_live=not step.source.is_history,
+        is_live=step.source.traits.wakes and not step.source.is_history,
     )
