@@ -39,6 +39,9 @@ _NEVER_CHANGE = frozenset(
 """Types of most values: they are passed on before a call is made."""
 
 
+SMALL_BYTES = 65_536
+"""Of a column that Python copies by itself."""
+
 _KNOWN = (str, bytes, bytearray, int, float, Decimal, UUID, Set, np.generic, np.ndarray, pa.Scalar)
 """Values that hold their own numbers and parts, or none."""
 
@@ -132,14 +135,35 @@ def copied_block(block: pa.RecordBatch) -> pa.RecordBatch:
     """
     if not block.num_columns or not _is_within(block):
         return block
+    if (small := _small_copied(block)) is not None:
+        return small
     rows = block.to_struct_array()
     if _has_shared_parts(rows.type):
         columns = [copied_array(column) for column in block.columns]
         return pa.RecordBatch.from_arrays(columns, schema=block.schema)
-    # One call for all columns: a block may be small, and each call lets other threads go first.
     copied = pa.RecordBatch.from_struct_array(pa.concat_arrays([rows]))
     metadata = block.schema.metadata
     return copied if metadata is None else copied.replace_schema_metadata(metadata)
+
+
+def _small_copied(block: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Return a small block of numbers in its own memory; None for others.
+
+    Arrow's copy lets other threads run first, which takes 0.2 ms beside a busy slot.
+    """
+    rows, columns = block.num_rows, []
+    for column in block.columns:
+        kind = column.type
+        if not pa.types.is_primitive(kind) or (bits := kind.bit_width) & 7:
+            return None
+        validity, values = column.buffers()
+        width = bits >> 3
+        if validity is not None or values is None or rows * width > SMALL_BYTES:
+            return None
+        start = column.offset * width
+        own = memoryview(values)[start : start + rows * width].tobytes()
+        columns.append(pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(own)]))
+    return pa.RecordBatch.from_arrays(columns, schema=block.schema)
 
 
 def copied_table(table: pa.Table) -> pa.Table:
