@@ -50,7 +50,7 @@ def blocks_of(file: ParquetFile, path: str, names: list[str], rows: int) -> Iter
 
     Args:
         file: as `opened`.
-        path: of the file.
+        path: place of the file.
         names: of the columns.
         rows: most in a block.
     """

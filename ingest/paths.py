@@ -50,7 +50,7 @@ def passed_over(
         pattern: as for `files_of`.
         files: those that are read.
         folder: start of a relative pattern.
-        suffixes: of data.
+        suffixes: endings of names of data files.
     """
     path, read = os.path.join(folder, pattern), set(files)
     if os.path.isdir(path):

@@ -63,7 +63,7 @@ def first_bad(
     Args:
         of_piece: (line, bytes) of each record.
         problem: of one of these.
-        read: as for `by_halves`.
+        read: function that reads a piece, as that of `by_halves`.
     """
     while problem.line is not None:
         before = of_piece[: bisect_left(of_piece, problem.line, key=lambda one: one[0])]

@@ -70,9 +70,9 @@ def death_in_start(
 
     Args:
         problem: Ray's error of a call to the slot.
-        slot: its name.
-        plan: of the job.
-        homes: {slot: its node}.
+        slot: name of the slot.
+        plan: stages and slots of the job.
+        homes: node of each slot, by the slot's name.
     """
     if not isinstance(problem, RayActorError) or "creation task" in str(problem):
         return None

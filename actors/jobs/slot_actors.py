@@ -84,11 +84,11 @@ def ask_all(
 
     Args:
         actors: of the slots to be asked.
-        method: of the slot.
-        args: of the method.
-        plan: of the job.
-        homes: {slot: its node}.
-        cluster_monitor: of this process.
+        method: name of the slot's method.
+        args: arguments of the method.
+        plan: stages and slots of the job.
+        homes: node of each slot, by the slot's name.
+        cluster_monitor: monitor of the cluster, one for this process.
         timeout_s: time limit for all answers.
 
     Raises:

@@ -411,12 +411,12 @@ class FrameCodec:
         # From here on every buffer lies within the frame, at a multiple of 8.
         int64s = np.frombuffer(frame, INT64)  # slicing it is cheaper than another view
         start = at // 8
-        columns = 3 if self._with_writers else 2
-        event_time_ns, stimulus_time_ns, *writers = (
-            int64s[start + n * rows : start + (n + 1) * rows] for n in range(columns)
-        )
-        fields |= zip(("writers",), writers, strict=False)
-        at += columns * 8 * rows
+        whole = ("event_time_ns", "stimulus_time_ns", "writers")[: 3 if self._with_writers else 2]
+        fields |= {
+            name: int64s[start + place * rows : start + (place + 1) * rows]
+            for place, name in enumerate(whole)
+        }
+        at += len(whole) * 8 * rows
         values: Columns = {}
         for name, dtype, width in self._columns:
             if dtype is INT64:
@@ -435,9 +435,4 @@ class FrameCodec:
             else:
                 values[name] = np.frombuffer(frame, dtype, rows, at)
             at += padded(rows * width)
-        return Batch(
-            event_time_ns=event_time_ns,
-            stimulus_time_ns=stimulus_time_ns,
-            columns=values,
-            **fields,
-        )
+        return Batch(columns=values, **fields)

@@ -64,7 +64,7 @@ class Needs:
             tick_ns: shape (rows,), when they came.
             at_most_ns: events that come later than that after a moment are missed in any case; None
                 if all are waited for.
-            size_ns: size of a window; None: moments may be in any pause.
+            size_ns: size of a window; None if moments may be in any pause.
         """
         delays_ns = tick_ns - event_time_ns
         order = np.argsort(event_time_ns, kind="stable")
