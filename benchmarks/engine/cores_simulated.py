@@ -189,10 +189,10 @@ def _simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
     flow = work.build(slots)
     keys = {}
     for stage in sw.Simulation(nodes=1, cores=slots).plan(flow).stages:
-        if stage.origin != work.operator:
+        if stage.subject.step != work.operator:
             keys[stage.name] = stage.name
         else:
-            keys[stage.name] = stage.part
+            keys[stage.name] = "replica" if stage.replica else str(stage.subject.part or "whole")
     with sw.Simulation(nodes=1, cores=slots, seed=1, cost=costs.model(keys, slots)) as host:
         job = host.submit(flow)
         report = job.wait()

@@ -29,6 +29,7 @@ from slackwater.runtime.foresight.query_graph import (
 )
 from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.foresight.step_curves import of_fewer_keys
+from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import ChoosingStep, Step
 from slackwater.runtime.plan.steps import SourceStep
@@ -92,12 +93,12 @@ class StepStatistics:
         rows_out: dict[str, float] = dict.fromkeys(steps, 0.0)
         busy_s: dict[str, float] = dict.fromkeys(steps, 0.0)
         for stage in stages:
-            sample = seen[stage.name]
-            busy_s[stage.origin] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
-            if stage.part != "replica":  # the gate has counted its rows already
-                rows_in[stage.origin] += sample.rows_in
-            if stage.part != "gate":
-                rows_out[stage.origin] += sample.rows_out
+            sample, (step, part) = seen[stage.name], stage.subject
+            busy_s[step] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
+            if stage.replica is None:  # else the gate has counted its rows already
+                rows_in[step] += sample.rows_in
+            if part != GATE:
+                rows_out[step] += sample.rows_out
         row_s = {name: busy_s[name] / rows_in[name] if rows_in[name] else 0.0 for name in steps}
         return cls(steps, rows_in, rows_out, row_s)
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
 from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray, QueryGraph
+from slackwater.runtime.model.subject import GATE
+from slackwater.runtime.plan.parts import parts_of
 from slackwater.runtime.plan.plan import Stage
 
 __all__ = ["of_fewer_keys", "step_curves"]
@@ -65,16 +67,14 @@ def step_curves(stages: Sequence[Stage], graph: QueryGraph) -> dict[str, CostCur
     curves_by_step: dict[str, CostCurve] = {}
     for stage in stages:
         curve = known[stage.name].curve
-        if curve is not None and stage.part == "whole":
-            curves_by_step[stage.origin] = _of_inputs(curve, stage)
-    for gate in (stage for stage in stages if stage.part == "gate"):
-        replicas = [
-            stage for stage in stages if stage.origin == gate.origin and stage.part == "replica"
-        ]
+        if curve is not None and stage.subject.part is None:
+            curves_by_step[stage.name] = _of_inputs(curve, stage)
+    for gate in (stage for stage in stages if stage.subject.part == GATE):
+        replicas = [one for one in parts_of(gate.subject.whole, stages) if one is not gate]
         curves = [curve for each in replicas if (curve := known[each.name].curve) is not None]
         if curves:
             here, once = known[gate.name], _once(gate)
-            curves_by_step[gate.origin] = _Replicas(
+            curves_by_step[gate.subject.step] = _Replicas(
                 tuple(curves), here.cost_s[0] * once, here.selectivity[0] * once
             )
     return curves_by_step

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.plan.parts import parts_named
 from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 
@@ -209,12 +210,12 @@ def by_stage(placement: Mapping[str, str], stages: Sequence[Stage]) -> dict[str,
     names = [stage.name for stage in stages]
     placed: dict[str, str] = {}
     for name, wish in placement.items():
-        if name == ALL or name in names:
+        if name == ALL:
             placed[name] = wish
             continue
-        parts = [stage.name for stage in stages if stage.origin == name]
+        parts = [stage.name for stage in parts_named(name, stages)]
         if not parts:
-            steps = dict.fromkeys(stage.origin for stage in stages)
+            steps = dict.fromkeys(stage.subject.step for stage in stages)
             raise FlowError(_unknown("stage", name, [*names, *steps], names))
         placed |= {part: placement.get(part, wish) for part in parts}
     return placed

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from slackwater.runtime.model import (
     ReleaseRule,
     duration_ns,
 )
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
 from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
@@ -42,7 +44,6 @@ from slackwater.runtime.plan.graph import StepGraph, columns_read, needed_column
 from slackwater.runtime.plan.planned_stages import (
     LateOf,
     PlannedStage,
-    StagePart,
     check_names,
     expanded,
     holds_nothing,
@@ -126,7 +127,8 @@ class Channel:
 class Stage:
     """Stage of a plan: its main step, the stateless steps fused after it, its channels."""
 
-    name: str
+    subject: Subject
+    """Its step as the user named it, or the part of it that the stage is."""
     kind: str
     """source, stateless, gate, sink; or the kind of the stage's operator."""
     number: int
@@ -136,10 +138,6 @@ class Stage:
     outputs: tuple[Channel, ...]
     needed: frozenset[str]
     """Columns that a source reads."""
-    origin: str
-    """Name of its step, as the user wrote it."""
-    part: StagePart
-    """Part of that step: the whole, the gate, or a replica; `replica` says which."""
     arrivals: ToldArrivals | None = None
     """Arrivals that a source tells; None: no step uses them."""
     is_uneven: bool = False
@@ -148,6 +146,11 @@ class Stage:
     """Beginning of a source's replay; None: its own first arrival, or the stage replays nothing."""
     is_backlog: bool = False
     """Whether all sources of its flow read existing data as fast as they can."""
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the stage: no other stage of the plan has it."""
+        return self.subject.name
 
     @property
     def rule(self) -> ReleaseRule:
@@ -333,7 +336,7 @@ def _finished(
         keeps_late = any(channel.late for channel in channels if channel.source == planned.name)
         step = step.pruned(needed[planned.origin.name], keeps_late=keeps_late)
     return Stage(
-        name=planned.name,
+        subject=planned.subject,
         kind=planned.kind,
         number=planned.number,
         step=step,
@@ -341,8 +344,6 @@ def _finished(
         inputs=tuple(channel for channel in channels if channel.target == planned.name),
         outputs=tuple(channel for channel in channels if channel.source == planned.name),
         needed=needed[planned.name] if isinstance(step, SourceStep) else frozenset(),
-        origin=planned.origin.name,
-        part=planned.part,
         arrivals=ways.sources.get(planned.name),
         is_uneven=planned.origin.name in ways.uneven,
     )

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from slackwater.runtime.errors import DuplicateName
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY
+from slackwater.runtime.model.subject import GATE, Subject
 from slackwater.runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
 from slackwater.runtime.plan.step import GatedStep, Step, stage_kind
 from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
-
-StagePart = Literal["whole", "gate", "replica"]
-"""Part of a step that a stage is; a step without replicas is one stage."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,8 @@ class LateOf:
 class PlannedStage:
     """Stage without its channels."""
 
-    name: str
+    subject: Subject
+    """Its step as the user named it, or the part of it that the stage is."""
     number: int
     rank: int
     """Its number if stateless steps were fused: ties at a gate are in this order, fused or not."""
@@ -50,15 +48,12 @@ class PlannedStage:
     """Stage that feeds a replica; None: the stage is no replica."""
 
     @property
-    def kind(self) -> str:  # noqa: D102
-        return stage_kind(self.step)
+    def name(self) -> str:  # noqa: D102
+        return self.subject.name
 
     @property
-    def part(self) -> StagePart:
-        """Part of its step that the stage is."""
-        if self.gate is not None:
-            return "replica"
-        return "gate" if isinstance(self.step, GateStep) else "whole"
+    def kind(self) -> str:  # noqa: D102
+        return stage_kind(self.step)
 
     @property
     def replica(self) -> Replica | None:
@@ -74,27 +69,29 @@ class PlannedStage:
 def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> list[PlannedStage]:
     """Return the stages of a step: one, or a gate and its replicas."""
     if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
-        return [PlannedStage(step.name, number, rank, step, chain, origin=step)]
+        return [PlannedStage(Subject(step.name), number, rank, step, chain, origin=step)]
     replicas, share = step.traits.sharing
+    shared = Subject(step.name, GATE)
     gate_step = GateStep(
-        name=f"{step.name}.gate",
+        name=shared.name,
         inputs=step.inputs,
         schema=step.schema,
         of=step,
         release=step.traits.release,
     )
-    gate = PlannedStage(gate_step.name, number, rank, gate_step, (), origin=step)
+    gate = PlannedStage(shared, number, rank, gate_step, (), origin=step)
     return [gate] + [
         PlannedStage(
-            f"{step.name}.{index + 1}",
+            subject,
             number + index + 1,
             rank + index + 1,
-            step.part(f"{step.name}.{index + 1}", Replica(index, replicas, share)),
+            step.part(subject.name, Replica(index, replicas, share)),
             chain,
             origin=step,
             gate=gate,
         )
         for index in range(replicas)
+        for subject in [Subject(step.name, index + 1)]
     ]
 
 

@@ -76,7 +76,7 @@ class _Same:
 @lru_cache(maxsize=64)
 def _gates_of(same: _Same, *, fuse: bool) -> dict[str, Stage]:
     stages = plan_stages(same.graph, fuse=fuse)
-    return {stage.origin: stage for stage in stages if stage.is_gated and stage.part != "replica"}
+    return {s.subject.step: s for s in stages if s.is_gated and s.replica is None}
 
 
 def _gates(graph: StepGraph, *, fuse: bool = True) -> dict[str, Stage]:

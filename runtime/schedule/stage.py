@@ -315,7 +315,7 @@ class StageMachine:
                 self._sampler.waited(result.waited_ns)
             self.report.counts[FILTERED] += kept
             if result.failed:
-                failed = operator_at.failed(result, step=self.stage.origin)
+                failed = operator_at.failed(result, step=self.stage.subject.step)
                 self._count_failed(failed, is_input=True)
             if self._late is not None:
                 has_late = self._late.take(result.late, promise_ns=self._promise_ns)

@@ -62,10 +62,10 @@ class CostModel:
 
     def for_stages(self, stages: Iterable[Stage]) -> CostModel:
         """Return the model with the settings of each step for its replicas, too."""
-        replicas = [(stage.name, stage.origin) for stage in stages if stage.replica is not None]
+        replicas = [stage.subject for stage in stages if stage.replica is not None]
 
         def with_replicas(given: Mapping[str, _T]) -> dict[str, _T]:
-            own = {name: given[step] for name, step in replicas if step in given}
+            own = {one.name: given[one.step] for one in replicas if one.step in given}
             return {**own, **given}
 
         return replace(

@@ -93,7 +93,7 @@ def test_replicas_take_every_core_before_two_share_one() -> None:
     assert len({plan.slots[name] for name in spread}) == len(spread) == 8
     assert len(plan.slot_names) == 8
     twelve = planned({"node-1": 8}, stages(replicas=12))
-    own = Counter(twelve.slots[s.name] for s in twelve.stages if s.part == "replica")
+    own = Counter(twelve.slots[s.name] for s in twelve.stages if s.replica is not None)
     assert set(own.values()) == {1, 2}  # not all twelve in one
     busy = Counter(
         twelve.slots[s.name] for s in twelve.stages if s.kind in ("source", "gate", "join")

@@ -10,6 +10,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
 from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 
@@ -46,13 +47,13 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
 
 def test_a_stage_knows_its_step_and_its_part_and_a_channel_its_replica() -> None:
     stages = {s.name: s for s in plan_stages(joined(replicas=2).graph)}
-    assert [(s.origin, s.part) for s in stages.values()] == [
-        ("a", "whole"),
-        ("b", "whole"),
-        ("pairs", "gate"),
-        ("pairs", "replica"),
-        ("pairs", "replica"),
-        ("out", "whole"),
+    assert [s.subject for s in stages.values()] == [
+        Subject("a"),
+        Subject("b"),
+        Subject("pairs", "gate"),
+        Subject("pairs", 1),
+        Subject("pairs", 2),
+        Subject("out"),
     ]
     dealt = [(c.target, c.replica, c.port) for c in stages["pairs.gate"].outputs]
     assert sorted(dealt) == [

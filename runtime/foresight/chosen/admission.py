@@ -124,7 +124,7 @@ def _not_known(made: Prediction) -> list[str]:
             f"{made.may_come_to}, where {format_s(made.worst_s)} is estimated"
         )
     notes += not_held(made.plan)
-    if closing := dict.fromkeys(s.origin for s in made.plan.stages if s.step.traits.close):
+    if closing := dict.fromkeys(s.subject.step for s in made.plan.stages if s.step.traits.close):
         notes.append(
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
             "learns it from arrivals: they count as closed by the first event past their end"

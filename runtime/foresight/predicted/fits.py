@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from slackwater.runtime.foresight import LatencyEstimate
 from slackwater.runtime.foresight.shared_cores import SharedCores
+from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plurals import agreeing, count_of
@@ -75,30 +76,28 @@ def _too_few_cores(machine: SharedCores, needed: float) -> str:
     )
 
 
-def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
+def divided(stage: Stage, cores: float) -> str | None:
     """Return the setting for replicas of a stage; None if it cannot have any.
 
     Args:
-        plan: the plan of the stage.
         stage: the stage with too much work.
         cores: cores that it needs alone.
     """
-    if stage.part == "gate":
+    if stage.subject.part == GATE:
         return None  # all rows pass it, however many replicas follow
-    is_one = stage.replica is not None
-    step = stage.step
+    replica, step = stage.replica, stage.step
     is_divisible = isinstance(step, GatedStep) and (
         step.traits.reach_ns or all(step.traits.port_keys)
     )
-    if not is_one and not is_divisible:
+    if replica is None and not is_divisible:
         return None
-    now = sum(other.origin == stage.origin and other.replica is not None for other in plan.stages)
+    now = 0 if replica is None else replica.of
     wanted = math.ceil(cores * max(now, 1) / ROOM)
     return f"replicas={max(wanted, now + 1, 2)}"
 
 
 def _alone(plan: Plan, name: str, cores: float) -> str:
     (stage,) = (each for each in plan.stages if each.name == name)
-    way = divided(plan, stage, cores)
+    way = divided(stage, cores)
     out = f"give it {way}, or" if way else "it cannot be divided:"
     return f"stage {name} alone needs {cores:.2f} cores at these rates: {out} lower its rate"

@@ -463,7 +463,7 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     if others and cores < 1 and plan.offered > 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (each for each in plan.stages if each.name == heaviest)
-    if way := divided(plan, stage, cores):
+    if way := divided(stage, cores):
         return f"give it replicas ({way})"
     return "it cannot be divided; a faster core, or less work for each event"
 

@@ -30,7 +30,7 @@ class ShedOutlook:
 
     Attributes:
         stage: its name.
-        origin: its step, if it is one of several replicas.
+        origin: its step.
         bound_s: bound on the latency of the flow.
         f: share of the bound from which on events are dropped.
         unshed_s: worst latency without drops; inf: it grows while rates stay.

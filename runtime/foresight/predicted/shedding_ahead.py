@@ -116,7 +116,7 @@ def _outlook(
     cores = made.cores_by[stage.name]
     return ShedOutlook(
         stage=stage.name,
-        origin=stage.origin if stage.replica is not None else stage.name,
+        origin=stage.subject.step,
         bound_s=rule.bound_s,
         f=rule.f,
         unshed_s=unshed_s,
@@ -215,7 +215,7 @@ def _remedy(
     ways = []
     if cores < min(ROOM, beside):
         ways.append("a node more, so that it has a slot of its own")
-    elif way := divided(made.plan, stage, cores):
+    elif way := divided(stage, cores):
         ways.append(way)
     else:
         ways.append("less work for an event in front of it (a filter)")

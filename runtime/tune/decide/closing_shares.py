@@ -57,7 +57,7 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
     bounded: dict[str, Stage] = {}
     words_ns: list[int] = []  # longest gaps between reports, in the time of arrivals
     for stage in closing:
-        close = _close_of(stage)
+        close, step_name = _close_of(stage), stage.subject.step
         assert close is not None, "it is among those"
         share_ns = shares[stage.name]
         word_ns = at_most_ns = None  # in the time of arrivals
@@ -67,7 +67,7 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
             at_most_ns = longest_ns - word_ns
         policy = None if at_most_ns is None else _within(close.policy, at_most_ns)
         if policy is None:
-            notes[stage.origin] = _unbounded(stage, plan)
+            notes[step_name] = _unbounded(stage, plan)
             continue
         step: Any = stage.step
         if word_ns:
@@ -75,8 +75,8 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
         bounded[stage.name] = replace(
             stage, step=replace(step, close=replace(close, policy=policy))
         )
-        notes[stage.origin] = (
-            f"windows of {stage.origin!r} close at most {format_ns(share_ns)} after their ends by "
+        notes[step_name] = (
+            f"windows of {step_name!r} close at most {format_ns(share_ns)} after their ends by "
             f"the clock, that they leave the rest of the way its part of the deadline of "
             f"{format_ns(plan.deadline_ns)}; what that costs in misses is counted"
         )
@@ -112,15 +112,16 @@ def _within(policy: Any, at_most_ns: int) -> Any:
 
 
 def _unbounded(stage: Stage, plan: Plan) -> str:
-    close, deadline = stage.step.traits.close, format_ns(plan.deadline_ns or 0)
+    close, name = stage.step.traits.close, stage.subject.step
+    deadline = format_ns(plan.deadline_ns or 0)
     assert close is not None, "only stages that close in time have a share"
     if close.speed is None:
         return (
-            f"the deadline of {deadline} says nothing of windows of {stage.origin!r}: its sources "
+            f"the deadline of {deadline} says nothing of windows of {name!r}: its sources "
             "are not replayed at one speed, so their arrivals are no time by the clock; write "
             "speed=1.0 at each"
         )
     return (
-        f"windows of {stage.origin!r} close {close.policy.text}, however long that takes: the "
+        f"windows of {name!r} close {close.policy.text}, however long that takes: the "
         f"deadline of {deadline} bounds only sw.closing.probslack(…)"
     )
