@@ -30,7 +30,7 @@ from slackwater.actors.jobs.latest_reports import LatestReports
 from slackwater.actors.jobs.results import Results
 from slackwater.actors.jobs.slot_actors import end_actors, final_reports
 from slackwater.actors.jobs.user_output_relay import UserOutputRelay
-from slackwater.actors.kernel.process_identity import state_of
+from slackwater.actors.kernel.process_identity import ProcessState, state_of
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
 from slackwater.actors.nodes.gateway import on_node
 from slackwater.actors.nodes.host_monitor import HostMonitor
@@ -342,8 +342,10 @@ class JobCarrier:
                     gone = self._cluster_monitor.check()
                     return [ClusterThere() if gone is None else ClusterGone(gone)]
                 case AskForDead(node_ids, within_s, slots):
-                    dead = _known_dead(node_ids, within_s)
-                    return [DeadNodes(dead, self._states_of(slots))]
+                    dead, states = _known_dead(node_ids, within_s), self._states_of(slots)
+                    still = [slot for slot, state in states.items() if not state.is_running]
+                    texts = {slot: state.text for slot, state in states.items()}
+                    return [DeadNodes(dead, texts, tuple(still))]
                 case StopSlots(slots, failure):
                     for name in slots:
                         self._actors[name].call.remote("stop", failure)
@@ -361,10 +363,10 @@ class JobCarrier:
             return [ClusterGone(self._cluster_monitor.broke(problem))]
         return []
 
-    def _states_of(self, slots: Iterable[str]) -> dict[str, str]:
+    def _states_of(self, slots: Iterable[str]) -> dict[str, ProcessState]:
         """Return {slot: state of its process}, of those whose host answers."""
         here: Any = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
-        states: dict[str, str] = {}
+        states: dict[str, ProcessState] = {}
         for slot in slots:
             home, pid = self._homes[slot], self._pids.get(slot)
             if pid is None:

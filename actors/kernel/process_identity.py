@@ -20,12 +20,19 @@ import signal
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from slackwater.actors.kernel.boot import boot_id
 from slackwater.actors.kernel.plain_files import read_plain
 
-__all__ = ["PidFile", "ProcessIdentity", "start_of", "state_of", "take_pid_file"]
+__all__ = [
+    "PidFile",
+    "ProcessIdentity",
+    "ProcessState",
+    "start_of",
+    "state_of",
+    "take_pid_file",
+]
 
 _MOST_BYTES = 4_096
 _STATES = {
@@ -174,14 +181,28 @@ def start_of(pid: int) -> int | None:
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
-def state_of(pid: int) -> str:
-    """Return the state of a process on this host in words."""
+class ProcessState(NamedTuple):
+    """State of a process.
+
+    Attributes:
+        text: for people.
+        is_running: whether the process can act now.
+    """
+
+    text: str
+    is_running: bool
+
+
+def state_of(pid: int) -> ProcessState:
+    """Return the state of a process on this host."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return f"its process {pid} is gone"
+        return ProcessState(f"its process {pid} is gone", is_running=False)
     letter = text.rpartition(")")[2].split()[0]
-    return f"its process {pid} {_STATES.get(letter, _STATES['R'])}"
+    if letter not in _STATES:
+        letter = "R"
+    return ProcessState(f"its process {pid} {_STATES[letter]}", is_running=letter == "R")
 
 
 def _is_over(descriptor: int, within_s: float) -> bool:

@@ -67,7 +67,7 @@ class _Phase(Enum):
     SETTLES = auto()  # a slot failed: wait for the cause
     CHECKS = auto()  # is the cluster there, to end slots?
     ASKS = auto()  # which nodes are gone?
-    STOPS = auto()  # the other slots are to end
+    STOPS = auto()  # the other slots are to end; one that stands still is killed at the job's end
     FETCHES = auto()
     IS_CUT_OFF = auto()
     OVER = auto()
@@ -107,6 +107,7 @@ class JobLife:
         self._deaths: dict[str, str] = {}  # {slot: why}
         self._own_deaths: set[str] = set()  # of these, ended by code inside them
         self._states: dict[str, str] = {}  # {silent slot: state of its process}
+        self._still: set[str] = set()  # of these, not running: not waited for, as they cannot end
         self._lost: set[str] = set()  # ids of nodes that do not answer
         self._gone: str | None = None  # the cluster, and why
         self._is_unwanted = self._is_answered = False
@@ -202,9 +203,10 @@ class JobLife:
                         self._own_deaths.add(slot)
             case HostSilent(node_id, reason):
                 self._record_death({node_id: reason})
-            case DeadNodes(reasons, states):
+            case DeadNodes(reasons, states, still):
                 self._record_death(reasons)
                 self._states.update(states)
+                self._still.update(still)
             case ClusterGone(what):
                 self._gone = self._gone or what
             case StopAsked():
@@ -246,7 +248,7 @@ class JobLife:
             case _Phase.SETTLES:
                 return self._has_root_cause or not self.living
             case _Phase.STOPS:
-                return not self.living
+                return self._still >= set(self.living)
         return self._is_answered
 
     def _look(self, now_ns: int) -> list[Action]:

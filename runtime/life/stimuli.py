@@ -91,10 +91,12 @@ class DeadNodes:
     Attributes:
         reasons: {id of a dead node: why}; may be empty.
         states: {silent slot: state of its process}, of those whose host answers.
+        still: of these slots, those whose process does not run.
     """
 
     reasons: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, str] = field(default_factory=dict)
+    still: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = "; ".join(f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items())

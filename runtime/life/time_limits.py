@@ -26,7 +26,8 @@ class TimeLimits:
 
     stop_s: float = 10.0
     """Wait for slots to end once they are told to: their sinks write and sync their rows, and a
-    slice may take a second. A slot that is silent for longer hangs, and is killed."""
+    slice may take a second. A slot that is silent for longer hangs, and is killed. A slot whose
+    process is known to stand still is not waited for."""
 
     cut_off_s: float = 3.0
     """Wait for the last reports of slots whose cluster is gone: they may never come, and a user

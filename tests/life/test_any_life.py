@@ -60,7 +60,10 @@ bad_luck = st.one_of(
     st.just(StopAsked()),
 )
 # Answers that nobody asked for, too: a host may be late with one.
-answers = st.sampled_from([ClusterThere(), DeadNodes(), ResultsFetched(), FinalReportsCollected()])
+answers = st.one_of(
+    st.sampled_from([ClusterThere(), DeadNodes(), ResultsFetched(), FinalReportsCollected()]),
+    slots.map(lambda slot: DeadNodes({}, {slot: "is stopped"}, (slot,))),
+)
 heard = st.one_of(ends, bad_luck, answers, st.just(TimePassed()))
 
 

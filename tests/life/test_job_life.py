@@ -32,6 +32,8 @@ from slackwater.runtime.life import (
 from slackwater.runtime.life.machine import RECENT
 from tests.support.lives import NODE_IDS, SLOTS, TIME_LIMITS, S, Told, done, misses, own, stopped
 
+STANDS_STILL = DeadNodes({}, {"node-2": "its process 7 is stopped"}, ("node-2",))
+
 
 @pytest.fixture
 def told() -> Told:
@@ -118,13 +120,28 @@ def test_a_silent_worker_whose_process_is_there_is_not_called_dead(told: Told) -
     told.hears(TimePassed(), after_s=TIME_LIMITS.settle_s)
     (ask,) = told.hears(ClusterThere())
     assert ask == AskForDead(NODE_IDS, TIME_LIMITS.dead_s, ("node-2",))
-    told.hears(DeadNodes({}, {"node-2": "its process 7 is stopped"}))
+    told.hears(STANDS_STILL)
     assert told.said().startswith(
         "the worker of slot 'node-2' (stages: gate) on node node-2 (host 10.0.0.2) gave no sign of "
         "life for 30.0 s: slot 'node-1' on host 10.0.0.1 hears nothing from it any more (channel "
         "'numbers→gate'); its process 7 is stopped. The job was stopped"
     )
     assert "died" not in told.said()
+    assert told.hears(ResultsFetched()) == [End("failed", told.life.cause)]  # waits for none
+
+
+def test_beside_a_slot_that_stands_still_only_the_others_are_waited_for(told: Told) -> None:
+    told.hears(misses("node-1", "numbers→gate"))
+    told.hears(TimePassed(), ClusterThere(), after_s=TIME_LIMITS.settle_s)
+    (stop,) = told.hears(STANDS_STILL)
+    assert stop == StopSlots(("node-2", "node-3"), told.said())
+    assert told.ends(stopped("node-3")).status == "failed"
+
+
+def test_a_silent_worker_that_runs_again_is_waited_for_as_it_can_still_report(told: Told) -> None:
+    told.hears(misses("node-1", "numbers→gate"), misses("node-3", "gate→out"))
+    told.hears(TimePassed(), ClusterThere(), after_s=TIME_LIMITS.settle_s)
+    told.hears(DeadNodes({}, {"node-2": "its process 7 runs now"}))
     assert told.ends(stopped("node-2")).status == "failed"
 
 

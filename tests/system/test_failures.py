@@ -319,6 +319,23 @@ def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
     assert os.getpid() not in job.workers().values()
 
 
+def test_a_worker_that_stands_still_too_long_is_told_without_a_wait_for_its_end(
+    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = TimeLimits(stop_s=LIMIT_S)  # a wait for its end would be seen
+    monkeypatch.setattr("slackwater.actors.jobs.carrier.TIME_LIMITS", longest)
+    flow, numbers = endless()
+    numbers.merge(name="gate").sink("calls", sw.callback_sink(ignore))
+    limits = sw.Limits(lost_ns=2_000_000_000)
+    job = cluster.submit(flow, placement={"gate": "node-2"}, limits=limits)
+    until(lambda: sink_rows(job, "calls") > 0, within_s=SOON_S, what="rows")
+    workers = {slot: psutil.Process(pid) for slot, pid in job.workers().items()}
+    workers["node-2"].suspend()
+    with pytest.raises(WorkerDied, match=r"slot 'node-2' .* gave no sign of life for .*SIGSTOP"):
+        job.wait(timeout=SOON_S)
+    assert psutil.wait_procs(list(workers.values()), timeout=SOON_S)[1] == []
+
+
 def test_a_worker_that_stands_still_for_six_seconds_loses_no_row_and_no_job(
     cluster: sw.Cluster,
 ) -> None:

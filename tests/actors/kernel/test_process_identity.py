@@ -159,11 +159,15 @@ def test_a_tuner_that_comes_up_has_left_its_note_when_it_is_ended_or_ends_by_its
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_state_of_a_process_is_told_in_words() -> None:
+def test_the_state_of_a_process_is_told_in_words_and_whether_it_runs() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        assert "runs now" in state_of(other.pid)
+        text, is_running = state_of(other.pid)
+        assert is_running
+        assert "runs now" in text
         other.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
-        assert "is stopped (SIGSTOP" in state_of(other.pid)
+        text, is_running = state_of(other.pid)
+        assert not is_running
+        assert "is stopped (SIGSTOP" in text
         other.kill()
-    assert state_of(other.pid) == f"its process {other.pid} is gone"
+    assert state_of(other.pid) == (f"its process {other.pid} is gone", False)
