@@ -80,12 +80,16 @@ def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Arr
     counts 3 2    values 5 6 7 9 10
     ```
     """
-    ranges = np.arange(len(counts)).repeat(counts)
+    return np.arange(len(counts)).repeat(counts), unfolded(starts, counts)
+
+
+def unfolded(starts: Int64Array, counts: Int64Array) -> Int64Array:
+    """Return every number in the ranges [start, start + count), as `unfold` does."""
     shifts = starts - counts.cumsum()
     shifts += counts
-    values = shifts.take(ranges)
-    values += np.arange(len(ranges))
-    return ranges, values
+    values: Int64Array = shifts.repeat(counts)
+    values += np.arange(len(values))
+    return values
 
 
 def slices_of_weight(weights: Int64Array, limit: int) -> Iterator[slice]:

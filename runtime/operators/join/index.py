@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfold
+from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfolded
 
 _RUN_BITS = 5
 _ENTRY_BITS = 63 - _RUN_BITS
@@ -103,55 +103,41 @@ class RunIndex:
         self,
         low: Int64Array,
         high: Int64Array,
+        searching: Int64Array,
         *,
         order: Int64Array | None = None,
         first_run: int = 0,
     ) -> Iterator[tuple[Int64Array, Int64Array]]:
-        """Yield pairs of (search, row found), some at a time, in no particular order.
+        """Yield pairs of (who searches, row found), some at a time, in no particular order.
 
         Args:
             low: the lowest entry of each search, shape (searches,).
             high: the highest entry of each search.
+            searching: shape (searches,), who searches.
             order: shape (searches,), about the order of `low`, if it is known.
             first_run: leave out the runs before this one.
         """
-        searches = len(low)
-        if self.runs == first_run or not searches:
+        if self.runs == first_run or not len(low):
             return
-        if searches > _WORTH_SORTING:
+        if len(low) > _WORTH_SORTING:
             if order is None:
                 order = low.argsort()  # neighbours look at the same memory: twice as fast
-            for found, rows in self._matches(low.take(order), high.take(order), first_run):
-                yield order.take(found), rows
-        else:
-            yield from self._matches(low, high, first_run)
-
-    def _matches(
-        self, low: Int64Array, high: Int64Array, first_run: int
-    ) -> Iterator[tuple[Int64Array, Int64Array]]:
-        searches = len(low)
+            low, high, searching = low.take(order), high.take(order), searching.take(order)
         if self.runs > 1:
             numbers = np.arange(first_run, self.runs)[:, np.newaxis] << _ENTRY_BITS
+            searching = searching[np.newaxis].repeat(len(numbers), 0).ravel()
             low, high = (numbers | low).ravel(), (numbers | high).ravel()
         entries = self._entries.values
         starts = entries.searchsorted(low)
         counts = entries.searchsorted(high, "right") - starts
         total = int(counts.sum())
-        if total <= _MATCHES_AT_ONCE:
-            if total:
-                yield self._unfolded(starts, counts, searches)
-            return
-        for part in slices_of_weight(counts, _MATCHES_AT_ONCE):
-            found, rows = self._unfolded(starts[part], counts[part], searches)
-            yield (found + part.start) % searches, rows
-
-    def _unfolded(
-        self, starts: Int64Array, counts: Int64Array, searches: int
-    ) -> tuple[Int64Array, Int64Array]:
-        found, places = unfold(starts, counts)
-        if len(counts) > searches:
-            found %= searches
-        return found, self._rows.values.take(places)
+        if 0 < total <= _MATCHES_AT_ONCE:
+            yield searching.repeat(counts), self._rows.values.take(unfolded(starts, counts))
+        elif total:
+            for part in slices_of_weight(counts, _MATCHES_AT_ONCE):
+                own = counts[part]
+                found = self._rows.values.take(unfolded(starts[part], own))
+                yield searching[part].repeat(own), found
 
     def tidy(self, first_row: int, held: int) -> None:
         """Forget entries of rows before this position once most are; merge short runs."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.inside import reads_event_time
 from slackwater.runtime.model import (
     END_NS,
     START_NS,
@@ -41,7 +42,7 @@ from slackwater.runtime.operators.join.rows import (
     sided,
     take_pairs,
 )
-from slackwater.runtime.operators.join.state import JoinState
+from slackwater.runtime.operators.join.state import Found, JoinState
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica
 
@@ -97,6 +98,7 @@ class JoinMachine(PlainOperator):
             {name: renamed[name] for name in leaving if name in renamed},
         )
         where_reads = step.where.columns() if step.where is not None else frozenset()
+        self._where_reads_time = step.where is not None and reads_event_time(step.where)
         left, right = self._names
         self._where_columns: Names = (
             {name: left[name] for name in left if name in where_reads},
@@ -299,8 +301,6 @@ class JoinMachine(PlainOperator):
         near = state.reach(new, large) if held else 0
         is_turned = near > 4 * held
         state.make_fit(new, keys=2 * len(self._keys))
-        if is_turned:
-            state.settle(large)  # so that the new rows become a run of their own
         state.append(new)
         if not searches and not near:
             return
@@ -311,41 +311,39 @@ class JoinMachine(PlainOperator):
         if is_turned:
             older = state.held_rows(small, first)
             keys, times = state.rows.keys_at(older), state.rows.event_time_ns(older)
-            for search, row in state.partners(keys, times, first_run=first_run):
-                yield sided(older.take(search), row, small)
+            for own, row in state.partners(older, keys, times, first_run=first_run):
+                kept = (row >= first).nonzero()[0]
+                yield sided(own.take(kept), row.take(kept), small)
 
     def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
         """Yield the pairs that the smaller side's new rows find, and those of `near` others.
 
         The latter leave out new rows: those have found them already.
         """
-        keys, times, rows = new.keys, new.times, new.turns + first
-        lefts, rights = (new.lefts, near) if small == _LEFT else (near, len(keys) - new.lefts)
-        if lefts + rights < len(keys):
-            which = np.arange(lefts + rights)
-            which[lefts:] += (new.lefts if small == _LEFT else len(keys) - rights) - lefts
-            keys, times, rows = keys.take(which), times.take(which), rows.take(which)
-        for search, partners in self._state.partners(keys, times):
-            if not lefts or not rights:
-                yield sided(rows.take(search), partners, _RIGHT if rights else _LEFT)
-                continue
-            is_left = search < lefts
-            is_small = is_left if small == _LEFT else ~is_left
-            kept = (is_small | (partners < first)).nonzero()[0]
-            own, other = rows.take(search.take(kept)), partners.take(kept)
-            is_left = is_left.take(kept)
-            yield np.where(is_left, own, other), np.where(is_left, other, own)
+        for own, partners in self._found_for(new, small, new.count(small), first):
+            yield sided(own, partners, small)
+        for own, partners in self._found_for(new, 1 - small, near, first):
+            kept = (partners < first).nonzero()[0]
+            yield sided(own.take(kept), partners.take(kept), 1 - small)
+
+    def _found_for(self, new: Arrivals, side: int, rows: int, first: int) -> Found:
+        """Yield the pairs of a side's first new rows: their positions, and the partners'."""
+        begin = new.lefts if side else 0
+        some = slice(begin, begin + rows)
+        if not rows:
+            return iter(())
+        return self._state.partners(new.turns[some] + first, new.keys[some], new.times[some])
 
     def _selected(self, pairs: Pairs) -> Pairs:
         """Return those pairs for which the predicate holds."""
         self.comparisons += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
-        event_time_ns = self._state.rows.later_ns(pairs)
-        # No expression sees stimulus times, so the event times stand in for them.
+        # No expression sees stimulus times, and few see event times: others stand in for them.
+        times = self._state.rows.later_ns(pairs) if self._where_reads_time else pairs[_LEFT]
         batch = Batch(
-            event_time_ns=event_time_ns,
-            stimulus_time_ns=event_time_ns,
+            event_time_ns=times,
+            stimulus_time_ns=times,
             columns=self._columns(self._where_columns, pairs),
         )
         mask = holds(self._step.where, batch, step=self._step.name)

@@ -12,7 +12,7 @@ from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_k
 from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
-"""(place among the searches, position of a row found), some at a time."""
+"""(who searches, row found), some at a time."""
 _FITS_NOTHING = Layout(END_NS, 0, 0)
 _MOSTLY_GONE = 8
 """An index of so many times the rows that are held is dropped: where a read spans more than the
@@ -146,8 +146,10 @@ class JoinState:
         """The number of runs of the index."""
         return self._index.runs
 
-    def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:
-        """Yield the indexed rows that may pair with rows of these keys and times."""
+    def partners(
+        self, searching: Int64Array, keys: Int64Array, times: Int64Array, *, first_run: int = 0
+    ) -> Found:
+        """Yield the indexed rows that may pair with rows of these positions, keys and times."""
         order = order_by_key(keys, times)
         keys = keys ^ 1  # the other side
         within_ns, layout = self._within_ns, self._layout
@@ -155,7 +157,11 @@ class JoinState:
         if self.horizon_ns > START_NS:
             np.maximum(low, self.horizon_ns, out=low)
         return self._index.matches(
-            layout.pack(keys, low), layout.pack(keys, high), order=order, first_run=first_run
+            layout.pack(keys, low),
+            layout.pack(keys, high),
+            searching,
+            order=order,
+            first_run=first_run,
         )
 
     def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
@@ -167,8 +173,7 @@ class JoinState:
         index.add(layout.pack(new.keys, new.times), 0)
         keys, times = new.keys.take(which) ^ 1, new.times.take(which)
         low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
-        for search, partners in index.matches(low, high):
-            yield which.take(search), partners
+        yield from index.matches(low, high, which)
 
     def shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
         """Yield pairs of a new row and a held one, then of two new rows.
@@ -181,8 +186,8 @@ class JoinState:
         positions = new.turns + first
         for side in (0, 1):
             rows = slice(0, new.lefts) if side == 0 else slice(new.lefts, len(positions))
-            for search, held in self.partners(new.keys[rows], new.times[rows]):
-                yield sided(positions[rows].take(search), held, side)
+            for own, held in self.partners(positions[rows], new.keys[rows], new.times[rows]):
+                yield sided(own, held, side)
             ours = is_ours[rows].nonzero()[0] + rows.start
             for own, other in self.partners_among(new, ours):
                 later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
