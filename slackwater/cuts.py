@@ -8,7 +8,15 @@ from random import Random
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    GateRead,
+    Int64Array,
+    Progress,
+    concat_batches,
+)
 
 _LATE = 0.15
 """Which part of the rows come late."""
@@ -48,15 +56,16 @@ class Reads:
             late = list(self._parts(segment.late, cut))
             parts = list(self._parts(segment.ordered, cut))
             for part in late[:-1]:
-                yield GateRead(none, part, watermark_ns, 0, frontier_ns)
+                yield GateRead(none, part, watermark_ns, Progress(frontier_ns, 0))
             for number, part in enumerate(parts):
                 newest_ns = [rows.event_time_ns.item(-1) for rows in part if rows is not None]
                 watermark_ns = max([watermark_ns, *newest_ns])
                 if number == len(parts) - 1:
                     watermark_ns = segment.watermark_ns
                 frontier_ns = max(frontier_ns, min(watermark_ns, segment.frontier_ns))
-                yield GateRead(part, none if number else late[-1], watermark_ns, 0, frontier_ns)
-        yield GateRead(none, none, END_NS, 0, END_NS)
+                progress = Progress(frontier_ns, 0)
+                yield GateRead(part, none if number else late[-1], watermark_ns, progress)
+        yield GateRead(none, none, END_NS, Progress(END_NS, 0))
 
     def _parts(
         self, of_ports: Sequence[Int64Array], cut: Random | None

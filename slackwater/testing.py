@@ -28,7 +28,15 @@ from slackwater.ingest import table
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow import Dataflow, Stream
-from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, concat_batches
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Column,
+    GateRead,
+    Progress,
+    concat_batches,
+)
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
@@ -124,7 +132,7 @@ def _read(step: Step) -> Batch:
     assert isinstance(step, SourceStep), "it was made by flow.source"
     source = SourceMachine(step.name, step.source, step.schema, writer_id=0, start_ns=0)
     read: list[Batch] = []
-    while source.promise_ns != END_NS:
+    while not source.progress.is_end:
         message = source.take(END_NS)
         if message is not None and message.batch is not None and message.rows:
             read.append(message.batch)
@@ -243,7 +251,7 @@ class _Gated:
     def _verify_ends(self, machine: Operator) -> None:
         self._verify(machine.rows_held == 0, f"it holds {machine.rows_held} rows after the end")
         nothing: list[Batch | None] = [None] * (max(self._step.traits.ports) + 1)
-        end = machine.work(GateRead(nothing, nothing, END_NS, 0, END_NS), 0)
+        end = machine.work(GateRead(nothing, nothing, END_NS, Progress(END_NS, 0)), 0)
         self._verify(end.promise_ns == END_NS, "it does not promise the end")
 
     def _verify_restored(self, reads: list[GateRead], whole: Leaves) -> None:

@@ -53,7 +53,7 @@ from slackwater.actors.wire.listening import listen
 from slackwater.actors.wire.refused_peers import RefusedPeers
 from slackwater.actors.wire.waiting import ChannelPoller, Waker, wait
 from slackwater.runtime.errors import ClusterError, FrameError, WorkerDied
-from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model import NO_PROGRESS, Message
 
 __all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 
@@ -90,7 +90,7 @@ class Sender(End):
     ) -> None:
         super().__init__(codec, context, heartbeat_timeout_s)
         self.endpoint = endpoint
-        self._promise = (START_NS, START_NS)  # last promise sent, and its stimulus
+        self._told = NO_PROGRESS  # by the last message sent
         self._is_settled = False
         is_local = endpoint.startswith(local_sockets.SCHEME)
         if not is_local:
@@ -151,7 +151,7 @@ class Sender(End):
         except FrameTooLongError:
             if message.batch is None or message.rows < 2:
                 raise
-            for half in message.split(message.rows // 2, self._promise):
+            for half in message.split(message.rows // 2, self._told):
                 self.send(half, now_ns)
             return
         self._is_lost = self._is_lost or not self._put(frame)
@@ -160,7 +160,7 @@ class Sender(End):
                 f"channel to {self.endpoint}: the receiver is gone, so {message.rows} rows "
                 "cannot be sent; see the log of the worker there, and run the job again"
             )
-        self._promise = (message.promise_ns, message.promise_stimulus_ns)
+        self._told = message.progress.with_arrived(None)
         self.messages += 1
         self.rows += message.rows
         self.bytes += len(frame)
@@ -338,7 +338,7 @@ class Receiver(End):
         if self._has_ended:
             raise FrameError("a frame came after the end of its stream")
         delivered = self._codec.decode(frame)
-        if delivered[0].is_end:
+        if delivered[0].progress.is_end:
             self._has_ended = True
             self._put(self._codec.encode_grant(GrantFrame(0, is_final=True)))
         return delivered

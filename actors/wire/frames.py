@@ -1,8 +1,8 @@
 """Encode a message as bytes: a fixed header and the Arrow buffers of its columns.
 
 ```
-header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
-        promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
+header  72 bytes, little endian: magic, version, kind, flags, rows, promise, its stimulus, newest
+        event time, time of sending, frame number, schema fingerprint, body length
 body    of a message from a shared gate: the tag of its read (runtime/model/message.py,
         ReadTag; 4 int64)
         with a flag: how far arrivals have come (Arrived; 3 int64)
@@ -58,7 +58,7 @@ from slackwater.actors.wire.buffers import (
     wire_field,
 )
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message, Progress
 from slackwater.runtime.model.batch import RowFields
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import kept_type
@@ -66,10 +66,10 @@ from slackwater.runtime.model.schema import kept_type
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: each connection of a hostile peer can make us hold this much."""
 
-HEADER = struct.Struct("<4sBBHqqqqQQQ")
+HEADER = struct.Struct("<4sBBHqqqqqQQQ")
 _TEXT = struct.Struct("<2q")  # bytes of text or of an Arrow message, of the validity bitmap
 MAGIC = b"SLKW"
-VERSION = 4
+VERSION = 5
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
 _HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8, 16  # flags of data
@@ -164,9 +164,10 @@ class FrameCodec:
             if batch.marks is not None:
                 flags |= _HAS_MARKS
                 size += add_marks(parts, batch.marks, rows=rows)
-        if message.arrived is not None:
+        promise_ns, stimulus_ns, newest_ns, arrived = message.progress
+        if arrived is not None:
             flags |= _HAS_ARRIVED
-            size += extras.add_arrived(parts, message.arrived)
+            size += extras.add_arrived(parts, arrived)
         if message.tag is not None:
             flags |= _HAS_TAG
             size += extras.add_tag(parts, message.tag)
@@ -178,8 +179,9 @@ class FrameCodec:
             DATA,
             flags,
             rows,
-            message.promise_ns,
-            message.promise_stimulus_ns,
+            promise_ns,
+            stimulus_ns,
+            newest_ns,
             sent_at_ns,
             self._sent,
             self._fingerprint,
@@ -248,7 +250,7 @@ class FrameCodec:
         if size > self.max_bytes:
             raise self._too_long(kind, rows=rows, size=size)
         number, of = self._sent, self._fingerprint
-        header = HEADER.pack(MAGIC, VERSION, kind, flags, rows, 0, 0, 0, number, of, size)
+        header = HEADER.pack(MAGIC, VERSION, kind, flags, rows, 0, 0, 0, 0, number, of, size)
         self._sent += 1
         return header + body
 
@@ -268,13 +270,14 @@ class FrameCodec:
         Raises:
             FrameError: the bytes are not the next frame of this channel, whole and sound.
         """
-        flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
-        batch, tag, arrived, start = None, None, None, HEADER.size
+        flags, rows, progress, sent_at_ns = self._open(frame, DATA)
+        batch, tag, start = None, None, HEADER.size
         masks: dict[int, BoolArray] = {}
         if flags & _HAS_TAG:
             tag, start = extras.read_tag(frame, start, rows=rows), start + extras.TAG_SIZE
         if flags & _HAS_ARRIVED:
-            arrived, start = extras.read_arrived(frame, start), start + extras.ARRIVED_SIZE
+            progress = progress.with_arrived(extras.read_arrived(frame, start))
+            start += extras.ARRIVED_SIZE
         if flags & _HAS_NULLS:
             masks, start = extras.read_masks(frame, start, columns=len(self._columns), rows=rows)
         if flags & _HAS_BATCH:
@@ -294,10 +297,10 @@ class FrameCodec:
         elif rows or flags & (_HAS_MARKS | _HAS_NULLS) or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
-        if promise_ns < promised_ns:
+        if progress.promise_ns < promised_ns:
             raise FrameError(
-                f"frame {self._received} promises {promise_ns}, and {promised_ns} had been "
-                "promised: a promise never runs back"
+                f"frame {self._received} promises {progress.promise_ns}, and {promised_ns} had "
+                "been promised: a promise never runs back"
             )
         if rows and not self._may_be_late:
             times = batch.event_time_ns  # type: ignore[union-attr]  # it has rows
@@ -307,9 +310,9 @@ class FrameCodec:
                     f"frame {self._received} has a row of {oldest_ns}, older than the promised "
                     f"{promised_ns}; nothing on this channel may come late"
                 )
-        self._promised_ns = promise_ns
+        self._promised_ns = progress.promise_ns
         self._received += 1
-        return Message(batch, promise_ns, promise_stimulus_ns, tag, arrived), sent_at_ns
+        return Message(batch, progress, tag), sent_at_ns
 
     def decode_grant(self, frame: bytes) -> GrantFrame:
         """Return the credit of a grant frame.
@@ -338,8 +341,8 @@ class FrameCodec:
             raise FrameError(self._difference(theirs))
         self._received += 1
 
-    def _open(self, frame: bytes, kind: int) -> tuple[int, int, int, int, int]:
-        """Check a header; return (flags, rows, promise, promise's stimulus, sent at)."""
+    def _open(self, frame: bytes, kind: int) -> tuple[int, int, Progress, int]:
+        """Check a header; return (flags, rows, progress, time of sending)."""
         if len(frame) < HEADER.size:
             raise FrameError(f"{len(frame)} bytes are no frame; a header has {HEADER.size}")
         (
@@ -350,6 +353,7 @@ class FrameCodec:
             rows,
             promise_ns,
             stimulus_ns,
+            newest_ns,
             sent_at_ns,
             number,
             fingerprint,
@@ -376,7 +380,7 @@ class FrameCodec:
             )
         if fingerprint != self._fingerprint and kind != HELLO:
             raise FrameError(f"frame {number} has another schema than {self._lines}")
-        return flags, rows, promise_ns, stimulus_ns, sent_at_ns
+        return flags, rows, Progress(promise_ns, stimulus_ns, newest_ns), sent_at_ns
 
     def _difference(self, theirs: bytes) -> str:
         lines = theirs.decode(errors="replace").split("\n")

@@ -20,7 +20,7 @@ from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver,
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.actors.wire.local_sockets import SCHEME, host_identity
 from slackwater.runtime.config import Limits
-from slackwater.runtime.model import START_NS, Batch, Message
+from slackwater.runtime.model import START_NS, Batch, Message, Progress
 
 __all__ = ["BETWEEN_HOSTS", "OURS", "RAY", "SIZES", "HopEnds", "summary"]
 
@@ -140,7 +140,8 @@ class HopActor:
 
     def travel(self, way: str, rows: int, trips: int) -> list[int]:
         """Return the time of each round trip of a batch through our channels, ns."""
-        message = Message(_batch(rows), START_NS, 0)
+        batch = _batch(rows)
+        message = Message(batch, Progress.after(batch, START_NS))
         took = []
         for _ in range(trips):
             began_ns = time.perf_counter_ns()

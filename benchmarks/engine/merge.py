@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, Spread, check, repeated
 from slackwater.runtime.merge import SlackGate, Writer
-from slackwater.runtime.model import END_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model import END_NS, Batch, Columns, Int64Array, Progress
 
 GAP_NS = 1_000_000  # mean time between two events of a writer
 Inserts = list[list[tuple[int, Batch, int]]]  # rounds of (writer, batch, promise)
@@ -127,7 +127,7 @@ def once(streams: Streams, rounds: Inserts, *, each: bool) -> float:
     began_s = time.perf_counter()
     for this in rounds:
         for writer, batch, promise_ns in this:
-            gate.insert(writer, batch, promise_ns=promise_ns)
+            gate.insert(writer, batch, Progress.after(batch, promise_ns))
             if each:
                 released.append(gate.read())
         if not each:

@@ -25,7 +25,7 @@ from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver,
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.actors.wire.keys import guard_local_receiver
 from slackwater.actors.wire.waiting import sharpen_timers
-from slackwater.runtime.model import START_NS, Batch, Columns, Message
+from slackwater.runtime.model import START_NS, Batch, Columns, Message, Progress
 
 __all__ = ["EVERY_NS", "LOOP", "Told", "WireProcess"]
 
@@ -120,7 +120,8 @@ class _Ends:
         sender = self._ours[transport]
         assert isinstance(sender, Sender)
         poller = ChannelPoller({"out": sender}, waker=self._waker)
-        message = Message(_batch(rows) if rows else None, START_NS, 0)
+        batch = _batch(rows) if rows else None
+        message = Message(batch, Progress.after(batch, START_NS))
         granted = 0
 
         def send() -> None:
@@ -166,7 +167,8 @@ class _Ends:
     def send_bare(self, transport: str, rows: int, count: int, start_ns: int) -> Told:
         """Send the bytes of a frame of so many rows, again and again; nothing comes back."""
         socket = self._bare[transport]
-        message = Message(_batch(rows) if rows else None, START_NS, 0)
+        batch = _batch(rows) if rows else None
+        message = Message(batch, Progress.after(batch, START_NS))
         frame = _codec().encode(message, sent_at_ns=0)
         return _paced(
             count,
@@ -186,7 +188,8 @@ class _Ends:
             size += len(socket.recv())
             times.append(time.perf_counter_ns())
         cpu_ns = time.thread_time_ns() - began_ns
-        message = Message(_batch(rows) if rows else None, START_NS, 0)
+        batch = _batch(rows) if rows else None
+        message = Message(batch, Progress.after(batch, START_NS))
         check(size == count * len(_codec().encode(message, sent_at_ns=0)), "bytes got lost")
         return Told(cpu_ns, np.array(times))
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.espice.options import Quotes
-from slackwater.runtime.model import Batch, GateRead, Int64Array
+from slackwater.runtime.model import Batch, GateRead, Int64Array, Progress
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground import Operator
 
@@ -61,7 +61,7 @@ class OwnMatcher:
                 columns={name: one[part] for name, one in columns.items()},
             )
             last_ns = times[part].item(-1)
-            self._reads.append(GateRead([batch], [None], last_ns, 0, last_ns))
+            self._reads.append(GateRead([batch], [None], last_ns, Progress(last_ns, 0)))
         starts = np.flatnonzero(of.is_leading)
         self.pairs = int(np.minimum(len(times) - starts, size).sum())
 

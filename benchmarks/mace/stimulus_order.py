@@ -68,7 +68,7 @@ class FirstRowPath(Path):
         """The stimulus of the first row that waits."""
         message = self.messages[0][1]
         if message.batch is None or not message.rows:
-            return message.promise_stimulus_ns
+            return message.progress.stimulus_ns
         return message.batch.stimulus_time_ns.item(0)
 
 
@@ -93,14 +93,14 @@ class RowPath(Path):
         """Queue each of a message's rows."""
         parts = [message]
         if message.batch is not None and message.rows:
-            promise = message.promise_ns, message.promise_stimulus_ns
-            parts = [Message(message.batch.slice(n, n + 1), *promise) for n in range(message.rows)]
-            if message.is_end:
-                parts = [Message(one.batch, END_NS - 1, promise[1]) for one in parts]
-                parts.append(Message(None, *promise))
+            told = message.progress
+            so_far = told.reaching(min(told.promise_ns, END_NS - 1), told.stimulus_ns)
+            parts = [Message(message.batch.slice(n, n + 1), so_far) for n in range(message.rows)]
+            if told.is_end:
+                parts.append(Message(None, told))
         for part in parts:
             self._count += 1
-            at_ns = END_NS if part.is_end else stimulus_ns(part)
+            at_ns = END_NS if part.progress.is_end else stimulus_ns(part)
             heapq.heappush(self._heap, (at_ns, self._count, part, now_ns))
         self._show()
 

@@ -26,7 +26,15 @@ from benchmarks.frame import Claim, Options, Result, check, save_picture
 from benchmarks.order.clock_errors import error_ns
 from benchmarks.side_by_side import side_by_side
 from examples.real_data import soccer
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, BoolArray, GateRead, Int64Array
+from slackwater.runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    Batch,
+    BoolArray,
+    GateRead,
+    Int64Array,
+    Progress,
+)
 from slackwater.runtime.model.nullable import Nullable, Numbers
 from slackwater.runtime.operators import make_operator
 
@@ -272,7 +280,11 @@ def of_operator(
         columns={"speed": speed[order]},
     )
     step = flow_of(pa.table({"ts": told_ns[:1], "speed": speed[:1]}), bound_ns).steps["means"]
-    made = make_operator(step).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
+    made = (
+        make_operator(step)
+        .work(GateRead([batch], [None], END_NS, Progress(END_NS, 0)), now_ns=0)
+        .rows
+    )
     assert made is not None
     return _whole(made.columns, like)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.frame import Result, Spread, repeated
 from benchmarks.patterns.queries import Asked
-from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model import Batch, GateRead, Progress
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground import Operator
 
@@ -72,7 +72,7 @@ def reads_of(rows: pa.Table, size: int = READ) -> list[GateRead]:
             columns={name: one[part] for name, one in columns.items()},
         )
         at_ns = times[part].item(-1)
-        found.append(GateRead([batch], [None], at_ns, 0, at_ns))
+        found.append(GateRead([batch], [None], at_ns, Progress(at_ns, 0)))
     return found
 
 

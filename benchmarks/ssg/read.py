@@ -27,6 +27,7 @@ from slackwater.runtime.model import (
     Batch,
     GateRead,
     Int64Array,
+    Progress,
     ReleaseRule,
     concat_batches,
 )
@@ -39,7 +40,7 @@ NAMES = ("ready-only", "with a slack", "K-slack")
 class Buffer(Protocol):
     """What is measured. A `SlackGate` is one."""
 
-    def insert(self, writer: int, batch: Batch, *, promise_ns: int) -> None:
+    def insert(self, writer: int, batch: Batch, progress: Progress) -> None:
         """Take events of one writer."""
 
     def read(self, reader: int, *, limit: int | None) -> GateRead | Batch | None:
@@ -61,10 +62,10 @@ class KSlack:
         self._heaps: list[list[tuple[int, int, Batch]]] = [[] for _ in range(readers)]
         self._sorted: list[list[Batch]] = [[] for _ in range(readers)]
 
-    def insert(self, writer: int, batch: Batch, *, promise_ns: int) -> None:
+    def insert(self, writer: int, batch: Batch, progress: Progress) -> None:
         """Take events; of promises only the ends count."""
         self._newest_ns = max(self._newest_ns, batch.event_time_ns.item(-1))
-        if promise_ns == END_NS:
+        if progress.is_end:
             self._ended.add(writer)
             if len(self._ended) == WRITERS:
                 self._newest_ns = END_NS
@@ -229,7 +230,7 @@ def once(
     for start in range(0, len(arrivals), WRITERS):
         began_s = clock()
         for _, writer, batch, promise_ns in arrivals[start : start + WRITERS]:
-            buffer.insert(writer, batch, promise_ns=promise_ns)
+            buffer.insert(writer, batch, Progress.after(batch, promise_ns))
         insert_s += clock() - began_s
         for reader in range(readers):
             some = []

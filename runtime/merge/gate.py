@@ -22,7 +22,15 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.merge.reader import Cut, ReaderState
 from slackwater.runtime.merge.waits import WaitLog
 from slackwater.runtime.merge.writer import Writer
-from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
+from slackwater.runtime.model import (
+    END_NS,
+    READY_ONLY,
+    START_NS,
+    Batch,
+    GateRead,
+    Progress,
+    ReleaseRule,
+)
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.progress import Frontier
 
@@ -112,34 +120,40 @@ class SlackGate:
         self,
         writer: int,
         batch: Batch | None,
+        progress: Progress,
         *,
-        promise_ns: int,
-        promise_stimulus_ns: int = 0,
         came_ns: int | None = None,
     ) -> None:
-        """Take rows from a writer, and its promise for what follows them.
+        """Take rows from a writer, and how far it is with them.
 
         Rows of one writer come in event-time order (mixed writers: in any). The promise becomes
-        visible after the rows, as maxWriterTs does in [ssg] Algorithm 2. `came_ns`: when they came
-        by the clock, where waits are kept.
+        visible after the rows, as maxWriterTs does in [ssg] Algorithm 2.
+
+        Args:
+            writer: which.
+            batch: its rows; None: it only says how far it is.
+            progress: of the writer; no row is newer than its newest.
+            came_ns: when they came by the clock, where waits are kept.
         """
         place = self._place[writer]
-        frontier = self._frontier
-        if batch is not None and (rows := len(times := batch.event_time_ns)):
-            is_sorted = rows == 1 or not self._writers[place].is_mixed
-            newest = times.item(-1) if is_sorted else int(times.max())
-            if newest > frontier.newest_ns:
-                frontier.newest_ns = newest
-                self._newest_stimulus_ns = batch.stimulus_time_ns.item(-1)
+        self._hear(place, batch, progress)
+        if batch is not None and len(batch.event_time_ns):
             for reader in self._readers:
                 reader.add(place, batch)
             if self._waits is not None and came_ns is not None:
                 seen, is_mixed = self._readers[0].seen, self._writers[place].is_mixed
                 self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
+
+    def _hear(self, place: int, batch: Batch | None, progress: Progress) -> None:
+        promise_ns, stimulus_ns, newest_ns, _ = progress
+        frontier = self._frontier
+        if newest_ns > frontier.newest_ns:
+            frontier.newest_ns = newest_ns
+            self._newest_stimulus_ns = (
+                stimulus_ns if batch is None else batch.stimulus_time_ns.item(-1)
+            )
         frontier.advance(place, promise_ns)
-        known_ns = self._promise_stimulus_ns
-        if promise_stimulus_ns > known_ns:
-            self._promise_stimulus_ns = promise_stimulus_ns
+        self._promise_stimulus_ns = max(self._promise_stimulus_ns, stimulus_ns)
 
     def read(
         self, reader: int = 0, *, limit: int | None = None, now_ns: int | None = None
@@ -166,7 +180,7 @@ class SlackGate:
         released = state.release(cut, ready, limit)
         if waits is not None:
             self.left_since_ns = waits.left(state.cut, has_late=state.has_late)
-        return None if released is None else self._timed(released, ready[0])
+        return None if released is None else self._timed(released, state, ready[0])
 
     @property
     def may_pass(self) -> bool:
@@ -174,29 +188,24 @@ class SlackGate:
         readers = self._readers
         return len(readers) == 1 and not readers[0].rows and self._waits is None
 
-    def pass_row(
-        self, writer: int, batch: Batch, *, promise_ns: int, promise_stimulus_ns: int
-    ) -> GateRead | None:
+    def pass_row(self, writer: int, batch: Batch, progress: Progress) -> GateRead | None:
         """Take one row, as `insert` does, and return what `read` would: most often that row.
 
         At the speed of the clock that is what a gate does. A row that may go is not put down first.
         """
-        place, frontier = self._place[writer], self._frontier
+        place = self._place[writer]
+        self._hear(place, batch, progress)
         time_ns = batch.event_time_ns.item(0)
-        if time_ns > frontier.newest_ns:
-            frontier.newest_ns = time_ns
-            self._newest_stimulus_ns = batch.stimulus_time_ns.item(0)
-        frontier.advance(place, promise_ns)
-        self._promise_stimulus_ns = max(self._promise_stimulus_ns, promise_stimulus_ns)
         cut, ready = self._cuts()
-        released = self._readers[0].pass_row(place, batch, time_ns, cut, ready)
-        return None if released is None else self._timed(released, ready[0])
+        reader = self._readers[0]
+        released = reader.pass_row(place, batch, time_ns, cut, ready)
+        return None if released is None else self._timed(released, reader, ready[0])
 
-    def _timed(self, released: GateRead, frontier_ns: int) -> GateRead:
+    def _timed(self, released: GateRead, reader: ReaderState, frontier_ns: int) -> GateRead:
+        """Say with a read how far it is."""
         by_promise = released.watermark_ns <= frontier_ns
-        released.watermark_stimulus_ns = (
-            self._promise_stimulus_ns if by_promise else self._newest_stimulus_ns
-        )
+        stimulus_ns = self._promise_stimulus_ns if by_promise else self._newest_stimulus_ns
+        released.progress = Progress(reader.frontier_ns, stimulus_ns, self._frontier.newest_ns)
         return released
 
     def hold_ends_ns(self) -> int | None:
@@ -256,7 +265,8 @@ class SlackGate:
 
     def nothing_new(self) -> GateRead:
         """Return a read of the first reader without rows, as far as its last."""
-        return self._readers[0].nothing_new(self._promise_stimulus_ns)
+        reader = self._readers[0]
+        return self._timed(reader.nothing_new(), reader, END_NS)
 
     def held(self) -> list[Batch]:
         """Return the rows that the first reader has not had yet, late ones too."""

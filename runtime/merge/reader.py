@@ -18,7 +18,7 @@ from slackwater.runtime.merge.lanes import (
 from slackwater.runtime.merge.late import LateQueue
 from slackwater.runtime.merge.pieces import merge_pieces, without_writers
 from slackwater.runtime.merge.writer import Writer
-from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.model.times import END_NS
 
@@ -135,12 +135,12 @@ class ReaderState:
         if is_late:
             self.late += 1
             self.late_ready += is_ready
-            return GateRead(self._no_late, ports, watermark_ns, START_NS, self.frontier_ns)
+            return GateRead(self._no_late, ports, watermark_ns, NO_PROGRESS)
         if is_ready:
             self.ready += 1
         else:
             self.slack_ready += 1
-        return GateRead(ports, self._no_late, watermark_ns, START_NS, self.frontier_ns)
+        return GateRead(ports, self._no_late, watermark_ns, NO_PROGRESS)
 
     def _divert_late(self, place: int, batch: Batch) -> Batch | None:
         seen_ns, seen_place, seen_writer = self._seen
@@ -178,6 +178,8 @@ class ReaderState:
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed.
 
+        How far the gate is the gate says: a read of a reader has no progress of its own.
+
         Args:
             cut: see `Cut`.
             ready: rows before it are ready; its time is the gate's frontier.
@@ -190,10 +192,7 @@ class ReaderState:
         if frontier_ns > self.frontier_ns:
             self.frontier_ns = frontier_ns
             if released is None:  # by slack all has left already; what follows waits for this
-                nothing = self._no_late
-                released = GateRead(nothing, nothing, self._watermark_ns, START_NS, frontier_ns)
-        if released is not None:
-            released.frontier_ns = self.frontier_ns
+                released = self.nothing_new()
         return released
 
     def _release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
@@ -209,7 +208,7 @@ class ReaderState:
         elif not self._late_rows.rows and (limit is None or limit > 0):
             released = self._release_in_order(cut, ready, limit)
         if released is None:
-            return GateRead(self._no_late, late, self._watermark_ns, START_NS, START_NS)
+            return GateRead(self._no_late, late, self._watermark_ns, NO_PROGRESS)
         released.late = late
         return released
 
@@ -248,7 +247,7 @@ class ReaderState:
         elif watermark_ns == self._watermark_ns:
             return None
         self._watermark_ns = watermark_ns
-        return GateRead(ports, self._no_late, watermark_ns, START_NS, START_NS)
+        return GateRead(ports, self._no_late, watermark_ns, NO_PROGRESS)
 
     def _come_to(self, seen: tuple[int, int, int], cut: Cut, ready: Cut) -> int:
         """Note what has been seen up to the cut; return the watermark.
@@ -312,10 +311,10 @@ class ReaderState:
             released.append(batch)
         return released
 
-    def nothing_new(self, stimulus_ns: int) -> GateRead:
+    def nothing_new(self) -> GateRead:
         """Return a read without rows, which is as far as the last one."""
         nothing = self._no_late
-        return GateRead(nothing, nothing, self._watermark_ns, stimulus_ns, self.frontier_ns)
+        return GateRead(nothing, nothing, self._watermark_ns, NO_PROGRESS)
 
     def oldest_ns(self) -> int:
         """Return the event time of the oldest row held, late ones apart; END_NS: none is."""

@@ -22,13 +22,13 @@ import numpy.typing as npt
 
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import (
-    END_NS,
     START_NS,
     Arrived,
     Batch,
     Column,
     GateRead,
     Message,
+    Progress,
     ReadTag,
     concat_batches,
 )
@@ -81,7 +81,7 @@ class Partitioner:
         They promise the read's frontier: by slack that is less than its watermark, for late rows
         may follow. At the end there is one for each port, since each channel must hear of it.
         """
-        promise_ns = released.frontier_ns
+        progress = released.progress
         self._number += 1
         # {port: (rows, late ones first; how many are late)} of each replica
         outputs: list[dict[int, tuple[Batch, int]]] = [{} for _ in range(self._replicas)]
@@ -94,15 +94,12 @@ class Partitioner:
         parts: list[list[tuple[int, Message]]] = []
         for own_parts in outputs:
             total = sum([len(batch) for batch, _ in own_parts.values()])
-            told = ports if promise_ns == END_NS else (list(own_parts) or [0])
+            told = ports if progress.is_end else (list(own_parts) or [0])
             messages = []
             for port in told:
                 own, late_rows = own_parts.get(port, (None, 0))
                 tag = ReadTag(self._number, total, late_rows, released.watermark_ns)
-                message = Message(
-                    own, promise_ns, released.watermark_stimulus_ns, tag, released.arrived
-                )
-                messages.append((port, message))
+                messages.append((port, Message(own, progress, tag)))
             parts.append(messages)
         return parts
 
@@ -133,10 +130,8 @@ class _Read:
     late: list[Batch | None]
     ports: list[Batch | None]
     watermark_ns: int
-    promise_ns: int
-    stimulus_ns: int
-    arrived: Arrived | None = None
-    """Once all of it has been returned."""
+    progress: Progress
+    """Of arrivals it says something once all of it has been returned."""
 
     @property
     def rows(self) -> int:
@@ -229,13 +224,14 @@ class ReplicaReads:
         if read.rows > limit:
             read, self._rest = _cut(read, limit)
         self._watermark_ns = max(self._watermark_ns, read.watermark_ns)
-        self.promise_ns = max(self.promise_ns, min(read.promise_ns, self._watermark_ns))
+        promise_ns, stimulus_ns, newest_ns, arrived = read.progress
+        self.promise_ns = max(self.promise_ns, min(promise_ns, self._watermark_ns))
         late = read.late_rows
         self.late += late
         self.ready += read.rows
         self.rows_held -= late + read.rows
-        told = self._watermark_ns, read.stimulus_ns, self.promise_ns, read.arrived
-        return GateRead(read.ports, read.late, *told)
+        progress = Progress(self.promise_ns, stimulus_ns, newest_ns, arrived)
+        return GateRead(read.ports, read.late, self._watermark_ns, progress)
 
     def _is_whole(self) -> bool:
         """Whether all of the next read is there; the last one comes on every channel."""
@@ -248,7 +244,7 @@ class ReplicaReads:
                 if tag.number != self._next:
                     break
                 rows, expected = rows + message.rows, tag.rows
-                is_end = is_end or message.is_end
+                is_end = is_end or message.progress.is_end
         return rows == expected and (not is_end or told == len(self._channels))
 
     def _has_late_next(self) -> bool:
@@ -265,24 +261,23 @@ class ReplicaReads:
             while channel and _tag(channel[0]).number == self._next:
                 message = channel.popleft()
                 tag, batch = _tag(message), message.batch
-                arrived = message.arrived or arrived
+                arrived = message.progress.arrived or arrived
                 if batch is not None and tag.late:
                     parts[0].append(batch.slice(0, tag.late))
                 if batch is not None and tag.late < message.rows:
                     parts[1].append(batch.slice(tag.late, message.rows))
-                if last is None or message.promise_ns >= last.promise_ns:
+                if last is None or message.progress.promise_ns >= last.progress.promise_ns:
                     last = message  # of two halves the second has the promise
             late.append(concat_batches(parts[0]) if parts[0] else None)
             ports.append(concat_batches(parts[1]) if parts[1] else None)
         assert last is not None
         self._next += 1
-        stimulus_ns = last.promise_stimulus_ns
-        return _Read(late, ports, _tag(last).watermark_ns, last.promise_ns, stimulus_ns, arrived)
+        return _Read(late, ports, _tag(last).watermark_ns, last.progress.with_arrived(arrived))
 
     def after_restore(self) -> None:
-        """Make a record again of the arrivals of a read at hand."""
-        if self._rest is not None and self._rest.arrived is not None:
-            self._rest.arrived = Arrived(*self._rest.arrived)
+        """Make a record again of the progress of a read at hand."""
+        if self._rest is not None:
+            self._rest.progress = Progress.of_plain(self._rest.progress)
 
 
 def _tag(message: Message) -> ReadTag:
@@ -297,9 +292,8 @@ def _together(reads: list[_Read]) -> _Read:
         batches = [batch for batch in parts if batch is not None]
         ports.append(concat_batches(batches) if batches else None)
     last = reads[-1]
-    arrived = next((read.arrived for read in reversed(reads) if read.arrived), None)
-    times = last.watermark_ns, last.promise_ns, last.stimulus_ns
-    return _Read(reads[0].late, ports, *times, arrived)
+    arrived = next((told for read in reversed(reads) if (told := read.progress.arrived)), None)
+    return _Read(reads[0].late, ports, last.watermark_ns, last.progress.with_arrived(arrived))
 
 
 def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
@@ -322,6 +316,6 @@ def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
     watermark_ns = min(pivot_ns, read.watermark_ns)
     none: list[Batch | None] = [None] * len(read.late)
     return (
-        _Read(read.late, first, watermark_ns, read.promise_ns, read.stimulus_ns),
-        _Read(none, rest, read.watermark_ns, read.promise_ns, read.stimulus_ns, read.arrived),
+        _Read(read.late, first, watermark_ns, read.progress.with_arrived(None)),
+        _Read(none, rest, read.watermark_ns, read.progress),
     )

@@ -11,7 +11,7 @@ from slackwater.runtime.model.batch import (
     concat_columns,
 )
 from slackwater.runtime.model.gate_read import GateRead
-from slackwater.runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.message import NO_PROGRESS, Arrived, Message, Progress, ReadTag
 from slackwater.runtime.model.nullable import BoolArray
 from slackwater.runtime.model.release import (
     BY_DEADLINE,
@@ -41,6 +41,7 @@ __all__ = [
     "END_NS",
     "LATEST_NS",
     "LONGEST_NS",
+    "NO_PROGRESS",
     "NS_PER_SECOND",
     "ON_ARRIVAL",
     "PLACE_BITS",
@@ -56,6 +57,7 @@ __all__ = [
     "GateRead",
     "Int64Array",
     "Message",
+    "Progress",
     "ReadTag",
     "Release",
     "ReleaseRule",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slackwater.runtime.model.batch import Batch
-from slackwater.runtime.model.message import Arrived
+from slackwater.runtime.model.message import Progress
 from slackwater.runtime.model.times import START_NS
 
 
@@ -24,20 +24,17 @@ class GateRead:
             a writer was idle).
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
-        watermark_stimulus_ns: stimulus time of what moved the watermark here.
-        frontier_ns: no row older than this will be released again, not even a late one: all
-            writers have promised so, and the gate holds none that is older. At most the watermark;
-            never runs back. Only a writer that was marked idle may send one all the same.
-        arrived: every row that arrived before this has been released, this read included; None:
-            no more is known than before. Told only where arrivals are used.
+        progress: of the gate. Its promise is the frontier: no row older than this will be
+            released again, not even a late one; all writers have promised so, and the gate holds
+            none that is older. At most the watermark; never runs back. Only a writer that was
+            marked idle may send one all the same. Its stimulus is that of what moved the
+            watermark here. Every row that arrived before its `arrived` has been released.
     """
 
     ports: Sequence[Batch | None]
     late: Sequence[Batch | None]
     watermark_ns: int
-    watermark_stimulus_ns: int
-    frontier_ns: int
-    arrived: Arrived | None = None
+    progress: Progress
 
     @property
     def batches(self) -> list[Batch]:

@@ -1,8 +1,9 @@
-"""Message on a channel: perhaps some rows, always a promise."""
+"""Message on a channel: perhaps some rows, always how far its stream is."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.times import END_NS, START_NS
@@ -36,59 +37,89 @@ class Arrived(NamedTuple):
     """When the first row arrived of the source that was heard last: each had been heard by then."""
 
 
+class Progress(NamedTuple):
+    """How far a stream is: what it has had, and what may follow.
+
+    Whether its writer has spoken is seen by it: who has not has promised nothing.
+    Source: merge_ts and max_ts of [ssg] Def. 2.1 and 3.1.
+    """
+
+    promise_ns: int = START_NS
+    """Nothing older follows; END_NS: nothing at all. It never runs back. Only a writer that was
+    idle may send something older all the same: it is late."""
+    stimulus_ns: int = START_NS
+    """When the stimulus of the promise reached us: what it sets free, such as a window or a held
+    row, is timed by it."""
+    newest_ns: int = START_NS
+    """The newest event time that the stream has had, this message included."""
+    arrived: Arrived | None = None
+    """How far arrivals have come; None: no further than was said before. Only channels say it that
+    lead to a step which uses arrivals (`Channel.tells_arrivals`)."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing follows."""
+        return self.promise_ns == END_NS
+
+    def reaching(self, promise_ns: int, stimulus_ns: int) -> Progress:
+        """Return the same with another promise, and nothing of arrivals."""
+        return Progress(promise_ns, stimulus_ns, self.newest_ns)
+
+    def with_arrived(self, arrived: Arrived | None) -> Progress:
+        """Return the same with this of arrivals."""
+        if arrived is self.arrived:
+            return self
+        return Progress(self.promise_ns, self.stimulus_ns, self.newest_ns, arrived)
+
+    @classmethod
+    def after(cls, batch: Batch | None, promise_ns: int, stimulus_ns: int = 0) -> Progress:
+        """Return how far a stream is whose only rows are these, and that promises this."""
+        if batch is None or not len(batch):
+            return cls(promise_ns, stimulus_ns)
+        return cls(promise_ns, stimulus_ns, int(batch.event_time_ns.max()))
+
+    @classmethod
+    def of_plain(cls, saved: Sequence[Any]) -> Progress:
+        """Return the one that was saved as a tuple."""
+        promise_ns, stimulus_ns, newest_ns, arrived = saved
+        told = None if arrived is None else Arrived(*arrived)
+        return cls(promise_ns, stimulus_ns, newest_ns, told)
+
+
+NO_PROGRESS = Progress()
+"""Of a stream that has not spoken."""
+
+
 class Message:
-    """Rows, or none, and a promise of what may follow. Treat it as frozen.
+    """Rows, or none, and how far the stream is with them. Treat it as frozen.
 
     Attributes:
         batch: the rows, or None.
         rows: how many rows it carries.
-        promise_ns: the channel sends nothing older than this in any later message; END_NS
-            is the end of the stream. Never runs backwards. (merge_ts of [ssg] Def. 2.1.)
-            Only a writer that was idle may send something older all the same: it is late.
-        promise_stimulus_ns: when the stimulus of the promise reached us, so that what
-            the promise sets free (a window, a held row) can be timed.
+        progress: of its channel, this message included.
         tag: from a shared gate to its replicas: which read this is of; else None.
-        arrived: how far arrivals have come on this channel, this message included; None: no
-            further than was said before. Only channels say it that lead to a step which uses
-            arrivals (`Channel.tells_arrivals`).
     """
 
-    __slots__ = ("arrived", "batch", "promise_ns", "promise_stimulus_ns", "rows", "tag")
+    __slots__ = ("batch", "progress", "rows", "tag")
 
-    def __init__(
-        self,
-        batch: Batch | None,
-        promise_ns: int,
-        promise_stimulus_ns: int,
-        tag: ReadTag | None = None,
-        arrived: Arrived | None = None,
-    ) -> None:
+    def __init__(self, batch: Batch | None, progress: Progress, tag: ReadTag | None = None) -> None:
         self.batch = batch
         self.rows = 0 if batch is None else len(batch.event_time_ns)
-        self.promise_ns = promise_ns
-        self.promise_stimulus_ns = promise_stimulus_ns
+        self.progress = progress
         self.tag = tag
-        self.arrived = arrived
-
-    @property
-    def is_end(self) -> bool:
-        """Whether the stream ends with this message."""
-        return self.promise_ns == END_NS
 
     def with_batch(self, batch: Batch | None) -> Message:
         """Return a message of other rows that says the same."""
         if batch is self.batch:
             return self
-        told = self.promise_ns, self.promise_stimulus_ns
-        return Message(batch, *told, self.tag, self.arrived)
+        return Message(batch, self.progress, self.tag)
 
-    def split(self, rows: int, known: tuple[int, int]) -> tuple[Message, Message]:
+    def split(self, rows: int, known: Progress) -> tuple[Message, Message]:
         """Return two messages, of so many rows and of the rest.
 
         Args:
             rows: of the first, at least 1 and less than all.
-            known: (promise, its stimulus) of the message before: the new ones hold only once
-                all rows are there.
+            known: of the message before: the new promise holds only once all rows are there.
         """
         assert self.batch is not None
         tag = self.tag
@@ -96,11 +127,10 @@ class Message:
         if tag is not None:
             first = min(tag.late, rows)
             marks = tag._replace(late=first), tag._replace(late=tag.late - first)
-        rest = self.batch.slice(rows, self.rows)
-        return (
-            Message(self.batch.slice(0, rows), *known, marks[0]),
-            Message(rest, self.promise_ns, self.promise_stimulus_ns, marks[1], self.arrived),
-        )
+        begin, rest = self.batch.slice(0, rows), self.batch.slice(rows, self.rows)
+        newest_ns = max(known.newest_ns, int(begin.event_time_ns.max()))
+        so_far = Progress(known.promise_ns, known.stimulus_ns, newest_ns)
+        return Message(begin, so_far, marks[0]), Message(rest, self.progress, marks[1])
 
     def __repr__(self) -> str:
-        return f"Message({self.rows} rows, promise={self.promise_ns})"
+        return f"Message({self.rows} rows, promise={self.progress.promise_ns})"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model.batch import Batch
-from slackwater.runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.message import Message, Progress, ReadTag
 from slackwater.runtime.model.nullable import Nullable
 
 _IS = "\0is"  # no column and no channel has this name
@@ -62,10 +62,8 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
             return {
                 _IS: "message",
                 "batch": to_plain(state.batch, where=where),
-                "promise_ns": state.promise_ns,
-                "promise_stimulus_ns": state.promise_stimulus_ns,
+                "progress": to_plain(state.progress, where=where),
                 "tag": None if state.tag is None else tuple(state.tag),
-                "arrived": None if state.arrived is None else tuple(state.arrived),
             }
         case dict() if all(isinstance(key, str) for key in state):
             return {
@@ -111,10 +109,8 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
         case {"\0is": "message"}:
             return Message(
                 from_plain(plain["batch"]),
-                plain["promise_ns"],
-                plain["promise_stimulus_ns"],
+                Progress.of_plain(plain["progress"]),
                 None if plain["tag"] is None else ReadTag(*plain["tag"]),
-                None if plain["arrived"] is None else Arrived(*plain["arrived"]),
             )
         case {"\0is": "map"}:
             return {key: from_plain(own) for key, own in plain["pairs"]}

@@ -89,7 +89,7 @@ def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> Non
     report.early = source.early
     report.source_clock = source.clock_told
     report.newest_ns = source.newest_ns
-    report.frontier_ns = source.promise_ns
+    report.frontier_ns = source.progress.promise_ns
     report.due_in_ns = source.due_in_ns(now_ns)
     holder = source.holder
     report.waiting_for = [] if holder is None else [holder]

@@ -39,12 +39,12 @@ class ArrivalFrontier:
 
     def hear(self, writer: int, message: Message) -> None:
         """Take what a message of a writer tells."""
-        if (arrived := message.arrived) is not None:
+        if (arrived := message.progress.arrived) is not None:
             self._frontier.advance(writer, arrived.ns)
             self._frontier.newest_ns = max(self._frontier.newest_ns, arrived.ns)
             self._stimulus_ns = max(self._stimulus_ns, arrived.stimulus_ns)
             self._since_ns = max(self._since_ns, arrived.since_ns)
-        if message.is_end:
+        if message.progress.is_end:
             self._frontier.advance(writer, END_NS)
         if message.batch is not None and message.rows and message.batch.arrivals is not None:
             newest_ns = int(message.batch.arrivals[:, 0].max())

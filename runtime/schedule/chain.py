@@ -15,7 +15,7 @@ from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
-from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead
 from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators import make_operator, make_stateless
@@ -108,7 +108,7 @@ class StageOperator:
         counts: of the step.
     """
 
-    STATE = Fields("operator", "_told", "due_ns")
+    STATE = Fields("operator", "_watermark_ns", "_progress", "due_ns")
 
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
@@ -117,7 +117,7 @@ class StageOperator:
         traits = step.traits
         self.passes_on, self._uses_clock = traits.passes_on, traits.uses_clock
         self._diverts = traits.diverts
-        self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
+        self._watermark_ns, self._progress = START_NS, NO_PROGRESS  # of the last read
         self.due_ns: int | None = None
         """When it has something to do by the clock; None: at no time that is known."""
 
@@ -143,11 +143,8 @@ class StageOperator:
         result = self.operator.work(released, now_ns)
         if self._uses_clock:
             self.due_ns = result.due_ns
-            self._told = (
-                released.watermark_ns,
-                released.watermark_stimulus_ns,
-                released.frontier_ns,
-            )
+            self._watermark_ns = released.watermark_ns
+            self._progress = released.progress.with_arrived(None)
         left = 0 if result.rows is None else len(result.rows.event_time_ns)
         self.counts.rows_out += left
         return result, rows - left - result.late_dropped if self.passes_on else 0
@@ -159,7 +156,7 @@ class StageOperator:
     def nothing_new(self) -> GateRead:
         """Return a read without rows, as far as the last one."""
         none: list[Batch | None] = [None for _ in self._ports]
-        return GateRead(none, none, *self._told)
+        return GateRead(none, none, self._watermark_ns, self._progress)
 
     def fill(self, report: StageReport) -> None:
         """Fill in what the operator holds and counts."""

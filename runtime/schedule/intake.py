@@ -147,10 +147,12 @@ class PassIntake(Intake):
         if message is None:
             return Taken(None, (), 0)
         self._report.counts[READY] += rows
-        arrived = message.arrived if self._arrivals is None else self._arrivals.advance()
+        progress = message.progress
+        if self._arrivals is not None:
+            progress = progress.with_arrived(self._arrivals.advance())
         batch = concat_batches(batches) if batches else None
-        told = message.promise_ns, message.promise_stimulus_ns, message.promise_ns, arrived
-        return Taken(GateRead([batch], [None], *told), used, sum([taken for _, taken in used]))
+        read = GateRead([batch], [None], progress.promise_ns, progress)
+        return Taken(read, used, sum([taken for _, taken in used]))
 
 
 _H = TypeVar("_H", SlackGate, ReplicaReads)
@@ -259,13 +261,7 @@ class GateIntake(HeldIntake[SlackGate]):
             if item is not None:
                 return self._pass_row(item[0], item[1], now_ns)
         for writer, message, came_ns in self._come(now_ns, max_rows, used):
-            gate.insert(
-                writer,
-                message.batch,
-                promise_ns=message.promise_ns,
-                promise_stimulus_ns=message.promise_stimulus_ns,
-                came_ns=came_ns,
-            )
+            gate.insert(writer, message.batch, message.progress, came_ns=came_ns)
             if message.batch is not None and self._may_be_behind[writer]:
                 self._count_behind(writer, message.batch)
             if self._arrivals is not None:
@@ -303,12 +299,7 @@ class GateIntake(HeldIntake[SlackGate]):
         assert batch is not None, "it has one row"
         self._since_ns = now_ns
         report.max_gate_rows = max(report.max_gate_rows, 1)
-        released = self._held.pass_row(
-            self._writer[channel],
-            batch,
-            promise_ns=message.promise_ns,
-            promise_stimulus_ns=message.promise_stimulus_ns,
-        )
+        released = self._held.pass_row(self._writer[channel], batch, message.progress)
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
         return Taken(released, [(channel, 1)], 1)
@@ -322,7 +313,7 @@ class GateIntake(HeldIntake[SlackGate]):
         if arrived is None:
             return released
         released = released or gate.nothing_new()
-        released.arrived = arrived
+        released.progress = released.progress.with_arrived(arrived)
         return released
 
     def _count_behind(self, writer: int, batch: Batch) -> None:
@@ -336,7 +327,7 @@ class GateIntake(HeldIntake[SlackGate]):
     def _count_held_back(self, released: GateRead) -> None:
         """Count whose promise it is that rows are now kept for beyond their window."""
         assert self._kept_ns is not None
-        if released.watermark_ns - released.frontier_ns > self._kept_ns:
+        if released.watermark_ns - released.progress.promise_ns > self._kept_ns:
             for writer in self._held.holders():
                 _count_in(self._report.held_back, self._sources[writer], 1)
 

@@ -55,7 +55,8 @@ def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
     assert source_at is not None, "paced stages are sources"
     source, below_ns = source_at.machine, outputs.silent_below_ns(now_ns)
     if rows := source.leave_out(now_ns, max_rows, below_ns=below_ns):
-        outputs.made(source.promise_ns, source.promise_stimulus_ns)
+        told = source.progress
+        outputs.reach(told.promise_ns, told.stimulus_ns)
         source_at.has_looked(now_ns)
         machine.left_out(rows, now_ns)
     return rows

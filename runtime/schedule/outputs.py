@@ -1,10 +1,10 @@
-"""Outputs of a stage: which columns of its messages each channel takes."""
+"""Outputs of a stage: how far their stream is, and what of it each channel takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slackwater.runtime.model import END_NS, START_NS, Message
+from slackwater.runtime.model import END_NS, NO_PROGRESS, START_NS, Batch, Message, Progress
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
@@ -13,10 +13,12 @@ class StageOutputs:
     """The output channels of a stage, and when each last carried something.
 
     Attributes:
+        progress: of the stream that leaves by them, whether a channel was told or not; without
+            arrivals, of which each is told once.
         tells_arrivals: whether one of them tells how far arrivals have come.
     """
 
-    STATE = Fields("_sent_ns", "_told_ns", "_promise_ns", "_promise_stimulus_ns", "_asked_ns")
+    STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns")
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its rows' fields, its place in what follows)
@@ -30,37 +32,34 @@ class StageOutputs:
         # {place: what a promise alone must reach to be of use}, of channels to stages that ask
         self._asked_ns: dict[int, int] = {}
         self._least_asked_ns = END_NS
-        self._promise_ns = START_NS  # of the last message
-        self._promise_stimulus_ns = START_NS
+        self.progress = NO_PROGRESS
+        self._is_mixed = any(channel.is_mixed for channel in outputs)
         self._silent_until_ns = self._until_ns()
 
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
-        batch, arrived, promise_ns = message.batch, message.arrived, message.promise_ns
+        batch = message.batch
+        promise_ns, stimulus_ns, _, arrived = message.progress
         # A message that tells only arrivals tells nothing to a channel without them.
-        is_of_arrivals = arrived is not None and promise_ns == self._promise_ns
-        self.made(promise_ns, message.promise_stimulus_ns)
+        is_of_arrivals = arrived is not None and promise_ns == self.progress.promise_ns
+        self.reach(promise_ns, stimulus_ns, batch)
+        progress = self.progress
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
         sends: list[tuple[Channel, Message]] = []
         for channel, names, fields, at in self._outputs:
-            part = message
-            if batch is not None:
-                part = Message(
-                    batch.part(names, fields),
-                    promise_ns,
-                    message.promise_stimulus_ns,
-                    arrived=arrived if channel.tells_arrivals else None,
-                )
-            elif arrived is None or not channel.tells_arrivals:
-                if promise_ns != END_NS and (
-                    not channel.needs_promises or is_of_arrivals or self._is_too_soon(at, now_ns)
-                ):
-                    continue
-                if arrived is not None:
-                    part = Message(None, promise_ns, message.promise_stimulus_ns)
+            told = progress
+            if arrived is not None and channel.tells_arrivals:
+                told = progress.with_arrived(arrived)
+            elif (
+                batch is None
+                and promise_ns != END_NS
+                and (not channel.needs_promises or is_of_arrivals or self._is_too_soon(at, now_ns))
+            ):
+                continue
+            part = None if batch is None else batch.part(names, fields)
             self._sent_ns[at], self._told_ns[at] = now_ns, promise_ns
-            sends.append((channel, part))
+            sends.append((channel, Message(part, told)))
         self._silent_until_ns = self._until_ns()
         return sends
 
@@ -68,14 +67,19 @@ class StageOutputs:
         """Return below which no consumer needs a promise alone; START_NS if one may."""
         return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
 
-    def made(self, promise_ns: int, stimulus_ns: int) -> None:
-        """Note what is promised now, whether anybody is told or not."""
-        self._promise_ns, self._promise_stimulus_ns = promise_ns, stimulus_ns
+    def reach(self, promise_ns: int, stimulus_ns: int, batch: Batch | None = None) -> None:
+        """Note how far the stream is now, with these rows, whether anybody is told or not."""
+        newest_ns = self.progress.newest_ns
+        if batch is not None:
+            times = batch.event_time_ns
+            last_ns = times.item(-1) if len(times) == 1 or not self._is_mixed else int(times.max())
+            newest_ns = max(newest_ns, last_ns)
+        self.progress = Progress(promise_ns, stimulus_ns, newest_ns)
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:
         if now_ns - self._sent_ns[at] >= self._gap_ns[at]:
             return False
-        return self._promise_ns < self._asked_ns.get(at, END_NS)
+        return self.progress.promise_ns < self._asked_ns.get(at, END_NS)
 
     def _until_ns(self) -> int:
         """Return until when channels need only promises that were asked for."""
@@ -93,7 +97,7 @@ class StageOutputs:
             What has been promised and not said there, if it is as much already.
         """
         self._only_from(self._places[channel], promise_ns)
-        return self.unsaid(channel) if promise_ns <= self._promise_ns else None
+        return self.unsaid(channel) if promise_ns <= self.progress.promise_ns else None
 
     def _only_from(self, at: int, promise_ns: int) -> None:
         self._asked_ns[at] = promise_ns
@@ -119,10 +123,10 @@ class StageOutputs:
     def unsaid(self, channel: str) -> Message | None:
         """Return the promise of a channel that was not sent, which now is."""
         at = self._places[channel]
-        if self._told_ns[at] == self._promise_ns:
+        if self._told_ns[at] == self.progress.promise_ns:
             return None
-        self._told_ns[at] = self._promise_ns
-        return Message(None, self._promise_ns, self._promise_stimulus_ns)
+        self._told_ns[at] = self.progress.promise_ns
+        return Message(None, self.progress)
 
     def after_restore(self) -> None:
         """Derive when channels need only promises that were asked for."""

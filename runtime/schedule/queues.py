@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model import NO_PROGRESS, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.order import PathOrder, PathView, choice
@@ -48,7 +48,7 @@ class Path:
         self.messages: deque[tuple[int, Message, int]] = deque()
         # The stimuli that are earlier than all after them, ascending: the first is the least.
         self._least: deque[int] = deque()
-        self.told = START_NS, START_NS  # promise of the last message taken, and its stimulus
+        self.told = NO_PROGRESS  # of the last message taken
 
     def push(self, message: Message, now_ns: int) -> None:
         """Queue a message."""
@@ -70,7 +70,7 @@ class Path:
             if not least or earliest_ns <= least[0]:
                 least.appendleft(earliest_ns)
             self.messages.appendleft((earliest_ns, rest, since_ns))
-        self.told = message.promise_ns, message.promise_stimulus_ns
+        self.told = message.progress.with_arrived(None)
         return message, since_ns
 
     @property
@@ -144,7 +144,7 @@ class PathQueues:
     def promised_ns(self, channel: str) -> int | None:
         """Return what the last message promises that is queued on a channel; None: none is."""
         messages = self._paths[channel].messages
-        return messages[-1][1].promise_ns if messages else None
+        return messages[-1][1].progress.promise_ns if messages else None
 
     def rows_until(self, stimulus_ns: int, most: int) -> int:
         """Return the rows, up to `most`, of messages that begin by a stimulus."""
@@ -204,7 +204,7 @@ class OrderedPathQueues(PathQueues):
 def stimulus_ns(message: Message) -> int:
     """Return a message's place in the schedule: its earliest row's stimulus, or its promise's."""
     if message.batch is None or not message.rows:
-        return message.promise_stimulus_ns
+        return message.progress.stimulus_ns
     stimuli_ns = message.batch.stimulus_time_ns
     if message.rows == 1:
         return stimuli_ns.item(0)

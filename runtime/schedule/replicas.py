@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.merge import Partitioner
-from slackwater.runtime.model import GateRead, Message
+from slackwater.runtime.model import GateRead, Message, Progress
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.steps import GateStep
@@ -59,10 +59,13 @@ class UnionInput:
 
     def passed(self, channel: str, message: Message) -> Message:
         """Return a message as the stage passes it on."""
-        self._frontier.advance(self._writers[channel], message.promise_ns)
+        progress, frontier = message.progress, self._frontier
+        frontier.advance(self._writers[channel], progress.promise_ns)
+        frontier.newest_ns = max(frontier.newest_ns, progress.newest_ns)
         batch = message.batch
         if batch is not None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
             batch = batch.with_(writers=writers)
-        (promise_ns, _), stimulus_ns = self._frontier.minimum(), message.promise_stimulus_ns
-        return Message(batch, promise_ns, stimulus_ns, arrived=message.arrived)
+        promise_ns, _ = frontier.minimum()
+        told = Progress(promise_ns, progress.stimulus_ns, frontier.newest_ns, progress.arrived)
+        return Message(batch, told)

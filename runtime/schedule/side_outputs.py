@@ -42,7 +42,7 @@ class SideOutputs(ABC):
         for channel, outputs in zip(self._channels, self._outputs, strict=True):
             batches = self.batches(channel, now_ns)
             batch = concat_batches(batches) if batches else None
-            part = Message(batch, message.promise_ns, message.promise_stimulus_ns)
+            part = Message(batch, message.progress.with_arrived(None))
             sends += outputs.parts(part, now_ns)
         self.clear()
         return sends

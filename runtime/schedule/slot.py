@@ -115,7 +115,7 @@ class Slot:
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
-        self._recent.append((now_ns, "rows", channel, message.rows, message.promise_ns))
+        self._recent.append((now_ns, "rows", channel, message.rows, message.progress.promise_ns))
         self._deliver(channel, message, now_ns, link_ns)
 
     def _deliver(self, channel: str, message: Message, now_ns: int, link_ns: int) -> None:
@@ -233,8 +233,10 @@ class Slot:
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
     ) -> None:
         if machine.stage.kind == "sink":
-            if message.batch is not None or message.is_end:
-                actions.append(Egress(machine.stage.name, message.batch, message.is_end))
+            is_end = message.progress.is_end
+            machine.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
+            if message.batch is not None or is_end:
+                actions.append(Egress(machine.stage.name, message.batch, is_end))
             return
         for channel, part in machine.outgoing(message, now_ns):
             self._carry(channel, part, now_ns, actions)
@@ -481,7 +483,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.stage!r}: {problem}") from None
 
 
-VERSION = 19
+VERSION = 20
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

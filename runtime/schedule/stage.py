@@ -20,6 +20,7 @@ from slackwater.runtime.model import (
     Batch,
     GateRead,
     Message,
+    Progress,
     ReleaseRule,
 )
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
@@ -69,7 +70,6 @@ class StageMachine:
         "outputs",
         "_late",
         "_diverted",
-        "_promise_ns",
         "is_finished",
         "moved_ns",
     )
@@ -136,7 +136,7 @@ class StageMachine:
         results = [one for one in stage.outputs if one.late is None and one.diverted is None]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
-        self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
+        self.moved_ns = start_ns  # when it let rows go
         self.is_finished = False
         self.next: Wakeup | None = None
         """Next work; None if it waits for something to come. Set by `tell_next`."""
@@ -207,7 +207,7 @@ class StageMachine:
         source_at = self.source_at
         if source_at is None:
             return START_NS
-        return START_NS + 1 if source_at.is_paced else source_at.machine.promise_ns
+        return START_NS + 1 if source_at.is_paced else source_at.machine.progress.promise_ns
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -285,13 +285,12 @@ class StageMachine:
             self.chain.tested(message.rows, source.left_out, self.report)
         self.report.batches += 1
         self.report.counts[READY] += message.rows
-        self.is_finished = message.promise_ns == END_NS
+        self.is_finished = message.progress.is_end
         left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
         if self._diverted is not None:
             rows = source.take_diverted(now_ns)
             self.report.counts[READY] += len(rows)
             self._divert(self._diverted, self.stage.name, rows)
-            self._promise_ns = max(message.promise_ns, self._promise_ns)
         return message.with_batch(left)
 
     def _divert(self, outputs: DivertedOutputs, step: str, rows: list[DivertedRow]) -> None:
@@ -306,7 +305,8 @@ class StageMachine:
         batch: Batch | None = None
         result: Result | None = None
         has_late = False
-        promise_ns = released.frontier_ns
+        promised_ns = self.outputs.progress.promise_ns
+        promise_ns = released.progress.promise_ns
         if self._replica_outputs is not None:
             self.report.rows_out += self._replica_outputs.partition(released)
         elif (operator_at := self._operator_at) is not None:
@@ -318,22 +318,23 @@ class StageMachine:
                 failed = operator_at.failed(result, step=self.stage.subject.step)
                 self._count_failed(failed, is_input=True)
             if self._late is not None:
-                has_late = self._late.take(result.late, promise_ns=self._promise_ns)
+                has_late = self._late.take(result.late, promise_ns=promised_ns)
             promise_ns = result.promise_ns
             batch = self._apply_chain(result.rows, is_input=operator_at.passes_on)
         else:  # one message: no row is late where there is no gate
             batch = self._apply_chain(released.ports[0], is_input=True)
-        advanced = promise_ns > self._promise_ns
-        self._promise_ns = max(promise_ns, self._promise_ns)
-        if self._promise_ns == END_NS and not self.intake.more:
+        advanced = promise_ns > promised_ns
+        promise_ns = max(promise_ns, promised_ns)
+        if promise_ns == END_NS and not self.intake.more:
             self.is_finished = True
-        arrived = released.arrived if self.outputs.tells_arrivals else None
+        _, stimulus_ns, newest_ns, arrived = released.progress
+        if not self.outputs.tells_arrivals:
+            arrived = None
         has_more = self._diverted is not None and self._diverted.has_rows
         has_more = has_more or bool(advanced or has_late or arrived or self._replica_outputs)
         if batch is None and not has_more:
             return None, result
-        stimulus_ns = released.watermark_stimulus_ns
-        return Message(batch, self._promise_ns, stimulus_ns, arrived=arrived), result
+        return Message(batch, Progress(promise_ns, stimulus_ns, newest_ns, arrived)), result
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
@@ -425,6 +426,7 @@ class StageMachine:
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return the message of each output channel, with its columns only."""
         if self._replica_outputs is not None:
+            self.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
             return self._replica_outputs.take()
         sends = self.outputs.parts(message, now_ns)
         for side in (self._late, self._diverted):

@@ -125,7 +125,7 @@ class StageSampler:
     def handed_over(self, message: Message) -> None:
         """Count the rows that a source hands over, and its promise."""
         self.passed(message.batch)
-        self._meter.promised(message.promise_ns)
+        self._meter.promised(message.progress.promise_ns)
 
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
         """Count rows that pass without a gate, by when they came or were due."""

@@ -345,7 +345,7 @@ class Simulation:
             if not self._life.may_work(target):
                 self.replacing.arrived(channel)
                 return  # the message is lost with its reader
-            if message.is_end:
+            if message.progress.is_end:
                 self._carried.add(channel)
             link_ns = self.now_ns - sent_ns
             self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)

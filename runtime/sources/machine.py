@@ -26,6 +26,7 @@ from slackwater.runtime.model import (
     BoolArray,
     Int64Array,
     Message,
+    Progress,
     concat_batches,
 )
 from slackwater.runtime.model.diverted import DivertedRow
@@ -59,9 +60,7 @@ class SourceMachine(SourceState):
         given_up: numbers that did not come in time. They are no rows.
         diverted: rows that could not be used, and have been taken.
         renumbered: how often a writer's numbers began again.
-        newest_ns: the newest event time of rows that are not held as early; at first START_NS.
-        promise_ns: the promise of the last message; START_NS before the first.
-        is_ended: whether the message with END_NS has been handed over.
+        progress: of the last message.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -156,11 +155,6 @@ class SourceMachine(SourceState):
             return None
         return next_ns - now_ns
 
-    @property
-    def promise_stimulus_ns(self) -> int:
-        """The stimulus that the promise of the rows consumed counts by."""
-        return self._reached_stimulus_ns
-
     def read(self, now_ns: int) -> bool:
         """Read the next block, if the last one has been taken; hand over nothing.
 
@@ -216,14 +210,13 @@ class SourceMachine(SourceState):
                 if stop <= self._position:
                     return self._word(now_ns) or self.without_rows(now_ns)
                 self.taken += block.rows_read(self._position, stop)
-                self.newest_ns = block.newest_ns[stop - 1]
                 self._consume(block, stop, now_ns)
             elif self._is_end_due(now_ns):
                 self._finish(now_ns)
             elif self._is_silent(now_ns):
                 # Its gate lets time go on by the clock soon; they would be late then.
-                self._reached_ns = max(self._reached_ns, self.newest_ns)
-                self._reached_stimulus_ns = now_ns
+                so_far = self._consumed
+                self._reach(max(so_far.promise_ns, so_far.newest_ns), now_ns)
                 self._release(self._order.rest(), self._arrived_ns)
             else:
                 return self.without_rows(now_ns)
@@ -237,7 +230,18 @@ class SourceMachine(SourceState):
         """
         if not (self._blocks.goes_on or self._blocks.diverted.is_due(now_ns, self._start_ns)):
             return None
-        return Message(None, self.promise_ns, self._reached_stimulus_ns)
+        return Message(None, self._tell(self.progress.promise_ns))
+
+    def _tell(self, promise_ns: int, arrived: Arrived | None = None) -> Progress:
+        """Note that the source promises this now; return how far it is."""
+        so_far = self._consumed
+        self.progress = Progress(promise_ns, so_far.stimulus_ns, so_far.newest_ns)
+        return self.progress.with_arrived(arrived)
+
+    def _reach(self, promise_ns: int, stimulus_ns: int, newest_ns: int | None = None) -> None:
+        """Note what the rows consumed promise, and which is the newest."""
+        newest_ns = self._consumed.newest_ns if newest_ns is None else newest_ns
+        self._consumed = Progress(promise_ns, stimulus_ns, newest_ns)
 
     def _is_silent(self, now_ns: int) -> bool:
         if self._blocks.goes_on or self._is_exhausted:
@@ -266,7 +270,7 @@ class SourceMachine(SourceState):
             return 0
         if len(diverted := self._blocks.diverted) and diverted.is_due(now_ns, self._start_ns):
             return 0
-        if self._reached_ns >= below_ns or (
+        if self._consumed.promise_ns >= below_ns or (
             block.promised_ns is not None and block.promised_ns[stop - 1] >= below_ns
         ):
             return 0
@@ -286,39 +290,46 @@ class SourceMachine(SourceState):
 
     def _go_to(self, block: Block, stop: int) -> None:
         """Take rows up to `stop` out of a plain block."""
-        due_ns, promised_ns, start = block.due_ns, block.promised_ns, self._position
+        due_ns, start = block.due_ns, self._position
         assert due_ns is not None, "the source is paced"
         self._position = stop
         self.taken += stop - start
         self._rows_out += stop - start
-        self.newest_ns = block.newest_ns[stop - 1]
         self._last_due_ns = due_ns[stop - 1]
-        if promised_ns is not None and promised_ns[stop - 1] > self._reached_ns:
-            self._reach(promised_ns, due_ns, start, stop)
-        self.promise_ns = self._reached_ns
+        self._reach_in(block, start, stop, None)
+        self.progress = self._consumed
 
     def _take_few(self, few: FewRows, now_ns: int) -> Message:
         """Do as `take` with all of a live source's few rows."""
         rows = few.rows
         self.taken += rows
         self._rows_out += rows
-        self.newest_ns = few.newest_ns
-        if few.promised_ns > self._reached_ns:
-            self._reached_ns, self._reached_stimulus_ns = few.promised_ns, now_ns
-        self.promise_ns = self._reached_ns
+        so_far = self._consumed
+        if few.promised_ns > so_far.promise_ns:
+            self._reach(few.promised_ns, now_ns, few.newest_ns)
+        else:
+            self._reach(so_far.promise_ns, so_far.stimulus_ns, few.newest_ns)
+        self.progress = self._consumed
         self._block = None
         batch = few.passing(self.row_tests, now_ns)
         self.is_tested = few.is_tested
         self.left_out = rows if batch is None else rows - len(batch.event_time_ns)
-        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
+        return Message(batch, self.progress)
 
-    def _reach(
-        self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int
-    ) -> None:
-        """Promise what the last of these rows does, from the first that does."""
-        self._reached_ns = reached_ns = promised_ns[stop - 1]
-        first = bisect_left(promised_ns, reached_ns, start, stop) if stop - start > 1 else start
-        self._reached_stimulus_ns = due_ns[first]
+    def _reach_in(self, block: Block, start: int, stop: int, now_ns: int | None) -> None:
+        """Promise what the last of these rows does: paced (`now_ns` is None), since the first."""
+        promise_ns, stimulus_ns, *_ = self._consumed
+        promised_ns, due_ns, last = block.promised_ns, block.due_ns, stop - 1
+        if promised_ns is not None and promised_ns[last] > promise_ns:
+            promise_ns = promised_ns[last]
+            if due_ns is not None:
+                first = start
+                if last > start:
+                    first = bisect_left(promised_ns, promise_ns, start, stop)
+                stimulus_ns = due_ns[first]
+            elif now_ns is not None:
+                stimulus_ns = now_ns
+        self._consumed = Progress(promise_ns, stimulus_ns, block.newest_ns[last])
 
     @property
     def close_problem(self) -> str | None:
@@ -375,17 +386,13 @@ class SourceMachine(SourceState):
             rows = rows.with_(stimulus_time_ns=stimulus_time_ns)
         else:
             self._last_due_ns = block.due_ns[stop - 1]
-        if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
-            if block.due_ns is not None:
-                self._reach(block.promised_ns, block.due_ns, start, stop)
-            else:
-                self._reached_ns, self._reached_stimulus_ns = block.promised_ns[stop - 1], now_ns
+        self._reach_in(block, start, stop, now_ns)
         if block.arrived_ns is not None:
             self._arrived_ns = block.arrived_ns.item(stop - 1)
         rows = self._without_late(rows, block, start, stop)
         for word, more in block.counted(start, stop):
             setattr(self, word, getattr(self, word) + more)
-        left = self._order.put(rows, self._reached_ns)
+        left = self._order.put(rows, self._consumed.promise_ns)
         if left is not None:
             self._release(left, block.released_ns(left, start, stop))
 
@@ -412,10 +419,9 @@ class SourceMachine(SourceState):
 
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
-        self._reached_ns = END_NS
         if (diverted_ns := self._blocks.diverted.last_due_ns(self._start_ns)) is not None:
             self._last_due_ns = max(self.last_due_ns, diverted_ns)
-        self._reached_stimulus_ns = now_ns if self._last_due_ns is None else self._last_due_ns
+        self._reach(END_NS, now_ns if self._last_due_ns is None else self._last_due_ns)
         self._release(self._order.rest(), self._arrived_ns)
 
     def _release(self, rows: Batch | None, at_ns: Int64Array | int) -> None:
@@ -432,7 +438,7 @@ class SourceMachine(SourceState):
         arrived = self._arrived(now_ns)
         if arrived is None:
             return None
-        return Message(None, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)
+        return Message(None, self._tell(self.progress.promise_ns, arrived))
 
     def _arrived(self, now_ns: int) -> Arrived | None:
         if self._teller is None:
@@ -461,14 +467,12 @@ class SourceMachine(SourceState):
                 batch, rest, rows = batch.slice(0, limit), batch.slice(limit, rows), limit
             self._rows_out += rows
         self._ready = rest
-        before_ns = self.promise_ns
-        self.promise_ns = self._reached_ns
+        promise_ns = self._consumed.promise_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come
-            first_ns = min(int(rest.event_time_ns.min()), self._reached_ns, END_NS - 1)
-            self.promise_ns = max(before_ns, first_ns)
-        self.is_ended = self.promise_ns == END_NS
+            first_ns = min(int(rest.event_time_ns.min()), promise_ns, END_NS - 1)
+            promise_ns = max(self.progress.promise_ns, first_ns)
         arrived = None if self._teller is None else self._arrived(now_ns)
-        return Message(batch, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)
+        return Message(batch, self._tell(promise_ns, arrived))
 
 
 def put_around_late(

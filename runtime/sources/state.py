@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.expressions.row_tests import RowTests, RowTestsOver
-from slackwater.runtime.model import START_NS, Batch
+from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, Progress
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.block import Block
@@ -39,13 +39,10 @@ class SourceState:
         "given_up",
         "renumbered",
         "_start_ns",
-        "newest_ns",
-        "promise_ns",
-        "is_ended",
+        "progress",
         "_is_exhausted",
         "diverted",
-        "_reached_ns",
-        "_reached_stimulus_ns",
+        "_consumed",
         "_last_due_ns",
         "_heard_ns",
         "_blocks",
@@ -73,9 +70,7 @@ class SourceState:
         """Rows taken out of blocks so far; early ones are in none."""
         self.late_dropped = self.late = 0
         self.duplicates = self.given_up = self.renumbered = 0
-        self.newest_ns = START_NS
-        self.promise_ns = START_NS
-        self.is_ended = False
+        self.progress = NO_PROGRESS
         self.row_tests: RowTests | None = None
         """Tests of the filter after it: few rows that fail are only counted, in `left_out`."""
         self.left_out = 0
@@ -108,13 +103,22 @@ class SourceState:
         self._is_exhausted = False  # the input has ended, and all its rows were in blocks
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
         self._rows_out = 0
-        self._reached_ns = START_NS  # promised by the rows consumed
-        self._reached_stimulus_ns = start_ns
+        self._consumed = Progress(START_NS, start_ns)  # by the rows consumed
         self._last_due_ns: int | None = None
         self._heard_ns = start_ns  # wall clock of the last rows, if it releases rows in silence
         self._leaves_in_silence = spec.goes_on_in_silence and spec.reorder.sorts
         self._is_closed = False
         self._closed_before_ns: int | None = None  # when the next row would have been due
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the message with the end has been handed over."""
+        return self.progress.is_end
+
+    @property
+    def newest_ns(self) -> int:
+        """The newest event time of the rows consumed, which are not held as early."""
+        return self._consumed.newest_ns
 
     @property
     def rows_in(self) -> int:

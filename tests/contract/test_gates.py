@@ -13,6 +13,7 @@ from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, ReleaseRule
 from tests.support.restoring import check_restored_anywhere
 from tests.support.rules import rule
+from tests.support.told import put
 
 CALLS = 60
 SEEDS = range(16)
@@ -72,7 +73,7 @@ class Case:
 
 
 def _inserts(writer: int, rows: Batch | None, promise_ns: int, now_ns: int) -> Any:
-    return lambda gate: gate.insert(writer, rows, promise_ns=promise_ns, came_ns=now_ns)
+    return lambda gate: put(gate, writer, rows, promise_ns=promise_ns, came_ns=now_ns)
 
 
 def _sets(new: ReleaseRule) -> Any:
@@ -86,7 +87,7 @@ def _reads(reader: int, limit: int | None, now_ns: int) -> Any:
 def _plainly(read: GateRead | None) -> Any:
     if read is None:
         return None
-    times = (read.watermark_ns, read.watermark_stimulus_ns, read.frontier_ns)
+    times = (read.watermark_ns, read.progress.stimulus_ns, read.progress.promise_ns)
     return [list(read.ports), list(read.late), times]
 
 

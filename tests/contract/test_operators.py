@@ -47,6 +47,7 @@ from tests.operators.literal import (
 from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile
 from tests.support.examples import a_third
+from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
 VALUES = any_row([1, 2, 2**40], ["20", "26", None], [0.1, 0.2, 0.3, -7.7, 1e16])
@@ -324,7 +325,7 @@ def test_nothing_is_held_after_the_end(case: Case, data: st.DataObject, cut: Ran
     run(operator, case.reads(draw_stream(case, data), cut))
     assert operator.rows_held == 0
     nothing: list[Batch | None] = [None] * case.ports
-    assert operator.work(GateRead(nothing, nothing, END_NS, 0, END_NS), 0).promise_ns == END_NS
+    assert operator.work(gate_read(nothing, nothing, END_NS, 0, END_NS), 0).promise_ns == END_NS
     late = draw_stream(case, data)[0].rows
     before = operator.late_dropped
     reads = list(case.reads([Segment([], late, END_NS, END_NS)]))
@@ -358,6 +359,6 @@ def test_read_without_rows_gives_nothing(case: Case) -> None:
     operator = case.make()
     nothing: list[Batch | None] = [None] * case.ports
     for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
-        read = GateRead(nothing, nothing, watermark_ns, 0, watermark_ns)
+        read = gate_read(nothing, nothing, watermark_ns, 0, watermark_ns)
         assert operator.work(read, now_ns=0).rows is None
     assert operator.rows_held == operator.late_dropped == 0

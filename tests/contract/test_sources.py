@@ -76,8 +76,8 @@ def test_a_source_promises_ever_more_keeps_its_word_for_rows_in_order_and_ends_o
             promise_ns, rows = START_NS, 0
             while (message := source.take(10**13, max_rows=7)) is not None:
                 assert promise_ns < END_NS, "nothing comes behind the end"
-                assert message.promise_ns >= promise_ns
-                promise_ns = message.promise_ns
+                assert message.progress.promise_ns >= promise_ns
+                promise_ns = message.progress.promise_ns
                 rows += message.rows
             assert (promise_ns, source.is_ended) == (END_NS, True)
             assert rows + source.late_dropped + source.duplicates == source.rows_in

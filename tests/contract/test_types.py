@@ -17,7 +17,6 @@ import slackwater as sw
 from benchmarks.engine.values.drawn_types import BERLIN, NESTED, PLAIN, at, drawn
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.model import Message
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import (
@@ -29,6 +28,7 @@ from slackwater.runtime.model.schema import (
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from tests.support.tables import result_of
+from tests.support.told import message_of
 
 ROWS = 60
 col = sw.col
@@ -146,7 +146,7 @@ def test_dictionaries_within_a_column_pass_the_wire_as_their_values(name: str) -
     batch = batch_of(range(3), {"x": column_from_arrow("x", came, kind, who="test")})
     schema = pa.schema([("x", kind)])
     sender, receiver = (FrameCodec(schema, columns=["x"], with_writers=False) for _ in range(2))
-    back = receiver.decode(sender.encode(Message(batch, 0, 0), sent_at_ns=0))[0].batch
+    back = receiver.decode(sender.encode(message_of(batch, 0, 0), sent_at_ns=0))[0].batch
     assert back is not None
     assert column_to_arrow(back.columns["x"], kind).to_pylist() == came.to_pylist()
 
@@ -164,7 +164,7 @@ def test_each_type_passes_the_wire_and_a_snapshot(nulls: float) -> None:
     sender, receiver = (FrameCodec(schema, columns=names, with_writers=False) for _ in range(2))
     for start, stop in ((0, ROWS), (0, 0), (3, 4), (5, 40)):
         batch = batch_of(range(ROWS), columns).slice(start, stop)
-        frame = sender.encode(Message(batch, 0, 0), sent_at_ns=0)
+        frame = sender.encode(message_of(batch, 0, 0), sent_at_ns=0)
         received = receiver.decode(frame)[0].batch
         for one in (received, from_plain(to_plain(batch))):
             assert one is not None

@@ -35,6 +35,7 @@ from slackwater.runtime.model import Message
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule.stage import StageMachine
+from tests.support.told import message_of
 
 N = 10
 
@@ -54,8 +55,8 @@ class Shedding(StageMachine):
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         taken = message
         if message.batch is not None:
-            taken = Message(
-                message.batch.slice(0, 3), message.promise_ns, message.promise_stimulus_ns
+            taken = message_of(
+                message.batch.slice(0, 3), message.progress.promise_ns, message.progress.stimulus_ns
             )
         super().deliver(channel, taken, now_ns, link_ns=link_ns)
         self.report.rows_in += message.rows - taken.rows

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from slackwater.runtime.merge import SlackGate
 from slackwater.runtime.model import Batch, batch_of
 from tests.merge.literal_ssg import Event, Read
+from tests.support.told import put
 
 
 def batch_of_events(events: Sequence[Event]) -> Batch:
@@ -28,7 +29,7 @@ def events_of(batch: Batch | None) -> list[Event]:
 
 def insert(gate: SlackGate, events: Sequence[Event]) -> None:
     """Insert events of one writer; as a source in order does, it promises its last time."""
-    gate.insert(events[0].writer, batch_of_events(events), promise_ns=events[-1].ts)
+    put(gate, events[0].writer, batch_of_events(events), promise_ns=events[-1].ts)
 
 
 def read(gate: SlackGate, reader: int = 0, *, limit: int | None = None) -> list[Read] | None:

@@ -28,6 +28,7 @@ from slackwater.runtime.model.state import restore, save
 from tests.merge.literal_ssg import Event, LiteralSSG, Read, as_printed, total_order
 from tests.merge.reading import insert, read
 from tests.support.rules import rule
+from tests.support.told import put
 
 WRITERS, READERS = 3, 2
 SLACKS = st.sampled_from([None, -1, 0, 1, 3, 8])
@@ -74,7 +75,7 @@ class Both:
             self.literal.insert_ssg_tuple(event)
 
     def end(self, writer: int) -> None:
-        self.gate.insert(writer, None, promise_ns=END_NS)
+        put(self.gate, writer, None, promise_ns=END_NS)
         self.literal.end(writer)
 
     def set_slack(self, slack: int | None) -> None:

@@ -23,6 +23,7 @@ from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Keep
 from tests.support.rules import rule
+from tests.support.told import put
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here
 STEP = JoinStep(
@@ -52,7 +53,7 @@ class Operator:
     def insert(self, stream: int, name: str, tenths: int) -> None:
         column = "one" if stream == S1 else "two"
         row = batch_of([tenths], {"key": [1], column: [name]})
-        self.gate.insert(stream, row, promise_ns=tenths)
+        put(self.gate, stream, row, promise_ns=tenths)
 
     def request(self) -> tuple[str, set[tuple[str, str]]] | None:
         """Read one tuple; return it and the pairs that it makes, or None."""

@@ -13,6 +13,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, ReleaseRule, batch_of
 from tests.support.rules import rule
+from tests.support.told import put
 
 Row = tuple[int, int, int]  # (event time, writer, number within the writer)
 
@@ -58,9 +59,9 @@ def test_ready_only_gives_one_order_for_every_interleaving(gaps: list[list[int]]
         writer = rng.choice(open_writers)
         rows, left[writer] = left[writer][: (n := rng.randrange(4))], left[writer][n:]
         if rows:
-            gate.insert(writer, make_batch(rows), promise_ns=rows[-1][0])
+            put(gate, writer, make_batch(rows), promise_ns=rows[-1][0])
         if not left[writer]:
-            gate.insert(writer, None, promise_ns=END_NS)
+            put(gate, writer, None, promise_ns=END_NS)
             open_writers.remove(writer)
         if rng.random() < 0.7:
             out += [row for row, _ in read_all(gate, 0, rng.choice([None, 2]))]
@@ -89,11 +90,11 @@ def test_rows_of_a_mixed_writer_are_sorted_within_its_promise(
             (t, int(w), len(rows) + n)
             for n, (t, w) in enumerate(zip(times, batch.writers, strict=True))
         ]
-        gate.insert(0, batch, promise_ns=10 * poll)
-        gate.insert(1, None, promise_ns=10 * poll + 5)
+        put(gate, 0, batch, promise_ns=10 * poll)
+        put(gate, 1, None, promise_ns=10 * poll + 5)
         out += [row for row, _ in read_all(gate, 0, limit)]
-    gate.insert(0, None, promise_ns=END_NS)
-    gate.insert(1, None, promise_ns=END_NS)
+    put(gate, 0, None, promise_ns=END_NS)
+    put(gate, 1, None, promise_ns=END_NS)
     out += [row for row, _ in read_all(gate, 0, limit)]
     assert [(t, n) for t, _, n in out] == [(t, n) for t, _, n in sorted(rows)]
 
@@ -121,10 +122,10 @@ def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
         if has_writers:
             own = [(writer << 48) + own for _, own in rows]
             batch = batch.with_(writers=np.asarray(own, dtype=np.int64))
-        together.insert(writer, batch, promise_ns=promise_ns)
+        put(together, writer, batch, promise_ns=promise_ns)
         for n in range(len(rows)):
-            apart.insert(writer, batch.slice(n, n + 1), promise_ns=promise_ns)
-        apart.insert(writer, None, promise_ns=promise_ns)
+            put(apart, writer, batch.slice(n, n + 1), promise_ns=promise_ns)
+        put(apart, writer, None, promise_ns=promise_ns)
         assert together.rows_held == apart.rows_held
         one, other = together.read(), apart.read()
         assert (one is None) == (other is None)
@@ -138,10 +139,10 @@ def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
 
 def test_only_the_rows_behind_what_was_read_are_late() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)], rule=rule(-1))
-    gate.insert(0, batch_of([5]), promise_ns=5)
+    put(gate, 0, batch_of([5]), promise_ns=5)
     assert gate.read() is not None
     # Of time 5, writer 1 comes after what was read, and so does its next row.
-    gate.insert(1, batch_of([3, 4, 5, 6]), promise_ns=6)
+    put(gate, 1, batch_of([3, 4, 5, 6]), promise_ns=6)
     released = gate.read()
     assert released is not None
     assert released.late[0] is not None
@@ -155,10 +156,10 @@ def test_only_the_rows_behind_what_was_read_are_late() -> None:
 def test_the_last_nanosecond_leaves_at_the_end(is_mixed: bool) -> None:
     gate = SlackGate([Writer(0, 0, is_mixed), Writer(0, 1, is_mixed)])
     for writer in (0, 1):
-        gate.insert(writer, batch_of([END_NS - 2, END_NS - 1]), promise_ns=END_NS - 2)
+        put(gate, writer, batch_of([END_NS - 2, END_NS - 1]), promise_ns=END_NS - 2)
     first = gate.read()
     for writer in (0, 1):
-        gate.insert(writer, None, promise_ns=END_NS)
+        put(gate, writer, None, promise_ns=END_NS)
     second = gate.read()
     assert second is not None
     got = [len(read.ports[0] or ()) for read in (first, second) if read is not None]
@@ -168,9 +169,9 @@ def test_the_last_nanosecond_leaves_at_the_end(is_mixed: bool) -> None:
 
 def test_gate_holds_a_tuple_until_every_writer_has_passed_it() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
-    gate.insert(0, batch_of([1, 4, 9]), promise_ns=9)
+    put(gate, 0, batch_of([1, 4, 9]), promise_ns=9)
     assert gate.read() is None
-    gate.insert(1, batch_of([2]), promise_ns=8)
+    put(gate, 1, batch_of([2]), promise_ns=8)
     released = gate.read()
     assert released is not None
     assert released.ports[0] is not None
@@ -181,12 +182,12 @@ def test_gate_holds_a_tuple_until_every_writer_has_passed_it() -> None:
 
 def test_an_idle_writer_holds_nobody_back_until_it_speaks() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
-    gate.insert(0, batch_of([5]), promise_ns=5)
+    put(gate, 0, batch_of([5]), promise_ns=5)
     gate.mark_idle(1)
     released = gate.read()
     assert released is not None
     assert len(released.ports[0] or ()) == 1
-    gate.insert(1, batch_of([3]), promise_ns=3)
+    put(gate, 1, batch_of([3]), promise_ns=3)
     again = gate.read()
     assert again is not None
     assert again.late[0] is not None
@@ -199,9 +200,9 @@ def test_a_limit_of_one_gives_the_rows_one_by_one_ties_too(writers: int, slack: 
     gate = SlackGate([Writer(0, rank) for rank in range(writers)], rule=rule(slack))
     rows = [[(t, w, n) for n, t in enumerate((3, 5, 5, 9))] for w in (0, 1)]
     for own in rows:
-        gate.insert(own[0][1], make_batch(own), promise_ns=9)
+        put(gate, own[0][1], make_batch(own), promise_ns=9)
     for writer in range(2, writers):
-        gate.insert(writer, None, promise_ns=END_NS)
+        put(gate, writer, None, promise_ns=END_NS)
     single = []
     while (released := gate.read(limit=1)) is not None:
         single += [rows_of(released.ports[0])] if released.ports[0] is not None else []
@@ -212,8 +213,8 @@ def test_a_limit_of_one_gives_the_rows_one_by_one_ties_too(writers: int, slack: 
 
 def test_a_join_gate_keeps_its_ports_apart_and_breaks_ties_by_port() -> None:
     gate = SlackGate([Writer(0, 0), Writer(1, 1)])
-    gate.insert(1, batch_of([5], {"side": ["right"]}), promise_ns=5)
-    gate.insert(0, batch_of([5], {"side": ["left"]}), promise_ns=5)
+    put(gate, 1, batch_of([5], {"side": ["right"]}), promise_ns=5)
+    put(gate, 0, batch_of([5], {"side": ["left"]}), promise_ns=5)
     released = gate.read()
     assert released is not None
     # The left row of time 5 is ready; the right one waits: left may still repeat time 5.
@@ -228,16 +229,16 @@ def test_slack_out_of_range_is_refused() -> None:
 def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
     gate.set_rule(ReleaseRule.in_full(3))
-    gate.insert(0, batch_of([1, 5], {}, 0), promise_ns=5)
-    gate.insert(1, batch_of([2, 5], {}, 0), promise_ns=5)
+    put(gate, 0, batch_of([1, 5], {}, 0), promise_ns=5)
+    put(gate, 1, batch_of([2, 5], {}, 0), promise_ns=5)
     released = gate.read()
     assert released is not None
     assert released.ports[0] is not None
     assert released.ports[0].event_time_ns.tolist() == [1]  # 2 is ready, and 3 old: not more
     assert released.watermark_ns == 2
-    gate.insert(0, None, promise_ns=END_NS)
+    put(gate, 0, None, promise_ns=END_NS)
     assert gate.read() is None  # an end of one is no news of time
-    gate.insert(1, None, promise_ns=END_NS)
+    put(gate, 1, None, promise_ns=END_NS)
     released = gate.read()
     assert released is not None
     assert released.ports[0] is not None
@@ -247,13 +248,13 @@ def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
 
 def test_a_frontier_that_comes_on_is_told_though_all_rows_have_left_by_their_slack() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)], rule=rule(-1))
-    gate.insert(0, batch_of([100], {}), promise_ns=100)
-    gate.insert(1, batch_of([80], {}), promise_ns=80)
+    put(gate, 0, batch_of([100], {}), promise_ns=100)
+    put(gate, 1, batch_of([80], {}), promise_ns=80)
     first = gate.read()
     assert first is not None
-    assert (first.watermark_ns, first.frontier_ns) == (100, 80)
-    gate.insert(1, None, promise_ns=95)
+    assert (first.watermark_ns, first.progress.promise_ns) == (100, 80)
+    put(gate, 1, None, promise_ns=95)
     told = gate.read()
     assert told is not None
-    assert (told.ports, told.watermark_ns, told.frontier_ns) == ([None], 100, 95)
+    assert (told.ports, told.watermark_ns, told.progress.promise_ns) == ([None], 100, 95)
     assert gate.read() is None

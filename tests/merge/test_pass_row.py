@@ -15,6 +15,7 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from tests.support.examples import five_times
 from tests.support.rules import rule
+from tests.support.told import message_of
 
 WRITERS = (
     (Writer(0, 0), Writer(1, 1)),
@@ -64,14 +65,14 @@ class Feed:
             self.promised[writer] = self.sent[writer]
         batch = self._batch(times, [own for _, own in offsets], writer) if times else None
         self.rows += len(times)
-        return Message(batch, self.promised[writer], self.rows)
+        return message_of(batch, self.promised[writer], self.rows)
 
     def promise(self, but: int, ahead: int) -> Iterator[tuple[int, Message]]:
         """Yield what all but one promise, who send nothing with it."""
         for writer in {*range(len(self.writers))} - {but % len(self.writers)}:
             self.promised[writer] = max(self.promised[writer], self.rows // 2 - 2 + ahead)
             self.sent[writer] = max(self.sent[writer], self.promised[writer])
-            yield writer, Message(None, self.promised[writer], self.rows)
+            yield writer, message_of(None, self.promised[writer], self.rows)
 
     def _batch(self, times: list[int], own: list[int], writer: int) -> Batch:
         numbers = self.rows + np.arange(len(times))
@@ -85,7 +86,7 @@ class Feed:
 
 
 def _long(gate: SlackGate, writer: int, message: Message) -> GateRead | None:
-    gate.insert(writer, message.batch, **_told(message))
+    gate.insert(writer, message.batch, message.progress)
     return gate.read(limit=64)
 
 
@@ -93,14 +94,7 @@ def _short(gate: SlackGate, writer: int, message: Message) -> GateRead | None:
     if message.rows != 1 or not gate.may_pass:
         return _long(gate, writer, message)
     assert message.batch is not None
-    return gate.pass_row(writer, message.batch, **_told(message))
-
-
-def _told(message: Message) -> dict[str, int]:
-    return {
-        "promise_ns": message.promise_ns,
-        "promise_stimulus_ns": message.promise_stimulus_ns,
-    }
+    return gate.pass_row(writer, message.batch, message.progress)
 
 
 def _plain_rows(batch: Batch | None) -> Any:
@@ -114,7 +108,7 @@ def _plain_rows(batch: Batch | None) -> Any:
 def _plain(read: GateRead | None) -> Any:
     if read is None:
         return None
-    told = read.watermark_ns, read.watermark_stimulus_ns, read.frontier_ns, read.rows
+    told = read.watermark_ns, read.progress.stimulus_ns, read.progress.promise_ns, read.rows
     return list(map(_plain_rows, read.ports)), list(map(_plain_rows, read.late)), *told
 
 
@@ -173,7 +167,7 @@ def test_a_row_passes_as_one_that_was_put_down_and_read(
                     gate.mark_idle(writer)
             else:
                 ends = what == "end"
-                message = Message(None, END_NS, 0) if ends else feed.message(writer, given_[1])
+                message = message_of(None, END_NS, 0) if ends else feed.message(writer, given_[1])
                 assert _plain(_short(short, writer, message)) == _plain(
                     _long(long, writer, message)
                 )

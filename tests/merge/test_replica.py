@@ -24,6 +24,7 @@ from slackwater.runtime.model import (
     Batch,
     GateRead,
     Message,
+    Progress,
     ReadTag,
     batch_of,
     concat_batches,
@@ -39,6 +40,7 @@ from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALU
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 from tests.support.examples import a_third
+from tests.support.told import gate_read, message_of
 
 TEXT_JOIN = replace(JOIN, left_on=("line", "area"), right_on=("line", "area"))
 CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
@@ -85,7 +87,11 @@ def parts(reads: Iterator[GateRead], partitioner: Partitioner) -> list[list[tupl
         for own, hand in zip(sent, outputs, strict=True):
             for port, message in hand:
                 is_long = message.rows > 3
-                halves = message.split(message.rows // 2, (START_NS, 0)) if is_long else (message,)
+                halves = (
+                    message.split(message.rows // 2, Progress(START_NS, 0))
+                    if is_long
+                    else (message,)
+                )
                 own += [(port, half) for half in halves]
     return sent
 
@@ -186,7 +192,7 @@ def test_rows_held_are_shared_out_evenly_over_the_replicas_of_a_join_of_all(
     held = []
     for n in range(of):
         operator = make_operator(replace(step, replica=Replica(n, of, "all")))
-        operator.work(GateRead([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
+        operator.work(gate_read([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
         held.append(operator.rows_held)
     assert sum(held) == len(times)
     assert max(held) - min(held) <= 1
@@ -235,7 +241,7 @@ def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports(
     partitioner = Partitioner([("key",), ("key",)], replicas=1, share="keys")
     left = batch_of([1, 3, 5, 7], {"key": [1] * 4})
     right = batch_of([2, 3, 6, 8], {"key": [1] * 4})
-    hand = partitioner.partition(GateRead([left, right], [None, None], 9, 4, 8))[0]
+    hand = partitioner.partition(gate_read([left, right], [None, None], 9, 4, 8))[0]
     for port, message in hand:
         reads.insert(port, message)
     found, watermarks, promises = [], [], []
@@ -251,15 +257,15 @@ def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports(
 
 def test_a_message_that_says_nothing_of_its_read_is_refused() -> None:
     with pytest.raises(FrameError, match="says nothing of the read"):
-        ReplicaReads(1).insert(0, Message(None, 1, 1))
+        ReplicaReads(1).insert(0, message_of(None, 1, 1))
 
 
 def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
-    message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadTag(3, 12, 6, 70))
-    first, second = message.split(message.rows // 2, (1, 2))
+    message = message_of(batch_of(range(9), {"n": range(9)}), 50, 60, ReadTag(3, 12, 6, 70))
+    first, second = message.split(message.rows // 2, Progress(1, 2))
     assert first.tag == ReadTag(3, 12, 4, 70)
     assert second.tag == ReadTag(3, 12, 2, 70)
-    assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)
-    assert (second.promise_ns, second.promise_stimulus_ns) == (50, 60)
+    assert (first.progress.promise_ns, first.progress.stimulus_ns) == (1, 2)
+    assert (second.progress.promise_ns, second.progress.stimulus_ns) == (50, 60)
     halves = [half.batch for half in (first, second) if half.batch is not None]
     assert concat_batches(halves).columns["n"].tolist() == list(range(9))

@@ -13,6 +13,7 @@ from slackwater.runtime.model import END_NS, START_NS
 from tests.merge.literal_ssg import Event, Read
 from tests.merge.reading import events_of, insert, read, read_all
 from tests.support.rules import rule
+from tests.support.told import put
 
 WRITERS, READERS = 3, 2
 SLACK = st.integers(0, 8)
@@ -67,7 +68,7 @@ class Play:
 
     def finish(self) -> None:
         for writer in range(WRITERS):
-            self.gate.insert(writer, None, promise_ns=END_NS)
+            put(self.gate, writer, None, promise_ns=END_NS)
         for reader in range(READERS):
             self.read[reader] += read_all(self.gate, reader)
 

@@ -21,6 +21,7 @@ from slackwater.runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batc
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.operators.join.step import JoinStep
+from tests.support.told import gate_read
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,15 @@ def reads_of(
         late_parts = list(_pieces(segment.late, cut))
         parts = list(_pieces(segment.rows, cut))
         for part in late_parts[:-1]:
-            yield GateRead(ports([]), ports(part), watermark, 0, frontier)
+            yield gate_read(ports([]), ports(part), watermark, 0, frontier)
         for number, part in enumerate(parts):
             behind = late_parts[-1] if number == 0 else []
             watermark = max([watermark, *(row.time for row in part)])
             if number == len(parts) - 1:
                 watermark = segment.watermark
             frontier = max(frontier, min(watermark, segment.frontier))
-            yield GateRead(ports(part), ports(behind), watermark, 0, frontier)
-    yield GateRead(ports([]), ports([]), END_NS, 0, END_NS)
+            yield gate_read(ports(part), ports(behind), watermark, 0, frontier)
+    yield gate_read(ports([]), ports([]), END_NS, 0, END_NS)
 
 
 def by_arrival(reads: Iterable[GateRead]) -> Iterator[GateRead]:
@@ -170,7 +171,8 @@ def by_arrival(reads: Iterable[GateRead]) -> Iterator[GateRead]:
     for read in reads:
         late, ports = [list(map(arrived, side)) for side in (read.late, read.ports)]
         told_ns = came - (came % 3 == 1)  # of the row that comes next
-        yield replace(read, late=late, ports=ports, arrived=Arrived(told_ns, 0))
+        told = read.progress.with_arrived(Arrived(told_ns, 0))
+        yield replace(read, late=late, ports=ports, progress=told)
 
 
 def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:

@@ -29,6 +29,7 @@ from tests.operators.literal import (
     streams,
 )
 from tests.support.chance import chance
+from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})
 TIMES = pa.timestamp("ns")
@@ -89,7 +90,7 @@ def rows_at(times: list[int], areas: list[int] | None = None) -> Batch:
 def read(
     batch: Batch | None, watermark: int, *, late: Batch | None = None, stimulus: int = 0
 ) -> GateRead:
-    return GateRead([batch], [late], watermark, stimulus, watermark)
+    return gate_read([batch], [late], watermark, stimulus, watermark)
 
 
 def counts(batch: Batch | None) -> list[tuple[int, ...]]:
@@ -426,8 +427,8 @@ def test_a_mean_of_whole_numbers_is_the_nearest_float(
             part = np.array(numbers[start : start + cut], kind)
             columns = {"area": np.ones(len(part), np.int64), "n": part}
             rows = batch_of(range(start, start + len(part)), columns)
-            machine.work(GateRead([rows], [None], START_NS, 0, START_NS), 0)
-        left = machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows
+            machine.work(gate_read([rows], [None], START_NS, 0, START_NS), 0)
+        left = machine.work(gate_read([None], [None], END_NS, 0, END_NS), 0).rows
         assert left is not None
         for start, found in zip(
             left.columns["window_start"].tolist(), left.columns["m"].tolist(), strict=True

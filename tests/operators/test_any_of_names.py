@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, GateRead
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch
 from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
 from slackwater.runtime.operators.pattern.step import PatternStep
 from tests.support.examples import a_third
+from tests.support.told import gate_read
 
 NAMES = "abc"
 
@@ -34,7 +35,7 @@ def matches_of(part: Any, rows: list[set[str]], **settings: str) -> list[str]:
     )
     step = flow.steps[stream.name]
     assert isinstance(step, PatternStep)
-    read = GateRead(
+    read = gate_read(
         [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
         [None],
         END_NS,

@@ -42,6 +42,7 @@ from tests.operators.literal import Leaves, leaves_of
 from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile
 from tests.support.examples import a_third
+from tests.support.told import gate_read, message_of
 
 MS = 1_000_000
 TIMES = pa.timestamp("ns")
@@ -91,12 +92,12 @@ def messages(rows: Batch, cut: Random) -> deque[Message]:
         stop = min(start + cut.randint(1, 4), len(rows))
         at = rows.arrivals[:, 0] if rows.arrivals is not None else rows.event_time_ns
         told = Arrived(int(at[stop - 1]), 0, since_ns=int(at[0]))
-        made.append(Message(rows.slice(start, stop), START_NS, 0, None, told))
+        made.append(message_of(rows.slice(start, stop), START_NS, 0, None, told))
         if stop < len(rows) and cut.random() < 0.5:
             word = told._replace(ns=cut.randint(int(at[stop - 1]), int(at[stop])))
-            made.append(Message(None, START_NS, 0, None, word))
+            made.append(message_of(None, START_NS, 0, None, word))
         start = stop
-    made.append(Message(None, END_NS, 0))
+    made.append(message_of(None, END_NS, 0))
     return made
 
 
@@ -109,7 +110,7 @@ def reads(sources: list[Batch], cut: Random) -> list[GateRead]:
     while any(queues):
         writer = cut.choice([n for n, queue in enumerate(queues) if queue])
         message = queues[writer].popleft()
-        gate.insert(writer, message.batch, promise_ns=message.promise_ns)
+        gate.insert(writer, message.batch, message.progress)
         arrivals.hear(writer, message)
         if cut.random() < 0.3 and any(queues):
             continue  # several messages in a read
@@ -119,7 +120,7 @@ def reads(sources: list[Batch], cut: Random) -> list[GateRead]:
             told = arrivals.advance(gate.held() if gate.rows_held else ())
             if told is not None:
                 released = released or gate.nothing_new()
-                released.arrived = told
+                released.progress = released.progress.with_arrived(told)
             if released is None:
                 break
             found.append(released)
@@ -153,7 +154,7 @@ def test_no_interleaving_and_no_cut_shows(
 def one_read(rows: Batch, *, told: int, end: bool = False, now_ns: int = 0) -> GateRead:
     del now_ns
     watermark = END_NS if end else START_NS
-    return GateRead([rows], [None], watermark, 0, watermark, Arrived(told, 77))
+    return gate_read([rows], [None], watermark, 0, watermark, Arrived(told, 77))
 
 
 def counts(batch: Batch | None) -> list[tuple[int, int]]:
@@ -210,7 +211,7 @@ def test_by_the_clock_windows_wait_until_each_source_has_promised_something(awai
     operator = make_operator(replace(STEP, close=close))
     rows, left = source_rows(0, [(1, 0, 7), (20, 0, 7), (3, 0, 7)]), []
     for n, frontier in enumerate([START_NS, START_NS, 2 * MS]):
-        read = GateRead([rows.slice(n, n + 1)], [None], START_NS, 0, frontier)
+        read = gate_read([rows.slice(n, n + 1)], [None], START_NS, 0, frontier)
         left.append(counts(operator.work(read, now_ns=10 * n * MS + 1).rows))
     gone = [(5, 1), (10, 1)]
     assert left == ([[], [], gone] if awaits else [[], gone, []])
@@ -234,7 +235,7 @@ def test_what_was_told_of_a_window_is_forgotten_once_it_cannot_be_corrected() ->
     for at in range(5, 300, 5):
         rows = source_rows(0, [(at, 0, 7)])
         told = Arrived((at + 1) * MS, 77)
-        operator.work(GateRead([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
+        operator.work(gate_read([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
         kept.append(sum(map(len, save(operator)["closer"]["ends"])))
     assert 0 < max(kept) < 5
 
@@ -256,15 +257,15 @@ def test_a_read_by_the_clock_takes_rows_when_they_come_and_closes_when_that_is_d
     assert step.traits.uses_clock
     operator = make_operator(step)
     rows = batch_of([4 * MS], {"key": [7]}, 6 * MS)
-    read = GateRead([rows], [None], START_NS, 0, START_NS)
+    read = gate_read([rows], [None], START_NS, 0, START_NS)
     result = operator.work(read, now_ns=6 * MS)
     assert result.rows is None
     assert result.due_ns == 7 * MS
-    nothing = GateRead([None], [None], START_NS, 0, START_NS)
+    nothing = gate_read([None], [None], START_NS, 0, START_NS)
     assert counts(operator.work(nothing, now_ns=7 * MS).rows) == [(5, 1)]
     # One whose stimulus was before that has come behind it all the same.
     late = batch_of([3 * MS], {"key": [7]}, 5 * MS)
-    read = GateRead([None], [late], START_NS, 0, START_NS)
+    read = gate_read([None], [late], START_NS, 0, START_NS)
     assert operator.work(read, now_ns=8 * MS).rows is None
     assert operator.counts()["late_used"] == 1
 

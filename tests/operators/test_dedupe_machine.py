@@ -12,6 +12,7 @@ from slackwater.runtime.model import READY_ONLY, START_NS, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep
+from tests.support.told import gate_read
 
 MOST = 1024
 
@@ -41,7 +42,7 @@ def machine(*, within_ns: int) -> Counting:
 def read_of(begin: int, end: int, *, frontier_ns: int) -> GateRead:
     times = np.arange(begin, end)
     batch = Batch(event_time_ns=times, stimulus_time_ns=times, columns={"k": times})
-    return GateRead([batch], [None], end, 0, frontier_ns)
+    return gate_read([batch], [None], end, 0, frontier_ns)
 
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["needed by late rows", "needed by all"])

@@ -14,13 +14,14 @@ from hypothesis import given
 import slackwater as sw
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import col
-from slackwater.runtime.model import END_NS, READY_ONLY, GateRead, batch_of
+from slackwater.runtime.model import END_NS, READY_ONLY, batch_of
 from slackwater.runtime.model.row_marks import UNCERTAIN
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
 from slackwater.runtime.operators.ground.drift import Drift
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.told import gate_read
 
 ROWS = pa.schema({"line": pa.string(), "what": pa.int64(), "n": pa.int64(), "off": pa.int64()})
 VALUES = any_row(["20", "26", None], [0, 1, 1, 2, 3], [0], [0, 0, 1, 2, 90])
@@ -205,7 +206,7 @@ def found_at(times: list[int], what: list[int], drift: Drift | None) -> list[tup
     batch = batch_of(
         times, {"line": ["a"] * len(times), "what": what, "n": times, "off": [0] * len(times)}
     )
-    made = make_operator(step).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
+    made = make_operator(step).work(gate_read([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     if made is None:
         return []
     columns = [made.columns[name].tolist() for name in step.schema.names if name != "line"]
@@ -236,7 +237,7 @@ def test_a_match_that_is_not_certain_carries_the_mark() -> None:
     batch = batch_of(
         [0, 1, 20, 29], {"line": ["a"] * 4, "what": [1, 2, 1, 2], "n": [0] * 4, "off": [0] * 4}
     )
-    made = make_operator(STEP).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
+    made = make_operator(STEP).work(gate_read([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None
     assert made.marks is not None
     assert made.marks.tolist() == [UNCERTAIN.bit] * 2  # 9 apart: within 9, but for the clocks
@@ -246,7 +247,7 @@ def test_a_match_that_is_not_certain_carries_the_mark() -> None:
 def test_columns_that_nobody_needs_are_not_made(wanted: list[str]) -> None:
     step = STEP.pruned(frozenset(wanted), keeps_late=False)
     batch = batch_of([0, 5], {"line": ["a"] * 2, "what": [1, 2], "n": [7, 8]})
-    made = make_operator(step).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
+    made = make_operator(step).work(gate_read([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None
     assert [*made.columns] == [name for name in STEP.schema.names if name in wanted]
 
@@ -255,9 +256,9 @@ def test_late_rows_are_counted_and_told_and_in_no_match() -> None:
     machine = make_operator(replace(STEP, keeps_late=True))
     columns = {"line": ["a"], "n": [0], "off": [0]}
     first = batch_of([10], {**columns, "what": [1]})
-    machine.work(GateRead([first], [None], 12, 0, 0), now_ns=0)
+    machine.work(gate_read([first], [None], 12, 0, 0), now_ns=0)
     late = batch_of([11], {**columns, "what": [2]})
-    result = machine.work(GateRead([None], [late], 12, 0, 0), now_ns=0)
+    result = machine.work(gate_read([None], [late], 12, 0, 0), now_ns=0)
     assert leaves_of([result.rows]) == []
     assert machine.late_dropped == result.late_dropped == 1
     (told,) = result.late
@@ -271,7 +272,7 @@ def test_events_are_held_for_no_longer_than_they_may_be_in_a_match() -> None:
     batch = batch_of([0, 10, 12], columns)
     held = []
     for watermark in (12, 14, 15, 25, 26):
-        machine.work(GateRead([batch], [None], watermark, 0, watermark), now_ns=0)
+        machine.work(gate_read([batch], [None], watermark, 0, watermark), now_ns=0)
         held.append(machine.rows_held)
         batch = None
     # 0 until 9 + 2 + 2 behind it, 10 as long as a later one may be before it, 12 as 0.
@@ -280,7 +281,7 @@ def test_events_are_held_for_no_longer_than_they_may_be_in_a_match() -> None:
         np.arange(100, 300),
         {"line": ["a"] * 200, "what": [1, 2] * 100, "n": [0] * 200, "off": [0] * 200},
     )
-    machine.work(GateRead([many], [None], 300, 0, 300), now_ns=0)
+    machine.work(gate_read([many], [None], 300, 0, 300), now_ns=0)
     assert machine.rows_held <= 6
 
 
@@ -292,4 +293,4 @@ def test_more_events_that_wait_than_may_be_held_end_the_job() -> None:
         for name, values in columns.items()
     }
     with pytest.raises(OperatorError, match=r"'jumps': 4 events wait .* most_kept_rows=3"):
-        one.work(GateRead([batch_of([0, 1, 2, 3], some)], [None], 3, 0, 3), 0)
+        one.work(gate_read([batch_of([0, 1, 2, 3], some)], [None], 3, 0, 3), 0)

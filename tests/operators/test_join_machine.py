@@ -25,6 +25,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.told import gate_read
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
 RIGHT = pa.schema({"area": pa.int64(), "line": pa.string(), "flow": pa.float64()})
@@ -74,7 +75,7 @@ def read(
     frontier: int | None = None,
     late: tuple[Batch | None, Batch | None] = (None, None),
 ) -> GateRead:
-    return GateRead([left, right], late, watermark, 0, watermark if frontier is None else frontier)
+    return gate_read([left, right], late, watermark, 0, watermark if frontier is None else frontier)
 
 
 def event_times(batch: Batch | None) -> list[int]:

@@ -17,6 +17,7 @@ from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import START_NS, ReleaseRule, batch_of
 from slackwater.runtime.operators.merge.step import MergeStep
 from tests.support.flows import MS, simulated
+from tests.support.told import put
 
 SLACKS = ("50ms", "100ms", "300ms")
 
@@ -108,7 +109,7 @@ class Gates:
         for gate in self.gates:
             left: list[int] = []
             for one in rows:
-                gate.insert(0, batch_of([one]), promise_ns=START_NS)
+                put(gate, 0, batch_of([one]), promise_ns=START_NS)
                 released = gate.read()
                 for batch in () if released is None else (released.late[0], released.ports[0]):
                     left += [] if batch is None else batch.event_time_ns.tolist()

@@ -23,6 +23,7 @@ from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.ground.codes import IntCodes
 from slackwater.runtime.operators.join.step import JoinStep
 from tests.support.rules import rule
+from tests.support.told import gate_read, put
 
 TIMES = pa.timestamp("ns")
 COUNTS = AggregateStep(
@@ -68,11 +69,11 @@ def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[Gate
         times = sorted(at[writer] + random.randint(0, 9) for _ in range(random.randint(0, 4)))
         at[writer] = (times or at)[-1] + random.randint(0, 6) if times else at[writer]
         sent += times
-        gate.insert(writer, rows_of(times) if times else None, promise_ns=at[writer])
+        put(gate, writer, rows_of(times) if times else None, promise_ns=at[writer])
         while (read := gate.read(limit=random.choice([1, 3, 100]))) is not None:
             found.append(read)
     for writer in range(3):
-        gate.insert(writer, None, promise_ns=END_NS)
+        put(gate, writer, None, promise_ns=END_NS)
     while (read := gate.read()) is not None:
         found.append(read)
     return sent, found
@@ -167,20 +168,20 @@ JOIN = JoinStep(
 def test_a_join_names_the_rows_that_missed_partners_and_those_that_found_none() -> None:
     machine = make_operator(replace(JOIN, keep="slack"))
     none: list[Batch | None] = [None, None]
-    assert machine.work(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0).late == []
-    (late,) = machine.work(GateRead(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0).late
+    assert machine.work(gate_read([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0).late == []
+    (late,) = machine.work(gate_read(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0).late
     assert (late.port, late.batch.event_time_ns.tolist()) == (1, [3, 16])
     assert late.late_by_ns.tolist() == [17, 4]
     assert late.is_dropped.tolist() == [True, False]
-    assert machine.work(GateRead(none, none, 20, 0, 0), now_ns=0).late == []
+    assert machine.work(gate_read(none, none, 20, 0, 0), now_ns=0).late == []
     assert machine.late_dropped == 1
 
 
 def test_a_join_that_keeps_rows_by_promise_has_no_late_ones_within_it() -> None:
     machine = make_operator(JOIN)
     none: list[Batch | None] = [None, None]
-    machine.work(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
-    result = machine.work(GateRead(none, [None, rows_of([3])], 20, 0, 0), now_ns=0)
+    machine.work(gate_read([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
+    result = machine.work(gate_read(none, [None, rows_of([3])], 20, 0, 0), now_ns=0)
     assert result.rows is not None
     assert result.late == []
 
@@ -191,12 +192,12 @@ def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_c
     none: list[Batch | None] = [None]
     for start in range(0, 100, 10):
         machine.work(
-            GateRead([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
+            gate_read([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
         )
         assert machine.rows_held <= 24
     assert machine.dropped_early == 80
-    machine.work(GateRead(none, [rows_of([75])], 90, 0, 0), now_ns=0)
-    machine.work(GateRead(none, [rows_of([85])], 90, 0, 0), now_ns=0)
+    machine.work(gate_read(none, [rows_of([75])], 90, 0, 0), now_ns=0)
+    machine.work(gate_read(none, [rows_of([85])], 90, 0, 0), now_ns=0)
     assert machine.late_dropped == 1
     assert machine.rows_held == 21
 
@@ -216,7 +217,7 @@ def test_a_read_looks_at_what_it_changes_and_not_at_all_that_is_kept(
             columns={"line": np.array(line), "value": np.ones(len(at), np.int64)},
         )
         left = machine.work(
-            GateRead((None,), (rows if times else None,), upto, 0, final), now_ns=0
+            gate_read((None,), (rows if times else None,), upto, 0, final), now_ns=0
         ).rows
         return 0 if left is None else len(left)
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model import Batch
 from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
@@ -24,6 +24,7 @@ from tests.operators.test_pattern_shedding import leaves, read_of
 from tests.operators.test_pattern_shedding import step_of as typed_step_of
 from tests.patterns.worlds import BY_COUNT, BY_TIME, sequences
 from tests.support.examples import five_times
+from tests.support.told import gate_read
 
 AB = Sequence((Place((0,)), Place((1,))))
 DROPS = ("stretches", "events", "pairs")
@@ -142,7 +143,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
             "kind": pa.array(kinds, pa.string()),
             "id": times,
         }
-        read = GateRead(
+        read = gate_read(
             [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
             [None],
             10 * number + 5,
@@ -221,7 +222,7 @@ def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
     for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
         if part := rows[begin:end]:
             now = part[-1]["time"]
-            machine.work(GateRead([batch_of(part)], [None], now, 0, now), 0)
+            machine.work(gate_read([batch_of(part)], [None], now, 0, now), 0)
     return machine.counts()["comparisons"]
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
-from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.operators.pattern.step import PatternStep
@@ -26,6 +26,7 @@ from slackwater.runtime.patterns.scopes import Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
 from tests.support.examples import five_times, twice
+from tests.support.told import gate_read
 
 LETTERS = "abcd"
 ASKED = (
@@ -92,12 +93,12 @@ def left(
         if isinstance(machine, SheddingPattern):
             machine._shedding._overload._passing.is_on = number in passed
         if part:
-            read = GateRead([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
+            read = gate_read([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
             found.append(machine.work(read, 0).rows)
         state = deepcopy(save(machine))
         machine = pattern_machine(step, most_kept_rows=100)
         restore(machine, state)
-    found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
+    found.append(machine.work(gate_read([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
     leaves = []
     for batch in found:

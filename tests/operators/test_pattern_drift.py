@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.model import END_NS, Batch
 from slackwater.runtime.model.row_marks import REVISED, UNCERTAIN, rows_by_mark
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
@@ -25,6 +25,7 @@ from slackwater.runtime.plan.step import Step
 from tests.patterns.drift_spec import DriftSpec, Event
 from tests.support.chance import chance
 from tests.support.examples import a_third, five_times
+from tests.support.told import gate_read
 
 A, B, C = (sw.patterns.event(name, where=sw.col(f"is_{name}")) for name in "abc")
 MORE = sw.patterns.event("more", where=sw.col("is_b") & (sw.col("v") > A["v"]))
@@ -106,7 +107,7 @@ def left(step: Step, rows: list[Row], cuts: set[int]) -> list[Batch]:
     inner = sorted(one for one in cuts if one < len(rows))
     for begin, end in zip([0, *inner], [*inner, len(rows)], strict=True):
         batch = batch_of(rows[begin:end], begin)
-        read = GateRead([batch], [None], rows[end - 1].time, 0, rows[end - 1].time)
+        read = gate_read([batch], [None], rows[end - 1].time, 0, rows[end - 1].time)
         made, following, *_ = machine.work(read, 0)
         found.append(made)
         if made is not None:
@@ -115,7 +116,7 @@ def left(step: Step, rows: list[Row], cuts: set[int]) -> list[Batch]:
         state = deepcopy(save(machine))
         machine = make_operator(step)
         restore(machine, state)
-    found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
+    found.append(machine.work(gate_read([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
     if isinstance(step, PatternStep) and "bounds_cut" in machine.counts():
         names = [one.name for one in step.pattern.asked]
@@ -273,7 +274,7 @@ def test_matches_that_are_not_certain_carry_the_mark_beside_those_of_their_rows(
         columns=batch.columns,
         marks=revised,
     )
-    made = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), 0).rows
+    made = machine.work(gate_read([batch], [None], END_NS, 0, END_NS), 0).rows
     assert made is not None
     assert made.columns["certain"].tolist() == [False, False]  # 5 apart: 9 at most
     assert made.marks is not None
@@ -286,7 +287,7 @@ def test_columns_that_nobody_needs_are_not_made(wanted: list[str]) -> None:
     assert step.reads(0, frozenset(), frozenset(wanted)) >= {"off", "is_a", "is_b"}
     machine = make_operator(step.pruned(frozenset(wanted), keeps_late=False))
     batch = batch_of(some_rows("a", "", "b"), 0)
-    made = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), 0).rows
+    made = machine.work(gate_read([batch], [None], END_NS, 0, END_NS), 0).rows
     assert made is not None
     assert [*made.columns] == [name for name in step.schema.names if name in wanted]
     assert made.marks is not None
@@ -296,7 +297,7 @@ def test_a_bound_below_zero_is_an_error_that_names_the_row() -> None:
     machine = make_operator(pattern_step(sw.patterns.seq(A, B), within="6ns"))
     batch = batch_of([Row(3, 0, frozenset("a"), 0, -1)], 0)
     with pytest.raises(OperatorError, match=r"(?s)how far .* zero or more.*'off': -1"):
-        machine.work(GateRead([batch], [None], 3, 0, 3), 0)
+        machine.work(gate_read([batch], [None], 3, 0, 3), 0)
 
 
 def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten() -> None:
@@ -305,7 +306,7 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
     most_rows = 0
     for time in range(4_000):
         rows = [Row(time, time // 3, frozenset("acb"[time % 3]), 0, 1)]
-        machine.work(GateRead([batch_of(rows, time)], [None], time, 0, time), 0)
+        machine.work(gate_read([batch_of(rows, time)], [None], time, 0, time), 0)
         most_rows = max(most_rows, len(machine.rows))
     assert most_rows < 100
     assert machine.rows_held <= 3 * (1024 + 1)  # a key that is not forgotten yet has its events

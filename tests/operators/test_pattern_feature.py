@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater.runtime.expressions.expressions import Expr, col
-from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.kinds import EventKinds
 from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
@@ -19,6 +19,7 @@ from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from slackwater.runtime.shedding import Amount, espice
 from tests.operators.test_pattern_shedding import leaves, step_of
+from tests.support.told import gate_read
 
 EVENTS, READ = 16_000, 800
 SIDES = np.array(["up", "down", "left", None], dtype=object)
@@ -61,7 +62,7 @@ def ran(
             Amount(0.6) if begin >= EVENTS // 2 else None
         )
         end = begin + READ
-        read = GateRead([batch_of(begin, end)], [None], end - 1, 0, end - 1)
+        read = gate_read([batch_of(begin, end)], [None], end - 1, 0, end - 1)
         batches.append(machine.work(read, now_ns=0).rows)
         if is_restored:
             state = deepcopy(save(machine))

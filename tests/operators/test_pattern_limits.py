@@ -19,6 +19,7 @@ from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
+from tests.support.told import gate_read
 
 ASKED = (
     Asked("a", where=col("is_a")),
@@ -58,7 +59,7 @@ def read_of(rows: list[tuple[int, int, bool, int]]) -> GateRead:
         "v": np.array([row[3] for row in rows], dtype=np.int64),
     }
     last = int(times[-1])
-    return GateRead(
+    return gate_read(
         [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)], [None], last, 0, last
     )
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.model import END_NS, Batch
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.step import PatternStep
+from tests.support.told import gate_read
 
 SPAN = 300
 Left: TypeAlias = tuple[int, str]
@@ -41,7 +42,7 @@ def left(batches: list[Batch]) -> list[Left]:
     machine, found, promised = PatternMachine(step(), most_kept_rows=10_000), list[Left](), 0
     for batch in [*batches, None]:
         until = END_NS if batch is None else int(batch.event_time_ns[-1])
-        made, following, *_ = machine.work(GateRead([batch], [None], until, 0, until), 0)
+        made, following, *_ = machine.work(gate_read([batch], [None], until, 0, until), 0)
         if made is not None:
             times = made.event_time_ns.tolist()
             assert min(times) >= promised

@@ -29,6 +29,7 @@ from slackwater.runtime.shedding import (
 from slackwater.runtime.shedding.settings import Drops
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import no_condition
+from tests.support.told import gate_read
 
 TYPES = 6
 SEQUENCE = Normal(
@@ -60,7 +61,7 @@ def read_of(times: Any, types: Any, first: int, last_ns: int | None = None) -> G
         "id": np.arange(first, first + len(times)),
     }
     at_ns = int(times[-1]) if last_ns is None else last_ns
-    return GateRead(
+    return gate_read(
         [Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns)],
         [None],
         at_ns,
@@ -133,7 +134,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
     counts = machine.counts().get("shedding")
     assert counts is not None
-    batches.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), now_ns=0).rows)
+    batches.append(machine.work(gate_read([None], [None], END_NS, 0, END_NS), now_ns=0).rows)
     assert counts.shed == machine.counts()["shed"] == shed
     assert 0 < counts.dropped < counts.pairs
     spec = Spec(SEQUENCE, scope, "first", consumes, None, "any", no_condition, lost=frozenset(lost))

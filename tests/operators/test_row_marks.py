@@ -14,7 +14,6 @@ from slackwater.runtime.model import (
     END_NS,
     READY_ONLY,
     Batch,
-    GateRead,
     ReleaseRule,
     batch_of,
     concat_batches,
@@ -27,6 +26,7 @@ from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.step import JoinStep
+from tests.support.told import gate_read, put
 
 TIMES = pa.timestamp("ns")
 SUMS = AggregateStep(
@@ -83,7 +83,7 @@ def test_a_window_has_the_marks_of_its_rows_whatever_came_before(seed: int, wind
         # The first reads have no mark, nor have some between.
         batch = rows(drawn(random, read * 40), random if read % 4 > 1 else None)
         watermark_ns = (read + 1) * 40 if read < 29 else END_NS
-        result = machine.work(GateRead([batch], [None], watermark_ns, 0, watermark_ns), 0).rows
+        result = machine.work(gate_read([batch], [None], watermark_ns, 0, watermark_ns), 0).rows
         if result is not None:
             assert bits(result) == np.asarray(result.columns["marks"]).tolist()
             found += sum(bits(result))
@@ -105,7 +105,7 @@ def test_a_pair_has_the_marks_of_both_its_rows_whatever_came_before(seed: int) -
             for side in (0, 1)
         ]
         passed_ns = (read + 1) * 40 if read < 29 else END_NS
-        result = machine.work(GateRead(ports, [None, None], passed_ns, 0, passed_ns), 0).rows
+        result = machine.work(gate_read(ports, [None, None], passed_ns, 0, passed_ns), 0).rows
         if result is not None:
             columns = [np.asarray(result.columns[name]) for name in ("mark", "other")]
             assert bits(result) == (columns[0] | columns[1]).tolist()
@@ -128,7 +128,7 @@ def test_a_gate_gives_rows_back_with_their_marks(limit: int, has_writers: bool) 
         for writer in range(3):
             batch = rows(drawn(random, turn * 10), random if writer == turn % 3 else None)
             batch = batch.with_(writers=np.full(len(batch), writer) if has_writers else None)
-            gate.insert(writer, batch, promise_ns=turn * 10)
+            put(gate, writer, batch, promise_ns=turn * 10)
         while (read := gate.read(limit=limit)) is not None:
             for part in (*read.late, *read.ports):
                 if part is not None:

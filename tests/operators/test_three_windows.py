@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import END_NS, READY_ONLY, GateRead, batch_of
+from slackwater.runtime.model import END_NS, READY_ONLY, batch_of
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
@@ -29,6 +29,7 @@ from tests.operators.literal import (
 )
 from tests.operators.test_late_windows import reads, rows_of
 from tests.support.chance import chance
+from tests.support.told import gate_read
 
 ROWS = pa.schema({"line": pa.string(), "delay": pa.float64(), "n": pa.int64(), "off": pa.int64()})
 VALUES = any_row(["20", None], [0.1, 0.3, -7.7, 1e16], [-9, 2, 2**60], [0, 1, 2, 3, 90])
@@ -237,7 +238,7 @@ def test_rows_that_missed_one_of_the_three_are_told_and_dropped_are_those_that_m
 def counted(step: AggregateStep, times: list[int]) -> list[tuple[Any, ...]]:
     """Return (window_end, n, n_mean, n_low, n_high) of each row that leaves."""
     machine = make_operator(step)
-    batch = machine.work(GateRead([rows_of(times)], [None], END_NS, 0, END_NS), now_ns=0).rows
+    batch = machine.work(gate_read([rows_of(times)], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert batch is not None
     names = ("window_end", "n", "n_mean", "n_low", "n_high")
     return [*zip(*(batch.columns[one].tolist() for one in names), strict=True)]
@@ -272,9 +273,9 @@ def test_the_five_kinds_of_events_of_a_window_are_in_the_windows_of_figure_3_4()
 
 def test_results_leave_when_the_last_of_the_three_windows_closes() -> None:
     machine = make_operator(COUNTS)
-    first = machine.work(GateRead([rows_of([50])], [None], 109, 0, 109), now_ns=0)
+    first = machine.work(gate_read([rows_of([50])], [None], 109, 0, 109), now_ns=0)
     assert (first.rows, first.promise_ns) == (None, 109)
-    batch, promise_ns, *_ = machine.work(GateRead([None], [None], 110, 0, 110), now_ns=0)
+    batch, promise_ns, *_ = machine.work(gate_read([None], [None], 110, 0, 110), now_ns=0)
     assert batch is not None
     assert batch.event_time_ns.tolist() == [109]
     assert promise_ns == 209
@@ -283,7 +284,7 @@ def test_results_leave_when_the_last_of_the_three_windows_closes() -> None:
 def test_a_bound_of_an_events_own_that_is_more_than_the_most_counts_as_the_most() -> None:
     machine: Any = make_operator(replace(COUNTS, drift=Drift(10, "off")))
     batch = batch_of([50, 95, 97], {"off": [3, 4, 500]})
-    left = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
+    left = machine.work(gate_read([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert left is not None
     assert left.columns["n_low"].tolist() == [2, 0]
     assert machine.bounds_cut == 1
@@ -293,7 +294,7 @@ def test_a_bound_less_than_zero_is_an_error_that_names_the_row() -> None:
     machine = make_operator(replace(COUNTS, drift=Drift(10, "off")))
     batch = batch_of([50, 95], {"off": [3, -4]})
     with pytest.raises(OperatorError, match=r"drift='off'.*zero or more(.|\n)*-4"):
-        machine.work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
+        machine.work(gate_read([batch], [None], END_NS, 0, END_NS), now_ns=0)
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint64])

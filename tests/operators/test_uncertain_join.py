@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from slackwater.runtime.expressions.expressions import col
-from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.model import END_NS, Batch
 from slackwater.runtime.model.row_marks import UNCERTAIN
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground.drift import Drift
@@ -20,6 +20,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 from tests.operators.literal import LiteralJoin, Row, Segment, any_row, reads_of, run, streams
 from tests.operators.test_join_machine import STEP as PLAIN
 from tests.support.chance import chance
+from tests.support.told import gate_read
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64(), "off": pa.int64()})
 RIGHT = pa.schema({"area": pa.int64(), "flow": pa.float64(), "off": pa.int64()})
@@ -118,7 +119,7 @@ def test_a_pair_that_may_be_too_far_apart_carries_the_mark_of_what_is_uncertain(
         columns={"area": np.ones(4, np.int64), "flow": times / 2},
     )
     machine = make_operator(step)
-    made = machine.work(GateRead([left, right], [None, None], END_NS, 0, END_NS), now_ns=0).rows
+    made = machine.work(gate_read([left, right], [None, None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None
     assert made.event_time_ns.tolist() == [1, 6, 9]
     assert made.columns["certain"].tolist() == [True, False, False]
@@ -129,12 +130,12 @@ def test_a_pair_that_may_be_too_far_apart_carries_the_mark_of_what_is_uncertain(
 def test_late_rows_are_told_as_they_came() -> None:
     step = replace(STEP, drift=Drift(2), keeps_late=True)
     machine = make_operator(step)
-    machine.work(GateRead([None, None], [None, None], 100, 0, 100), now_ns=0)
+    machine.work(gate_read([None, None], [None, None], 100, 0, 100), now_ns=0)
     late = Batch(
         event_time_ns=np.array([3]),
         stimulus_time_ns=np.array([0]),
         columns={"area": np.array([1]), "flow": np.array([0.5])},
     )
-    (told,) = machine.work(GateRead([None, None], [None, late], 100, 0, 100), now_ns=0).late
+    (told,) = machine.work(gate_read([None, None], [None, late], 100, 0, 100), now_ns=0).late
     assert list(told.batch.columns) == ["area", "flow"]
     assert machine.late_dropped == 1

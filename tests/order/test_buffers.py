@@ -148,7 +148,7 @@ def test_a_source_with_a_buffer_keeps_promises_and_loses_nothing(
     promised_ns = START_NS
     for message in taken:
         assert min(times([message]), default=END_NS) >= promised_ns
-        promised_ns = message.promise_ns
+        promised_ns = message.progress.promise_ns
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one.text)

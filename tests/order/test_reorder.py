@@ -30,7 +30,7 @@ POLICIES: list[Reorder] = [AsTheyCome(2), SortedWithin(2), Widening(2)]
 def test_another_policy_says_what_is_promised_and_when_rows_leave() -> None:
     data = {"t": [3, 5, 3, 9, 5, 8, 20, 15, 14]}  # behind the newest by 0, 0, 2, 0, 4, 1, 0, 5, 6
     source = machine(data, out_of_order=Widening(1))
-    assert [(times([m]), m.promise_ns) for m in drain(source, max_rows=1)] == [
+    assert [(times([m]), m.progress.promise_ns) for m in drain(source, max_rows=1)] == [
         ([], 2),
         ([3], 4),
         ([], 4),  # the second 3 is late, and from here on each row waits for 2
@@ -60,8 +60,8 @@ def test_a_policy_keeps_promises_loses_nothing_and_goes_on_behind_a_snapshot(
     promised_ns = -(2**63)
     for message in taken:
         assert min(times([message]), default=END_NS) >= promised_ns
-        assert message.promise_ns >= promised_ns
-        promised_ns = message.promise_ns
+        assert message.progress.promise_ns >= promised_ns
+        promised_ns = message.progress.promise_ns
     if policy.sorts:
         assert times(taken) == sorted(times(taken))
     for stop in range(0, 20, 3):
@@ -109,7 +109,7 @@ def test_a_flow_with_another_policy_runs_and_is_explained(tmp_path: Path) -> Non
 
 def test_several_writers_are_bounded_by_a_policy_that_has_a_bound() -> None:
     data = {"t": [5, 3], "w": ["a", "b"]}
-    assert machine(data, writer="w", out_of_order=Widening(3)).take(NOW).promise_ns == 2
+    assert machine(data, writer="w", out_of_order=Widening(3)).take(NOW).progress.promise_ns == 2
     assert spec(writer="w").promises_nothing
     assert not spec(writer="w", out_of_order=Widening(3)).promises_nothing
 

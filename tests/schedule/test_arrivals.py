@@ -24,6 +24,7 @@ from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.machine import SourceMachine
 from tests.support.closings import EndAndAWhile
 from tests.support.sources import next_due_ns
+from tests.support.told import message_of
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -35,7 +36,7 @@ def told(ns: int, *, end: bool = False, rows: list[int] | None = None) -> Messag
         batch = batch.with_(
             arrivals=np.column_stack((np.array(rows), np.zeros(len(rows), np.int64)))
         )
-    return Message(batch, END_NS if end else START_NS, 0, None, Arrived(ns, ns + 1000))
+    return message_of(batch, END_NS if end else START_NS, 0, None, Arrived(ns, ns + 1000))
 
 
 def test_arrivals_have_come_as_far_as_the_slowest_writer_and_never_run_back() -> None:
@@ -53,24 +54,24 @@ def test_arrivals_have_come_as_far_as_the_slowest_writer_and_never_run_back() ->
 
 def test_nothing_is_told_before_each_writer_was_heard_and_then_since_when_all_were() -> None:
     frontier = ArrivalFrontier(2)
-    early = Message(None, START_NS, 0, None, Arrived(9, 0, since_ns=2))
+    early = message_of(None, START_NS, 0, None, Arrived(9, 0, since_ns=2))
     frontier.hear(0, early)
     assert frontier.advance() is None
-    frontier.hear(1, Message(None, START_NS, 0, None, Arrived(8, 0, since_ns=7)))
+    frontier.hear(1, message_of(None, START_NS, 0, None, Arrived(8, 0, since_ns=7)))
     assert frontier.advance() == Arrived(8, 0, since_ns=7)
     alone = ArrivalFrontier(2)
     alone.hear(0, early)
-    alone.hear(1, Message(None, END_NS, 0))  # it ends without a row
+    alone.hear(1, message_of(None, END_NS, 0))  # it ends without a row
     assert alone.advance() == Arrived(9, 0, since_ns=2)
 
 
 def test_a_paced_source_tells_nothing_before_its_first_row() -> None:
     source = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0)
-    assert source.take(0).arrived == Arrived(10 * S, 0, since_ns=10 * S)
+    assert source.take(0).progress.arrived == Arrived(10 * S, 0, since_ns=10 * S)
     late = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0, out_of_order="sort", disorder="1s")
     said = []
     while (due_ns := next_due_ns(late, END_NS)) is not None and not late.is_ended:
-        said.append(late.take(due_ns).arrived)
+        said.append(late.take(due_ns).progress.arrived)
     assert [one.since_ns for one in said if one is not None] == [17 * S]  # let go at the end
 
 
@@ -89,7 +90,7 @@ def test_who_has_ended_is_not_waited_for_and_the_end_is_as_far_as_the_last_of_al
     frontier.hear(0, told(30, end=True))
     frontier.hear(1, told(10))
     assert frontier.advance() == Arrived(10, 1030)
-    frontier.hear(1, Message(None, END_NS, 0))
+    frontier.hear(1, message_of(None, END_NS, 0))
     assert frontier.advance() == Arrived(30, 1030)
     assert frontier.holders() == []
 
@@ -125,7 +126,7 @@ def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes
     said = []
     while (due_ns := next_due_ns(source, END_NS)) is not None and not source.is_ended:
         message = source.take(due_ns)
-        arrived = None if message.arrived is None else message.arrived.ns / S
+        arrived = None if message.progress.arrived is None else message.progress.arrived.ns / S
         said.append((due_ns / S, message.rows, arrived))
     # At twice its pace: the row of 17 is due at 3.5 s. That of 11 counts as of 17.
     assert said == [
@@ -137,7 +138,7 @@ def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes
 def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them_go() -> None:
     source = source_of(rows_at(10, 12), every_ns=S, speed=None)
     message = source.take(5)
-    assert message.arrived == Arrived(12 * S, 5, since_ns=10 * S)
+    assert message.progress.arrived == Arrived(12 * S, 5, since_ns=10 * S)
     assert message.batch.arrivals.tolist() == [
         [10 * S, 3 << PLACE_BITS], [12 * S, (3 << PLACE_BITS) + 1]
     ]  # fmt: skip
@@ -147,7 +148,7 @@ def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them
     assert message.batch is not None
     assert message.batch.event_time_ns.tolist() == [4 * S]
     assert message.batch.arrivals.tolist() == [[20 * S, 3 << PLACE_BITS]]
-    assert message.arrived == Arrived(
+    assert message.progress.arrived == Arrived(
         20 * S, 5, since_ns=20 * S
     )  # the row that came at 5 will arrive later
 

@@ -144,7 +144,9 @@ def told_at_once(slot: Slot) -> dict[str, int]:
     """Return what the first slice of a slot promises: {channel: promise}."""
     done = slot.step(20 * MS)
     assert done is not None
-    return {a.channel.name: a.message.promise_ns for a in done.actions if isinstance(a, Send)}
+    return {
+        a.channel.name: a.message.progress.promise_ns for a in done.actions if isinstance(a, Send)
+    }
 
 
 def test_a_join_that_moves_away_is_told_what_nobody_had_asked_for() -> None:

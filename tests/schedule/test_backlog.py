@@ -21,6 +21,7 @@ from slackwater.runtime.schedule import Egress, Slice, Slot
 from slackwater.runtime.schedule.stimulus_log import LoggedSlot, replay, replaying
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
+from tests.support.told import message_of
 
 MS = 1_000_000
 Row = tuple[int, int]  # ms of event time, and its value; those of value 0 are left out
@@ -263,7 +264,7 @@ def test_a_deadline_bounds_slices_to_its_tenth() -> None:
 def rows_at(*stimuli_ns: int) -> Message:
     times = np.arange(len(stimuli_ns), dtype=np.int64)
     columns = {"k": times, "v": times}
-    return Message(
+    return message_of(
         Batch(event_time_ns=times, stimulus_time_ns=np.array(stimuli_ns), columns=columns),
         0,
         stimuli_ns[-1],

@@ -12,6 +12,7 @@ from slackwater.runtime.model import END_NS, START_NS, Message, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Send, Slot
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 
@@ -27,7 +28,7 @@ def slot_of(slack: str, *, rows_a_slice: int) -> Slot:
 
 
 def message(times: list[int], promise_ns: int) -> Message:
-    return Message(batch_of(times, {"ts": times}) if times else None, promise_ns, 0)
+    return message_of(batch_of(times, {"ts": times}) if times else None, promise_ns, 0)
 
 
 def sent(slot: Slot) -> list[Message]:
@@ -44,8 +45,8 @@ def check_promises(messages: list[Message]) -> list[int]:
         if one.batch is not None:
             assert int(one.batch.event_time_ns.min()) >= promised
             times += one.batch.event_time_ns.tolist()
-        assert one.promise_ns >= promised
-        promised = one.promise_ns
+        assert one.progress.promise_ns >= promised
+        promised = one.progress.promise_ns
     return times
 
 
@@ -57,7 +58,7 @@ def test_a_read_whose_limit_leaves_late_rows_in_the_queue_does_not_promise_past_
     after = sent(slot)
     assert [one.rows for one in after] == [5, 5], "the limit cut the late rows in two"
     assert check_promises(before + after) == [100, *range(1, 11)]
-    assert [one.promise_ns for one in after] == [6, 50]
+    assert [one.progress.promise_ns for one in after] == [6, 50]
 
 
 STEPS = st.lists(
@@ -87,4 +88,4 @@ def test_no_row_breaks_a_promise_that_was_sent_before_it(
         slot.deliver(channel, message([], END_NS), 10)
     messages += sent(slot)
     assert sorted(check_promises(messages)) == sorted(inserted)
-    assert messages[-1].is_end
+    assert messages[-1].progress.is_end

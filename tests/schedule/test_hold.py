@@ -13,12 +13,13 @@ import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.control.commands import Command, Move, Shed, Warn
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, ReleaseRule, batch_of
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Slot
 from tests.support.rules import release
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1])})
 HOLD = 1_000
@@ -46,7 +47,7 @@ def slot(*, is_sampled: bool = True, **limits: int) -> Slot:
 def deliver(to: Slot, source: str, times: list[int], now_ns: int, promise: int = 0) -> None:
     batch = batch_of(times, {"ts": times, "key": times}, now_ns) if times else None
     promise = promise or times[-1]
-    to.deliver(f"{source}→both", Message(batch, promise, now_ns), now_ns)
+    to.deliver(f"{source}→both", message_of(batch, promise, now_ns), now_ns)
 
 
 def run(one: Slot, now_ns: int) -> list[int]:

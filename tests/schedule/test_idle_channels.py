@@ -18,6 +18,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Egress, Grant, Slot
 from tests.support.own_inputs import Feed
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 MS = 10**6
@@ -41,7 +42,7 @@ HERE = {"both": "a", "out": "a"}
 
 
 def message(times: list[int], promise_ns: int | None = None) -> Message:
-    return Message(batch_of(times, {"ts": times}), promise_ns or times[-1], 0)
+    return message_of(batch_of(times, {"ts": times}), promise_ns or times[-1], 0)
 
 
 def out(slot: Slot, now_ns: int) -> list[int]:
@@ -65,7 +66,7 @@ def test_a_gate_goes_on_without_a_channel_that_is_silent_for_too_long(others: in
     names = ("left", "right", *(f"more-{n}" for n in range(others)))
     slot = slot_of(names=names, right="100ns")
     for name in names[2:]:
-        slot.deliver(f"{name}→both", Message(None, END_NS, 0), 0)
+        slot.deliver(f"{name}→both", message_of(None, END_NS, 0), 0)
     slot.deliver(LEFT, message([5, 9]), 10)
     slot.deliver(RIGHT, message([1]), 20)
     assert out(slot, 20) == [1]
@@ -88,7 +89,7 @@ def test_a_promise_alone_is_a_word() -> None:
     slot = slot_of(right="100ns")
     slot.deliver(LEFT, message([9]), 0)
     for now_ns in (90, 180, 270):
-        slot.deliver(RIGHT, Message(None, 1, 0), now_ns)
+        slot.deliver(RIGHT, message_of(None, 1, 0), now_ns)
         assert out(slot, now_ns) == []
         assert slot.rest(now_ns).until_ns == now_ns + 100
     assert gate_report(slot, 270).idle_marks == {}
@@ -98,7 +99,7 @@ def test_a_channel_that_nobody_waits_for_is_not_marked() -> None:
     slot = slot_of(left="100ns")
     slot.deliver(LEFT, message([9]), 0)
     for now_ns in range(0, 1_000, 50):
-        slot.deliver(RIGHT, Message(None, 1, 0), now_ns)
+        slot.deliver(RIGHT, message_of(None, 1, 0), now_ns)
         assert out(slot, now_ns) == []
     assert slot.rest(1_000).until_ns is None
     assert gate_report(slot, 1_000).idle_marks == {}
@@ -124,7 +125,7 @@ def test_a_channel_that_the_gate_gave_no_credit_was_not_silent() -> None:
     slot.deliver(RIGHT, message([0]), 0)
     assert out(slot, 0) == [0]
     for now_ns in range(50, 1_000, 50):
-        slot.deliver(RIGHT, Message(None, 0, 0), now_ns)
+        slot.deliver(RIGHT, message_of(None, 0, 0), now_ns)
         assert out(slot, now_ns) == []
     slot.deliver(RIGHT, message([9]), 1_000)
     done = slot.step(1_000)
@@ -162,13 +163,13 @@ def test_the_end_of_all_others_is_not_that_of_an_idle_channel(others: int) -> No
     names = ("left", "right", *(f"more-{n}" for n in range(others)))
     slot = slot_of(names=names, right="100ns")
     for name in names[2:]:
-        slot.deliver(f"{name}→both", Message(None, END_NS, 0), 0)
+        slot.deliver(f"{name}→both", message_of(None, END_NS, 0), 0)
     slot.deliver(LEFT, message([9], END_NS), 0)
     assert out(slot, 100) == [9]
     assert not slot.is_finished, "right may still wake up"
     slot.deliver(RIGHT, message([3, 11]), 200)
     assert out(slot, 200) == [3, 11]
-    slot.deliver(RIGHT, Message(None, END_NS, 0), 300)
+    slot.deliver(RIGHT, message_of(None, END_NS, 0), 300)
     assert out(slot, 300) == []
     assert slot.is_finished
     assert gate_report(slot, 300).rows_out == 3
@@ -387,7 +388,7 @@ def test_of_a_gates_only_input_all_leaves_once_it_is_silent_for_too_long() -> No
     assert slot.rest(110).until_ns is None
     assert gate_report(slot, 110).idle_marks == {"left": 1}
     slot.deliver("left→both", message([28, 6, 40], -20), 500)
-    slot.deliver("left→both", Message(None, END_NS, 0), 500)
+    slot.deliver("left→both", message_of(None, END_NS, 0), 500)
     assert len(out(slot, 500)) == 2
     report = gate_report(slot, 500)
     assert (report.late, report.late_dropped) == (0, 1), "6: its window has left"
@@ -406,7 +407,7 @@ def live_slot(*names: str, idle: str = "80ms") -> Slot:
 def live_message(times: list[int]) -> Message:
     """Return a message of times in ms."""
     times_ns = [time * MS for time in times]
-    return Message(batch_of(times_ns, {"t": times_ns}), times_ns[-1], 0)
+    return message_of(batch_of(times_ns, {"t": times_ns}), times_ns[-1], 0)
 
 
 def frontier(slot: Slot, now_ms: int) -> int:
@@ -441,10 +442,10 @@ def test_an_ended_channel_neither_holds_time_nor_stops_it() -> None:
     slot = live_slot("left", "right")
     slot.deliver(LEFT, live_message([14]), 20 * MS)
     assert frontier(slot, 20) < 0, "right has not spoken"
-    slot.deliver(RIGHT, Message(None, END_NS, 0), 60 * MS)
+    slot.deliver(RIGHT, message_of(None, END_NS, 0), 60 * MS)
     assert frontier(slot, 60) == 14
     assert frontier(slot, 120) == 14 + 20
-    slot.deliver(LEFT, Message(None, END_NS, 0), 200 * MS)
+    slot.deliver(LEFT, message_of(None, END_NS, 0), 200 * MS)
     assert frontier(slot, 200) == END_NS
 
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.assemble import job_report
-from slackwater.runtime.model import END_NS, Message, batch_of
+from slackwater.runtime.model import END_NS, batch_of
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.traits import Keep, Share
 from slackwater.runtime.schedule import Egress, Slot
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})
 WITHIN = 6
@@ -69,7 +70,7 @@ class Work:
         name = next(
             c.name for stage in self.plan.stages_of("x") for c in stage.inputs if c.source == source
         )
-        self.slot.deliver(name, Message(batch, promise_ns, 0), self.now_ns)
+        self.slot.deliver(name, message_of(batch, promise_ns, 0), self.now_ns)
 
     def run(self) -> None:
         while (done := self.slot.step(self.now_ns)) is not None:

@@ -11,11 +11,12 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError, SettingError
-from slackwater.runtime.model import START_NS, Message, batch_of
+from slackwater.runtime.model import START_NS, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, PathView, Slot, StageView, StimulusOrder
 from slackwater.runtime.schedule.queues import path_queues
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
 
@@ -33,7 +34,7 @@ def slot_of(order: Any) -> Slot:
     slot = Slot("b", lines().stages_of("b"), start_ns=0, limits=Limits(order=order))
     for source, stimulus_ns, rows in (("one", 50, [1]), ("two", 40, [1, 2, 3])):
         batch = batch_of(rows, {"ts": rows, "key": rows}, stimulus_ns)
-        slot.deliver(f"{source}→out-{source}", Message(batch, 60, stimulus_ns), 70)
+        slot.deliver(f"{source}→out-{source}", message_of(batch, 60, stimulus_ns), 70)
     return slot
 
 
@@ -122,7 +123,7 @@ def test_an_order_of_paths_that_raises_is_named_with_its_stage() -> None:
     (both,) = [stage for stage in plan_stages(flow.graph) if stage.name == "both"]
     queues = path_queues(both.inputs, Raises())
     for channel in both.inputs:
-        queues.push(channel.name, Message(None, 60, 50), 0)
+        queues.push(channel.name, message_of(None, 60, 50), 0)
     with pytest.raises(
         OperatorError, match=r"^stage 'both': first_path\(\) of order=Raises raised Key"
     ):
@@ -170,7 +171,7 @@ def union_slot(order: Any) -> Slot:
 
     def deliver(channel: str, rows: list[int], stimulus_ns: int, now_ns: int) -> None:
         batch = batch_of(rows, dict.fromkeys(columns, rows), stimulus_ns)
-        slot.deliver(channel, Message(batch, rows[-1], stimulus_ns), now_ns)
+        slot.deliver(channel, message_of(batch, rows[-1], stimulus_ns), now_ns)
 
     deliver(one, [1], 50, 70)
     deliver(one, [2], 51, 71)

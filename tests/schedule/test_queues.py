@@ -7,14 +7,15 @@ from random import Random
 from slackwater.runtime.model import START_NS, Message, batch_of
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.queues import PathQueues
+from tests.support.told import message_of
 
 
 def message(*stimuli_ns: int, promise_stimulus_ns: int = 0) -> Message:
     """A message whose rows have these stimuli, in the order of their events."""
     if not stimuli_ns:
-        return Message(None, 1, promise_stimulus_ns)
+        return message_of(None, 1, promise_stimulus_ns)
     rows = list(range(len(stimuli_ns)))
-    return Message(batch_of(rows, {"n": rows}, list(stimuli_ns)), 1, promise_stimulus_ns)
+    return message_of(batch_of(rows, {"n": rows}, list(stimuli_ns)), 1, promise_stimulus_ns)
 
 
 def queues(**channels: list[Message]) -> PathQueues:
@@ -44,7 +45,9 @@ def test_a_long_message_is_taken_in_slices_and_promises_with_its_last() -> None:
     while (item := found.pop(200, 2)) is not None:
         channel, part, came_ns = item
         assert part.batch is not None
-        order.append((channel, part.batch.stimulus_time_ns.tolist(), part.promise_ns, came_ns))
+        order.append(
+            (channel, part.batch.stimulus_time_ns.tolist(), part.progress.promise_ns, came_ns)
+        )
         assert found.rows == 6 - sum(len(stimuli) for _, stimuli, _, _ in order)
     assert order == [
         ("a", [50, 20], START_NS, 100),

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.config import Limits
-from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model import START_NS
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.schedule.source_at import Looks
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from tests.support.told import message_of
 
 SCHEMA = pa.schema([("ts", pa.int64())])
 
@@ -188,11 +189,11 @@ def test_what_comes_to_a_quiet_stage_ends_its_quiet() -> None:
     sources[0].merge(sources[1], name="both").sink("out", sw.collect_sink())
     plan = place("both", plan_stages(flow.graph), ["a", "b"], placement={"*": "b", "both": "a"})
     slot = Slot("a", plan.stages_of("a"), start_ns=0)
-    slot.deliver("left→both", Message(None, 5, 0), 1)
+    slot.deliver("left→both", message_of(None, 5, 0), 1)
     assert slot.step(1) is not None
     assert slot.step(1) is None
     assert slot.stages["both"].next is None
-    slot.deliver("right→both", Message(None, 5, 0), 2)
+    slot.deliver("right→both", message_of(None, 5, 0), 2)
     assert slot.step(2) is not None
 
 

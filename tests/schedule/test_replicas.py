@@ -14,6 +14,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.traits import Keep
 from slackwater.runtime.schedule import Egress, Send, Slot
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 SLOTS = {"l": "far", "r": "far", "pairs.gate": "gate", "pairs.1": "one", "pairs.2": "two"}
@@ -46,7 +47,7 @@ def slots(
 
 
 def message(times: list[int], promise_ns: int) -> Message:
-    return Message(batch_of(times, {"ts": times, "key": [1] * len(times)}), promise_ns, 0)
+    return message_of(batch_of(times, {"ts": times, "key": [1] * len(times)}), promise_ns, 0)
 
 
 def run(made: dict[str, Slot], *, most: int = 10_000) -> list[tuple[int, ...]]:

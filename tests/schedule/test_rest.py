@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.config import Limits
-from slackwater.runtime.model import END_NS, Batch, Message
+from slackwater.runtime.model import END_NS, Batch
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Slot
 from tests.support.examples import twice
 from tests.support.rules import release
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "w": pa.array([1])})
 MIXED, QUIET, ORDERED = SOURCES = ("feed", "gps", "other")
@@ -71,7 +72,7 @@ class Bench:
                 columns={"ts": at, "w": numbers},
                 writers=own,
             )
-        message = Message(batch, promise, self.now_ns)
+        message = message_of(batch, promise, self.now_ns)
         self.slot.deliver(f"{source}→both", message, self.now_ns)
 
     def end(self) -> None:

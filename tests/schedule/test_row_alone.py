@@ -20,6 +20,7 @@ from slackwater.runtime.schedule.intake import GateIntake
 from slackwater.runtime.schedule.stage import StageMachine
 from tests.support.rules import rule
 from tests.support.states import canonical
+from tests.support.told import message_of
 
 ROW = st.tuples(st.integers(-4, 2), st.integers(0, 1))  # (event time beside the others', key)
 WRITER = st.integers(0, 1)
@@ -78,7 +79,7 @@ class Pair:
             else None
         )
         self.sent[writer] += len(rows)
-        self.deliver(writer, Message(batch, self.promised[writer], self.now_ns))
+        self.deliver(writer, message_of(batch, self.promised[writer], self.now_ns))
 
     def one(self, writer: int, row: tuple[int, int]) -> None:
         """A row comes, and is worked on at once."""
@@ -140,7 +141,7 @@ def test_a_row_alone_changes_a_stage_as_it_does_by_the_long_way(
         does[what](*given_)
         pair.check()
     for writer in (0, 1):
-        pair.deliver(writer, Message(None, END_NS, pair.now_ns))
+        pair.deliver(writer, message_of(None, END_NS, pair.now_ns))
         pair.run(64)
         pair.check()
 

@@ -13,6 +13,7 @@ from slackwater.runtime.model import Message, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Grant, Send, Slot
+from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array(range(1, 101), pa.int64()), "key": pa.array([1] * 100)})
 
@@ -47,7 +48,7 @@ def run(slot: Slot, *, now_ns: int = 1_000, most: int = 10_000) -> list[Any]:
 
 def message(times: list[int], stimulus_ns: int, promise_ns: int | None = None) -> Message:
     batch = batch_of(times, {"ts": times, "key": times}, stimulus_ns)
-    return Message(batch, times[-1] if promise_ns is None else promise_ns, stimulus_ns)
+    return message_of(batch, times[-1] if promise_ns is None else promise_ns, stimulus_ns)
 
 
 def test_the_message_with_the_earliest_stimulus_goes_first() -> None:

@@ -11,13 +11,14 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError, SettingError
-from slackwater.runtime.model import END_NS, Message
+from slackwater.runtime.model import END_NS
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.slot_plan import SlotPlan, slot_plan
 from slackwater.runtime.schedule import LoggedSlot, Slot, make_slot, replay, replaying
 from slackwater.runtime.schedule.stimuli import RECENT
 from tests.support.any_flow import MS
+from tests.support.told import message_of
 
 MANY = 10**6
 
@@ -82,8 +83,8 @@ def test_without_a_log_a_slot_is_a_plain_one_and_keeps_its_last_stimuli_in_words
     slot = make_slot(slot_plan(plan, "b"), start_ns=0)
     assert type(slot) is Slot
     for n in range(RECENT):
-        slot.deliver("numbers→out", Message(None, n, 0), n * MS)
-    slot.deliver("numbers→out", Message(None, END_NS, 0), 25 * MS)
+        slot.deliver("numbers→out", message_of(None, n, 0), n * MS)
+    slot.deliver("numbers→out", message_of(None, END_NS, 0), 25 * MS)
     slot.step(26 * MS)
     said = slot.recent()
     assert len(said) == RECENT

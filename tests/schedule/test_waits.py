@@ -15,6 +15,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.stage_sampler import ReadLog
 from tests.support.examples import twice
 from tests.support.rules import rule
+from tests.support.told import put
 
 
 @dataclass
@@ -80,7 +81,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(  # noqa: PLR0915 -
         elif what == "hold":
             hold = at
         elif what == "promise":
-            gate.insert(at, None, promise_ns=newest[at] + 1)
+            put(gate, at, None, promise_ns=newest[at] + 1)
         elif what == "rows":
             # In order a writer goes on from where it was; a mixed one may send anything.
             own = times if is_mixed[at] else sorted(newest[at] + one // 4 for one in times)
@@ -88,7 +89,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(  # noqa: PLR0915 -
             number += len(own)
             batch = batch_of(own, {"row": rows}, now_ns)
             batch = of_two(batch) if is_mixed[at] else batch
-            gate.insert(at, batch, promise_ns=newest[at], came_ns=now_ns)
+            put(gate, at, batch, promise_ns=newest[at], came_ns=now_ns)
             newest[at] = max(newest[at], *own)
             reference.add(rows, own, now_ns)
         gate.set_rule(rule(slack, hold_ns=hold))
@@ -117,7 +118,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(  # noqa: PLR0915 -
     assert copy.waiting_since_ns == gate.waiting_since_ns
     for one in (copy, gate):
         for writer in range(len(writers)):
-            one.insert(writer, None, promise_ns=END_NS)
+            put(one, writer, None, promise_ns=END_NS)
         one.read()
     assert (copy.left_since_ns, copy.waiting_since_ns) == (gate.left_since_ns, None)
 

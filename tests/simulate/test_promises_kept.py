@@ -50,9 +50,9 @@ def test_no_promise_runs_back_and_rows_are_late_only_where_the_plan_says_so(
         known = promised.get(channel, START_NS)
         may_be_late = slot._channels[channel].may_be_late
         is_late = message.batch is not None and bool((message.batch.event_time_ns < known).any())
-        if message.promise_ns < known or (is_late and not may_be_late):
+        if message.progress.promise_ns < known or (is_late and not may_be_late):
             broken.append((channel, message))
-        promised[channel] = message.promise_ns
+        promised[channel] = message.progress.promise_ns
         deliver(slot, channel, message, *more, **named)
 
     monkeypatch.setattr(Slot, "deliver", watched)

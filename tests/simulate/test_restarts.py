@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
+from slackwater.runtime.model import NS_PER_SECOND, Batch, ReadTag
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.plan.slot_plan import slot_plan
@@ -21,6 +21,7 @@ from slackwater.runtime.schedule import Slot
 from slackwater.runtime.schedule.slot import VERSION
 from tests.support.any_flow import any_flow
 from tests.support.states import canonical, differences
+from tests.support.told import message_of
 
 
 def carried(state: Any) -> Any:
@@ -73,7 +74,7 @@ def test_plain_values_come_back_as_what_they_were() -> None:
     )
     batch.columns["n"] = Nullable(np.array([1, 0]), np.array([True, False]))
     state = {
-        "queue": deque([(1, Message(batch, 5, 6, ReadTag(1, 2, 0, 4)), 7)]),
+        "queue": deque([(1, message_of(batch, 5, 6, ReadTag(1, 2, 0, 4)), 7)]),
         "came": {3: 10, 1: 20},
         "number": np.int64(7),
     }

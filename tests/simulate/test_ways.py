@@ -13,9 +13,10 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.model import Message, batch_of
+from slackwater.runtime.model import batch_of
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.runtime.simulate.ways import Ways
+from tests.support.told import message_of
 
 MS = 1_000_000
 ROW_BYTES = 32  # event time, stimulus time, and the two columns
@@ -105,7 +106,7 @@ def test_what_is_older_goes_over_a_link_first_and_each_channel_stays_in_order() 
     ways = Ways(plan, link, time, np.random.default_rng(1))
 
     def send(source: str, stimulus_ns: int) -> None:
-        message = Message(batch_of([0], {}, stimulus_ns), 0, stimulus_ns)
+        message = message_of(batch_of([0], {}, stimulus_ns), 0, stimulus_ns)
         arrive = partial(arrived.append, (source, stimulus_ns))
         ways.send(channel[source], message, arrive)
 

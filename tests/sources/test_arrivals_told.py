@@ -214,7 +214,7 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
                 # first row leaves a source tells nothing, so that windows wait for it.
                 if run.rows and message.rows < limit and not source.early_held:
                     run.looks.append((source.rows_in, run.told_ns))
-                if message.is_end:
+                if message.progress.is_end:
                     break
             if chance.random() < 0.1:
                 state = pickle.dumps(to_plain(save(source)))
@@ -243,12 +243,12 @@ def note(case: Case, run: Run, source: SourceMachine, message: Message, now: int
         assert int(message.batch.stimulus_time_ns.max()) <= now
         if case.keeps_its_word:
             assert int(message.batch.event_time_ns.min()) >= run.promise_ns
-    assert message.promise_ns >= run.promise_ns
-    run.promise_ns = message.promise_ns
-    if message.arrived is not None:
-        assert message.arrived.ns > run.told_ns
-        assert message.arrived.stimulus_ns <= now
-        run.told_ns = message.arrived.ns
+    assert message.progress.promise_ns >= run.promise_ns
+    run.promise_ns = message.progress.promise_ns
+    if message.progress.arrived is not None:
+        assert message.progress.arrived.ns > run.told_ns
+        assert message.progress.arrived.stimulus_ns <= now
+        run.told_ns = message.progress.arrived.ns
     assert source.rows_out == len(run.rows)
     accounted = source.rows_out + source.late_dropped + source.duplicates + source.held
     assert source.rows_in == accounted

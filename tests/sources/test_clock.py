@@ -76,7 +76,7 @@ def test_arrivals_are_by_our_clock_and_stay_as_they_are() -> None:
 def test_a_promise_is_by_the_clock_of_its_row() -> None:
     data = {"t": [60, 61], "off": [-50, -50], "p": [55, 61]}
     source = machine(data, clock=BY, promise=sw.col("p"))
-    assert [one.promise_ns for one in drain(source, max_rows=1)][:2] == [5, 11]
+    assert [one.progress.promise_ns for one in drain(source, max_rows=1)][:2] == [5, 11]
 
 
 @pytest.mark.parametrize("promise", [-(2**63), 2**63 - 1])

@@ -31,7 +31,7 @@ def test_an_early_event_leaves_before_the_first_that_is_right_and_has_its_time()
     source = machine(PICTURE, ahead_ns=2, **LENIENT)
     newest = []
     while (message := source.take(0, max_rows=1)) is not None:
-        newest += [(times([message]), source.newest_ns, message.promise_ns)]
+        newest += [(times([message]), source.newest_ns, message.progress.promise_ns)]
     assert [(rows, newest) for rows, newest, _ in newest] == [
         ([10], 10),
         ([11], 11),
@@ -79,7 +79,7 @@ def test_at_the_end_of_the_input_all_leave_by_event_time() -> None:
     data = {"a": [1, 2, 3], "t": [3_000, 2, 2_000]}
     taken = drain(machine(data, ahead_ns=5, **LENIENT))
     assert times(taken) == [2, 2_000, 3_000]
-    assert taken[-1].promise_ns == END_NS
+    assert taken[-1].progress.promise_ns == END_NS
     only_early = drain(machine({"a": [1], "t": [9]}, ahead_ns=5, **LENIENT))
     assert times(only_early) == [9]
 
@@ -108,7 +108,7 @@ def test_rows_are_judged_as_they_leave() -> None:
 def test_a_promise_is_not_made_before_its_event_leaves() -> None:
     data = {"a": [1, 2, 3, 30], "t": [1, 20, 3, 30], "p": [0, 19, 2, 29]}
     source = machine(data, arrival="a", ahead_ns=0, promise=col("p"))
-    assert [m.promise_ns for m in drain(source, max_rows=1)] == [0, 2, 19, 29, END_NS]
+    assert [m.progress.promise_ns for m in drain(source, max_rows=1)] == [0, 2, 19, 29, END_NS]
 
 
 def test_a_paced_early_row_is_due_with_the_arrival_that_frees_it() -> None:

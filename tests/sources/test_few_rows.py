@@ -194,7 +194,14 @@ def drive(case: Case) -> None:
         taken = [_tried(_taken, one, case.predicate, now, most) for one in machines]
         assert same(taken)
         assert same(
-            (one.taken, one.rows_out, one.late_dropped, one.held, one.newest_ns, one.promise_ns)
+            (
+                one.taken,
+                one.rows_out,
+                one.late_dropped,
+                one.held,
+                one.newest_ns,
+                one.progress.promise_ns,
+            )
             for one in machines
         )
         if isinstance(taken[0], tuple) or machines[0].is_ended:
@@ -216,7 +223,7 @@ def test_columns_of_rows_that_fail_the_filter_are_never_read() -> None:
             message = machine.take(10)
             assert message is not None
             assert (message.batch, machine.left_out) == (None, 2)
-            assert message.promise_ns == n * 10**9
+            assert message.progress.promise_ns == n * 10**9
             assert (machine.held, machine.rows_in) == (0, 2 * (n - 4))
 
 
@@ -250,5 +257,5 @@ def _taken(
     return {
         "rows": None if batch is None or not len(batch) else canonical(to_plain(batch)),
         "left_out": left_out,
-        "promise": (message.promise_ns, message.promise_stimulus_ns),
+        "promise": (message.progress.promise_ns, message.progress.stimulus_ns),
     }

@@ -28,7 +28,7 @@ IDLE_NS = 15
 def promises(data: dict[str, Any], **spec: Any) -> list[int]:
     """What is promised from each row on."""
     options = {"writer": "w", "arrival": "a", "idle_ns": IDLE_NS, **spec}
-    return [m.promise_ns for m in drain(machine(data, **options), max_rows=1)][:-1]
+    return [m.progress.promise_ns for m in drain(machine(data, **options), max_rows=1)][:-1]
 
 
 def test_a_silent_writer_is_waited_for_until_it_is_idle() -> None:
@@ -81,7 +81,7 @@ def test_an_awakened_writer_is_no_error_and_is_sent_on() -> None:
         source = machine(data, writer="w", arrival="a", idle_ns=IDLE_NS, out_of_order=out_of_order)
         taken = drain(source, max_rows=1)
         assert times(taken) == data["t"]
-        assert [m.promise_ns for m in taken] == [START_NS] * 2 + [40, 40, 40, END_NS]
+        assert [m.progress.promise_ns for m in taken] == [START_NS] * 2 + [40, 40, 40, END_NS]
         assert source.late_dropped == 0
 
 
@@ -180,8 +180,8 @@ def test_any_cut_of_a_feed_promises_what_the_rule_promises(feed: Feed) -> None:
         while not source.is_ended:
             message = source.take(0, max_rows=chance.choice([1, 2, 9]))
             sent += message.rows
-            if not message.is_end:
-                assert message.promise_ns == expected[sent - 1]
+            if not message.progress.is_end:
+                assert message.progress.promise_ns == expected[sent - 1]
         assert sent == len(feed.rows)
 
 
@@ -203,7 +203,7 @@ def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random 
     while not source.is_ended:
         message = source.take(0, max_rows=1)
         rows = [] if message.batch is None else message.batch.columns["row"].tolist()
-        found.append((rows, message.promise_ns, source.newest_ns, source.late_dropped))
+        found.append((rows, message.progress.promise_ns, source.newest_ns, source.late_dropped))
         assert source.rows_in == sum(len(rows) for rows, *_ in found) + source.late_dropped + (
             source.held
         )
@@ -248,10 +248,10 @@ def test_the_promise_of_warsaws_buses_moves_with_the_polls_and_none_is_late(
     event_time_ns = fixes["event_time_s"].to_numpy() * 10**9
     arrival_ns = fixes["recv_time_s"].to_numpy() * 10**9
     promised, lags, at = START_NS, [], 0
-    while not (message := source.take(0)).is_end:
+    while not (message := source.take(0)).progress.is_end:
         rows = slice(at, at + message.rows)
         assert event_time_ns[rows].min() >= promised, "nobody is late at the gate"
-        at, promised = rows.stop, message.promise_ns
+        at, promised = rows.stop, message.progress.promise_ns
         if arrival_ns[at - 1] > arrival_ns[0] + 60 * 10**9:
             lags.append((arrival_ns[at - 1] - promised) / 1e9)
     assert 30 < np.median(lags) < 60

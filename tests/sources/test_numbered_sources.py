@@ -57,7 +57,7 @@ def test_the_events_of_the_thesis_leave_when_the_missing_one_comes() -> None:
     sent = drain(source, max_rows=100)
     assert times(sent) == [10, 20, 30, 40, 50, 60, 70]
     steps = numbered([1, 2, 4, 5, 6, 3, 7], [0, 10, 20, 21, 22, 25, 35])
-    assert [m.promise_ns for m in drain(steps, max_rows=1)][:5] == [10, 20, 20, 20, 20]
+    assert [m.progress.promise_ns for m in drain(steps, max_rows=1)][:5] == [10, 20, 20, 20, 20]
     assert counts(source) == {}
 
 
@@ -160,7 +160,7 @@ def test_each_writer_has_its_own_numbers_and_the_least_of_those_that_speak_is_pr
     }
     policy = by_sequence(timeout="15ns", silent="25ns")
     source = machine(data, writer="w", sequence="n", arrival="a", out_of_order=policy)
-    told = [(m.promise_ns, times([m])) for m in drain(source, max_rows=1)]
+    told = [(m.progress.promise_ns, times([m])) for m in drain(source, max_rows=1)]
     # Nothing is promised while others may not have been heard yet, until 25; b is silent from 36
     # on: it holds nobody back, and what it says then goes on, to be late at a gate.
     assert told == [
@@ -266,10 +266,10 @@ def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
         )
         if message is not None:
             assert due is None or due <= now
-            assert message.promise_ns >= promised_ns
-            promised_ns = message.promise_ns
+            assert message.progress.promise_ns >= promised_ns
+            promised_ns = message.progress.promise_ns
             rows += times([message])
-            if message.is_end:
+            if message.progress.is_end:
                 break
         if chance.random() < 0.1:
             state = save(source)
@@ -350,7 +350,7 @@ def test_an_input_without_rows_ends() -> None:
         sequence="n",
         out_of_order="sequence",
     )
-    assert [m.promise_ns for m in drain(empty)] == [END_NS]
+    assert [m.progress.promise_ns for m in drain(empty)] == [END_NS]
 
 
 @pytest.mark.data

@@ -122,8 +122,8 @@ def older_than_promised(spec: dict[str, Any], seed: int) -> int:
         while (sent := source.take(1_000, max_rows=int(chance.integers(1, 9)))) is not None:
             if sent.batch is not None:
                 broken += int((sent.batch.event_time_ns < promised_ns).sum())
-            assert sent.promise_ns >= promised_ns
-            promised_ns = sent.promise_ns
+            assert sent.progress.promise_ns >= promised_ns
+            promised_ns = sent.progress.promise_ns
     except OrderError:
         pass  # refused, so that it comes nowhere
     return broken

@@ -19,8 +19,8 @@ def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> No
     assert first.batch is not None
     assert first.batch.event_time_ns.tolist() == [1, 2, 2, 5]
     assert first.batch.stimulus_time_ns.tolist() == [NOW] * 4
-    assert (first.promise_ns, first.promise_stimulus_ns) == (5, NOW)
-    assert (end.batch, end.promise_ns) == (None, END_NS)
+    assert (first.progress.promise_ns, first.progress.stimulus_ns) == (5, NOW)
+    assert (end.batch, end.progress.promise_ns) == (None, END_NS)
     assert source.is_ended
     assert source.take(NOW) is None
     assert next_due_ns(source, NOW) is None
@@ -29,13 +29,13 @@ def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> No
 def test_the_end_comes_once_from_an_empty_input() -> None:
     source = machine(pa.table({"t": pa.array([], pa.int64())}))
     assert next_due_ns(source, NOW) == NOW
-    assert [message.promise_ns for message in drain(source)] == [END_NS]
+    assert [message.progress.promise_ns for message in drain(source)] == [END_NS]
     assert source.rows_in == 0
 
 
 def test_one_event_is_enough_for_a_source() -> None:
     first, end = drain(machine({"t": [7]}))
-    assert (first.rows, first.promise_ns, end.is_end) == (1, 7, True)
+    assert (first.rows, first.progress.promise_ns, end.progress.is_end) == (1, 7, True)
 
 
 def test_a_take_is_never_larger_than_asked_or_set() -> None:
@@ -61,7 +61,7 @@ def test_nothing_is_known_to_come_while_the_input_has_nothing() -> None:
     assert next_due_ns(source, NOW) == NOW
     assert times([source.take(NOW)]) == [1]
     assert next_due_ns(source, NOW) is None
-    assert source.take(NOW).is_end
+    assert source.take(NOW).progress.is_end
 
 
 def test_close_lets_go_of_the_input_and_nothing_follows() -> None:
@@ -234,11 +234,11 @@ def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
     second = source.take(1_049)  # row 2 arrived before row 1, so it is due with it
     assert second.batch is not None
     assert second.batch.stimulus_time_ns.tolist() == [1_020, 1_020]
-    assert (second.promise_ns, second.promise_stimulus_ns) == (10, 1_020)
+    assert (second.progress.promise_ns, second.progress.stimulus_ns) == (10, 1_020)
     third, end = drain(source, now_ns=5_000)
     assert third.batch is not None
     assert third.batch.stimulus_time_ns.tolist() == [1_050]
-    assert (end.is_end, end.promise_stimulus_ns) == (True, 1_050)
+    assert (end.progress.is_end, end.progress.stimulus_ns) == (True, 1_050)
 
 
 @pytest.mark.parametrize("due", [1, 2, 15, 16, 17, 18, 40, 49, 50])
@@ -286,9 +286,9 @@ def test_a_clock_that_steps_back_gives_nothing_twice() -> None:
 def test_the_promise_is_timed_by_the_row_that_made_it() -> None:
     data = {"t": [5, 5, 5], "p": [3, 4, 4]}
     message = machine({**data, "a": [0, 10, 20]}, arrival="a", speed=1.0, promise=col("p")).take(99)
-    assert (message.promise_ns, message.promise_stimulus_ns) == (4, 10)
+    assert (message.progress.promise_ns, message.progress.stimulus_ns) == (4, 10)
 
 
 def test_rows_that_raise_no_promise_leave_its_time_as_it_was() -> None:
     source = machine({"t": [9, 7, 8]}, out_of_order="late", disorder_ns=5)
-    assert [source.take(now, max_rows=1).promise_stimulus_ns for now in (10, 20, 30)] == [10] * 3
+    assert [source.take(now, max_rows=1).progress.stimulus_ns for now in (10, 20, 30)] == [10] * 3

@@ -35,14 +35,14 @@ def test_late_drops_and_counts_what_is_older_than_promised() -> None:
     source = machine({"t": [3, 5, 4, 9, 6, 7]}, out_of_order="late", disorder_ns=2)
     first, _ = drain(source)
     assert times([first]) == [3, 5, 4, 9, 7]  # not sorted, only what was promised
-    assert first.promise_ns == 7
+    assert first.progress.promise_ns == 7
     assert (source.rows_in, source.late_dropped, source.held) == (6, 1, 0)
     assert source.newest_ns == 9
 
 
 def test_sort_holds_rows_for_the_disorder_and_sends_them_in_order() -> None:
     source = machine({"t": [3, 5, 4, 9, 6, 8]}, out_of_order="sort", disorder_ns=2)
-    assert [(times([m]), m.promise_ns, m.rows) for m in drain(source, max_rows=1)] == [
+    assert [(times([m]), m.progress.promise_ns, m.rows) for m in drain(source, max_rows=1)] == [
         ([], 1, 0),
         ([3], 3, 1),
         ([], 3, 0),
@@ -73,14 +73,14 @@ def test_ties_keep_the_order_of_the_input() -> None:
 
 def test_a_disorder_beyond_all_time_promises_nothing() -> None:
     source = machine({"t": [EARLIEST_NS, 5]}, out_of_order="late", disorder_ns=2**62)
-    assert source.take(NOW).promise_ns == 5 - 2**62
+    assert source.take(NOW).progress.promise_ns == 5 - 2**62
     source = machine({"t": [EARLIEST_NS]}, out_of_order="late", disorder_ns=2**62)
-    assert source.take(NOW).promise_ns == START_NS
+    assert source.take(NOW).progress.promise_ns == START_NS
 
 
 def test_a_promise_of_the_end_of_time_does_not_end_the_stream() -> None:
     first, end = drain(machine({"t": [5], "p": [END_NS]}, promise=col("p")))
-    assert (first.promise_ns, end.promise_ns) == (END_NS - 1, END_NS)
+    assert (first.progress.promise_ns, end.progress.promise_ns) == (END_NS - 1, END_NS)
 
 
 def test_a_promise_that_does_not_fit_names_source_and_row() -> None:
@@ -96,14 +96,14 @@ def test_a_spoken_promise_runs_ahead_of_event_time_and_never_back() -> None:
     data = {"t": [10, 4, 12, 7], "p": [3, 4, 8, 6]}
     source = machine(data, promise=col("p"), out_of_order="late")
     taken = drain(source, max_rows=1)
-    assert [m.promise_ns for m in taken] == [3, 4, 8, 8, END_NS]
+    assert [m.progress.promise_ns for m in taken] == [3, 4, 8, 8, END_NS]
     assert times(taken) == [10, 4, 12]
     assert source.late_dropped == 1
 
 
 def test_a_spoken_promise_may_be_a_timestamp() -> None:
     data = {"t": pa.array([5], pa.timestamp("ms")), "p": pa.array([3], pa.timestamp("ms"))}
-    assert machine(data, promise=col("p")).take(NOW).promise_ns == 3_000_000
+    assert machine(data, promise=col("p")).take(NOW).progress.promise_ns == 3_000_000
 
 
 def test_a_spoken_promise_of_floats_or_text_is_refused() -> None:
@@ -117,7 +117,7 @@ def test_sort_releases_as_soon_as_the_source_promises() -> None:
     data = {"t": [10, 8, 11], "p": [0, 9, 9]}
     source = machine(data, promise=col("p"), out_of_order="sort", disorder_ns=100)
     taken = drain(source, max_rows=1)
-    assert [(times([m]), m.promise_ns) for m in taken] == [
+    assert [(times([m]), m.progress.promise_ns) for m in taken] == [
         ([], 0),
         ([8], 9),
         ([], 9),
@@ -133,12 +133,12 @@ def test_a_source_of_several_writers_promises_nothing_for_all_of_them() -> None:
     source = machine({"t": [5, 1, 6, 2], "w": ["a", "b", "a", "b"]}, writer="w")
     first, end = drain(source)
     assert times([first]) == [5, 1, 6, 2]
-    assert (first.promise_ns, end.promise_ns) == (START_NS, END_NS)
+    assert (first.progress.promise_ns, end.progress.promise_ns) == (START_NS, END_NS)
 
 
 def test_with_a_disorder_several_writers_promise_the_newest_less_that() -> None:
     source = machine({"t": [5, 3], "w": ["a", "b"]}, writer="w", disorder_ns=3)
-    assert source.take(NOW).promise_ns == 2
+    assert source.take(NOW).progress.promise_ns == 2
 
 
 def test_each_writer_must_be_in_order() -> None:
@@ -224,7 +224,7 @@ def describe(message: Message | None) -> Any:
         return None
     rows = [] if message.batch is None else message.batch.event_time_ns.tolist()
     due = [] if message.batch is None else message.batch.stimulus_time_ns.tolist()
-    return rows, due, message.promise_ns, message.promise_stimulus_ns
+    return rows, due, message.progress.promise_ns, message.progress.stimulus_ns
 
 
 def test_an_input_that_shrank_before_a_restart_is_named() -> None:

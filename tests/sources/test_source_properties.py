@@ -135,9 +135,9 @@ def drive(case: Case, seed: int) -> tuple[Run, list[Message], dict[int, int]]:
                 continue  # not due, or the input has nothing just now
             assert due is None or due <= now
             messages.append(message)
-            assert source.promise_ns == message.promise_ns
-            if not message.is_end and not sorts:
-                assert message.promise_ns == promises[source.rows_in]
+            assert source.progress.promise_ns == message.progress.promise_ns
+            if not message.progress.is_end and not sorts:
+                assert message.progress.promise_ns == promises[source.rows_in]
             if message.batch is not None:
                 rows = message.batch.columns["row"].tolist()
                 run.rows += rows
@@ -177,9 +177,9 @@ def test_promises_never_run_backwards_and_no_later_row_breaks_one(case: Case) ->
     for message in messages:
         if message.batch is not None:
             assert int(message.batch.event_time_ns.min()) >= promised
-        assert message.promise_ns >= promised
-        promised = message.promise_ns
-    ends = [message.is_end for message in messages]
+        assert message.progress.promise_ns >= promised
+        promised = message.progress.promise_ns
+    ends = [message.progress.is_end for message in messages]
     assert not any(ends[:-1])
     assert run.refused or ends[-1]
 

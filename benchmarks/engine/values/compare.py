@@ -30,7 +30,7 @@ from benchmarks.frame import Claim, Options, Result, check, counted
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.model import Message
+from slackwater.runtime.model import Message, Progress
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import ArrowRows, column_from_arrow, inside_schema
@@ -207,7 +207,7 @@ def of_copies(rows: pa.Table) -> Iterator[tuple[str, str]]:
     batch = batch_of(range(ROWS), columns)
     names = schema.names
     sender, receiver = (FrameCodec(schema, columns=names, with_writers=False) for _ in range(2))
-    frame = sender.encode(Message(batch, 0, 0), sent_at_ns=0)
+    frame = sender.encode(Message(batch, Progress.after(batch, 0)), sent_at_ns=0)
     copies = {"frame": receiver.decode(frame)[0].batch, "snapshot": from_plain(to_plain(batch))}
     for what, copy in copies.items():
         back = pa.Table.from_batches([ArrowRows(schema).of(copy)]).cast(rows.schema)

@@ -87,7 +87,7 @@ class OneGate:
         came: list[list[int]] = [[], []]
         promised: list[list[tuple[int, int]]] = [[], []]  # (promise, when it came)
         for one in come.messages:
-            promised[one.writer].append((one.message.promise_ns, one.came_ns))
+            promised[one.writer].append((one.message.progress.promise_ns, one.came_ns))
             if one.message.batch is not None and len(one.message.batch):
                 batches[one.writer].append(one.message.batch)
                 came[one.writer] += [one.came_ns] * len(one.message.batch)

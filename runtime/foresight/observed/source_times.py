@@ -113,7 +113,7 @@ def _read(
             if machine.rows_in >= rows and now_s() > until_s:
                 break
             message = machine.take(FAR_NS, max_rows=min(each, most - machine.rows_in))
-            if message is None or message.promise_ns == END_NS:
+            if message is None or message.progress.promise_ns == END_NS:
                 ended = message is not None
                 break
             if message.batch is not None:
@@ -141,10 +141,10 @@ def _before_the_end(times: Int64Array) -> Int64Array:
 
 def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:
     """Return the times of a message's last row, shape (5,)."""
-    batch, promised_by_ns = message.batch, message.promise_stimulus_ns
+    batch, promised_by_ns = message.batch, message.progress.stimulus_ns
     assert batch is not None, "the message has rows"
     came_ns = batch.stimulus_time_ns.item(-1)
     # Rows that are put in order leave with the promise, all others on arrival.
     at_ns = max(came_ns, promised_by_ns, now_ns) if sorts else max(came_ns, now_ns)
     event_ns = batch.event_time_ns.item(-1)
-    return np.array([came_ns, event_ns, at_ns, message.promise_ns, promised_by_ns])
+    return np.array([came_ns, event_ns, at_ns, message.progress.promise_ns, promised_by_ns])

@@ -109,7 +109,7 @@ class ByPolicy:
             self._closed_ns = self._final_ns = END_NS
         else:
             oldest = [int(batch.event_time_ns.min()) for batch in self._held]
-            self._final_ns = max(self._final_ns, min([released.frontier_ns, *oldest]))
+            self._final_ns = max(self._final_ns, min([released.progress.promise_ns, *oldest]))
         self._note_closings()
         wait = None if is_end else self._wait(arrived_ns)
         yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns, wait)
@@ -138,9 +138,9 @@ class ByPolicy:
         if self._since_ns < END_NS:
             return
         if not self._close.by_clock:
-            if released.arrived is not None:
-                self._since_ns = released.arrived.since_ns
-        elif not self._close.awaits or released.frontier_ns > START_NS:
+            if released.progress.arrived is not None:
+                self._since_ns = released.progress.arrived.since_ns
+        elif not self._close.awaits or released.progress.promise_ns > START_NS:
             self._since_ns = self._passed_ns
 
     def _release(self) -> None:
@@ -160,9 +160,9 @@ class ByPolicy:
         """Return how far arrivals have come, and when that was known."""
         if self._close.by_clock:
             return max(now_ns, self._passed_ns), now_ns
-        if released.arrived is None:
-            return self._passed_ns, released.watermark_stimulus_ns
-        return max(released.arrived.ns, self._passed_ns), released.arrived.stimulus_ns
+        if (arrived := released.progress.arrived) is None:
+            return self._passed_ns, released.progress.stimulus_ns
+        return max(arrived.ns, self._passed_ns), arrived.stimulus_ns
 
     def _due_rows(self, came: list[Batch], told_ns: int) -> Batch | None:
         """Return the rows whose turn it is, by arrival, and hold the others; None: none."""

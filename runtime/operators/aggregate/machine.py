@@ -126,7 +126,7 @@ class AggregateMachine(PlainOperator):
             self._take(segment, results)
         return Result(
             concat_batches(results) if results else None,
-            self._promise_ns(released.frontier_ns),
+            self._promise_ns(released.progress.promise_ns),
             *missed.take(),
             waited_ns=closer.waited_ns,
             due_ns=closer.due_ns() if self._uses_clock else None,

@@ -115,8 +115,8 @@ class ByWatermark:
         yield Segment(
             (*released.late, *released.ports),
             released.watermark_ns,
-            released.watermark_stimulus_ns,
-            released.frontier_ns,
+            released.progress.stimulus_ns,
+            released.progress.promise_ns,
         )
 
     def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer

@@ -85,16 +85,17 @@ class ThreeWindows(AggregateMachine):
         self.bounds_cut = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        wait_ns = self._drift.most_ns
+        wait_ns, told = self._drift.most_ns, released.progress
+        earlier = told._replace(promise_ns=_before(told.promise_ns, wait_ns))
         result = super().work(
             replace(
                 released,
                 watermark_ns=_before(released.watermark_ns, wait_ns),
-                frontier_ns=_before(released.frontier_ns, wait_ns),
+                progress=earlier,
             ),
             now_ns,
         )
-        result = result._replace(promise_ns=self._promise_ns(released.frontier_ns))
+        result = result._replace(promise_ns=self._promise_ns(told.promise_ns))
         if (rows := result.rows) is None:
             return result
         times = rows.event_time_ns + wait_ns

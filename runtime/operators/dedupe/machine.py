@@ -80,7 +80,7 @@ class DedupeMachine(PlainOperator):
         self._forget(released)
         batches = [batch for batch in leaves if batch is not None]
         rows = concat_batches(batches) if batches else None
-        return Result(rows, released.frontier_ns, *self._missed.take())
+        return Result(rows, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"duplicates": self.duplicates, "dropped_early": self.dropped_early}
@@ -182,7 +182,7 @@ class DedupeMachine(PlainOperator):
     # -- state --------------------------------------------------------------------------
 
     def _forget(self, released: GateRead) -> None:
-        self._horizon_ns = max(self._horizon_ns, self._before(released.frontier_ns))
+        self._horizon_ns = max(self._horizon_ns, self._before(released.progress.promise_ns))
         is_end = self._horizon_ns == END_NS
         if is_end or len(self._times) > 2 * self._tidied + 1024:
             self._tidy()

@@ -94,7 +94,7 @@ class FollowedByMachine(PlainOperator):
                 "let `first=` be true of less, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
-        return Result(matches, released.frontier_ns, *self._missed.take())
+        return Result(matches, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return self._drift.counts(self.bounds_cut)

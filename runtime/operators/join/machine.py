@@ -124,7 +124,7 @@ class JoinMachine(PlainOperator):
         compared = self.comparisons
         late, results = self._join(*released.late), self._join(*released.ports)
         is_by_promise = self._step.keep == "promise"
-        passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
+        passed_ns = released.progress.promise_ns if is_by_promise else released.watermark_ns
         if passed_ns > self._passed_ns:
             self._passed_ns = passed_ns
             if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
@@ -137,7 +137,7 @@ class JoinMachine(PlainOperator):
             results = late if results is None else concat_batches([late, results])
         return Result(  # stimulus and event time of a pair are those of its later row
             results,
-            released.frontier_ns,
+            released.progress.promise_ns,
             *missed.take(),
             self.comparisons - compared,
         )

@@ -28,4 +28,4 @@ class MergeMachine(PlainOperator):
         late, batch = released.late[0], released.ports[0]
         if late is not None:
             batch = late if batch is None else concat_batches([late, batch])
-        return Result(batch, released.frontier_ns)
+        return Result(batch, released.progress.promise_ns)

@@ -235,8 +235,8 @@ class PatternMachine(PlainOperator):
         """Return matches as rows, in order, and the late rows of the read."""
         matches.sort(key=lambda one: (one.time_ns, one.has_waited, one.turn, one.order))
         # The stimulus of a match is that of its last event, or of its end.
-        rows = self._leaving.rows_of(matches, released.watermark_stimulus_ns)
-        return Result(rows, released.frontier_ns, *self._missed.take())
+        rows = self._leaving.rows_of(matches, released.progress.stimulus_ns)
+        return Result(rows, released.progress.promise_ns, *self._missed.take())
 
     def events_of(
         self,

@@ -66,7 +66,7 @@ class ProcessMachine(PlainOperator):
         until_ns = released.watermark_ns
         rows = None
         if until_ns > self._done_ns:
-            rows = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
+            rows = self._made(self._ready(until_ns), until_ns, released.progress.stimulus_ns)
             self._done_ns = until_ns
             self._tidy()
             if until_ns == END_NS:
@@ -74,7 +74,7 @@ class ProcessMachine(PlainOperator):
         # What follows is as new as a row, or a time, to come.
         failed = self._failed.take() if self._failed is not None else []
         failed.sort(key=attrgetter("event_time_ns"))  # those with times too far away came first
-        return Result(rows, released.frontier_ns, *self._missed.take(), failed=failed)
+        return Result(rows, released.progress.promise_ns, *self._missed.take(), failed=failed)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers, "forgotten": self._objects.forgotten}

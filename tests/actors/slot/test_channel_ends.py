@@ -12,7 +12,8 @@ from slackwater.actors.slot.channel_ends import ChannelEnds, Passed, is_drained
 from slackwater.actors.wire.channel import ChannelKeys, Waker
 from slackwater.actors.wire.frames import MAX_BYTES
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import Message, batch_of
+from slackwater.runtime.model import batch_of
+from tests.support.told import message_of
 
 
 def test_a_channel_is_drained_when_both_ends_have_seen_the_same() -> None:
@@ -42,7 +43,7 @@ def test_a_row_too_long_for_its_way_is_told_with_its_steps_and_column() -> None:
         (channel,) = (one for one in plan.channels if one.name in there)
         times = np.array([1])
         columns = {"ts": times, "short": pa.array(["a"]), "long": pa.array(["é" * MAX_BYTES])}
-        message = Message(batch_of(times, columns), 1, 1)
+        message = message_of(batch_of(times, columns), 1, 1)
         with pytest.raises(FrameError) as caught:
             ends[0].send(channel, message, 0)
     finally:

@@ -15,6 +15,7 @@ from zmq.utils.monitor import recv_monitor_message
 from slackwater.actors.wire.channel import ChannelKeys, Receiver, Sender, wait
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.runtime.model import END_NS, Message, batch_of
+from tests.support.told import message_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = pa.schema([("speed", pa.int64())])
@@ -28,10 +29,10 @@ def codec(schema: pa.Schema = SCHEMA, **settings: Any) -> FrameCodec:
 
 def message(first: int, rows: int = 1) -> Message:
     times = np.arange(first, first + rows)
-    return Message(batch_of(times, {"speed": times}), first, first)
+    return message_of(batch_of(times, {"speed": times}), first, first)
 
 
-END = Message(None, END_NS, 0)
+END = message_of(None, END_NS, 0)
 
 
 class Link:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import Arrived, Message, ReadTag
+from slackwater.runtime.model import Arrived, ReadTag
 from tests.actors.wire.test_frames import INT64S, assert_same, batch_with, codec
+from tests.support.told import message_of
 
 
 @given(rows=st.integers(1, 70), tag=st.booleans(), data=st.data())
@@ -28,10 +29,10 @@ def test_arrivals_travel_with_rows_and_how_far_they_are_without(
     arrived = data.draw(st.none() | st.builds(Arrived, INT64S, INT64S, INT64S))
     read = ReadTag(3, rows, 0, 8) if tag else None
     for batch in (sent, None):
-        message = Message(batch, 5, 6, read, arrived)
+        message = message_of(batch, 5, 6, read, arrived)
         got, _ = both.decode(both.encode(message, sent_at_ns=7))
         assert_same(got.batch, batch)
-        assert (got.tag, got.arrived) == (read, arrived)
+        assert (got.tag, got.progress.arrived) == (read, arrived)
 
 
 @pytest.mark.parametrize("arrivals", [None, np.zeros((3, 1), np.int64), np.zeros((3, 2))])
@@ -41,7 +42,7 @@ def test_rows_without_sound_arrivals_are_not_sent_where_the_channel_has_them(
     batch = batch_with(3)
     batch = batch.with_(arrivals=arrivals)
     with pytest.raises(FrameError, match="arrivals"):
-        codec(with_arrivals=True).encode(Message(batch, 0, 0), sent_at_ns=0)
+        codec(with_arrivals=True).encode(message_of(batch, 0, 0), sent_at_ns=0)
 
 
 def test_the_ends_of_a_channel_must_agree_on_arrivals() -> None:

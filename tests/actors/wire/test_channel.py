@@ -11,7 +11,7 @@ import zmq
 
 from slackwater.actors.wire.channel import Receiver, Sender, wait
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import END_NS, Message
+from slackwater.runtime.model import END_NS
 from tests.actors.wire.links import (
     END,
     KEYS,
@@ -22,6 +22,7 @@ from tests.actors.wire.links import (
     speeds,
     until,
 )
+from tests.support.told import message_of
 
 
 def test_100_000_messages_arrive_once_and_in_order(link: Link) -> None:
@@ -39,7 +40,7 @@ def test_100_000_messages_arrive_once_and_in_order(link: Link) -> None:
     got = receive(receiver, count + 1)
     thread.join()
     assert speeds(got) == list(range(count))
-    assert got[-1].is_end
+    assert got[-1].progress.is_end
     assert (
         (sender.messages, sender.rows) == (receiver.messages, receiver.rows) == (count + 1, count)
     )
@@ -125,13 +126,13 @@ def test_no_message_is_said_to_have_travelled_for_less_than_no_time(link: Link) 
 def test_a_message_too_long_for_a_frame_goes_in_pieces(link: Link) -> None:
     receiver = link.receiver(codec=codec(max_bytes=1_000))
     sender = link.sender(receiver, codec=codec(max_bytes=1_000))
-    sender.send(Message(None, -5, -6), 0)
+    sender.send(message_of(None, -5, -6), 0)
     whole = message(0, rows=100)
-    sender.send(Message(whole.batch, 70, 71), 0)
+    sender.send(message_of(whole.batch, 70, 71), 0)
     sender.send(END, 0)
     got = receive(receiver, 1 + 4 + 1)
     assert speeds(got) == list(range(100))
-    promises = [(message.promise_ns, message.promise_stimulus_ns) for message in got]
+    promises = [(message.progress.promise_ns, message.progress.stimulus_ns) for message in got]
     assert promises == [*[(-5, -6)] * 4, (70, 71), (END_NS, 0)]
 
 
@@ -142,7 +143,7 @@ def test_ends_with_different_columns_refuse_each_other_by_name(link: Link) -> No
     until(lambda: sender.poll() == [] and sender.refused == 1, [sender])
     assert "'flow'" in str(receiver.last_refusal)
     with pytest.raises(FrameError, match=r"'speed'.*'flow'"):
-        sender.send(Message(None, 0, 0), 0)
+        sender.send(message_of(None, 0, 0), 0)
     assert not receiver.is_connected
     assert not sender.is_connected
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from slackwater.actors.wire.buffers import FEW_ROWS
 from slackwater.actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
 from slackwater.runtime.errors import ColumnError, FrameError
-from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Message, ReadTag, batch_of
+from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, ReadTag, batch_of
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
+from tests.support.told import message_of
 
 SCHEMA = pa.schema(
     [
@@ -86,7 +87,7 @@ def assert_same(got: Batch | None, sent: Batch | None) -> None:
 
 
 def sound_frame(rows: int = 9) -> bytes:
-    return codec().encode(Message(batch_with(rows), 5, 6), sent_at_ns=7)
+    return codec().encode(message_of(batch_with(rows), 5, 6), sent_at_ns=7)
 
 
 @st.composite
@@ -123,16 +124,16 @@ def test_a_message_comes_back_as_it_was(
     batch: Batch | None, promise_ns: int, stimulus_ns: int, sent_at_ns: int
 ) -> None:
     both = codec(with_writers=True)
-    frame = both.encode(Message(batch, promise_ns, stimulus_ns), sent_at_ns=sent_at_ns)
+    frame = both.encode(message_of(batch, promise_ns, stimulus_ns), sent_at_ns=sent_at_ns)
     message, got_sent_at_ns = both.decode(frame)
     assert_same(message.batch, batch)
-    assert (message.promise_ns, message.promise_stimulus_ns) == (promise_ns, stimulus_ns)
+    assert (message.progress.promise_ns, message.progress.stimulus_ns) == (promise_ns, stimulus_ns)
     assert got_sent_at_ns == sent_at_ns
 
 
 def test_columns_come_back_as_aligned_views_of_the_frame() -> None:
     both = codec()
-    frame = both.encode(Message(batch_with(9), 5, 6), sent_at_ns=7)
+    frame = both.encode(message_of(batch_with(9), 5, 6), sent_at_ns=7)
     batch = both.decode(frame)[0].batch
     assert batch is not None
     first = np.frombuffer(frame, np.uint8).ctypes.data
@@ -145,7 +146,7 @@ def test_columns_come_back_as_aligned_views_of_the_frame() -> None:
 
 def test_only_the_columns_of_the_plan_travel() -> None:
     few = codec(columns=["stop", "line"])
-    batch = few.decode(few.encode(Message(batch_with(3), 0, 0), sent_at_ns=0))[0].batch
+    batch = few.decode(few.encode(message_of(batch_with(3), 0, 0), sent_at_ns=0))[0].batch
     assert batch is not None
     assert list(batch.columns) == ["stop", "line"]
 
@@ -156,7 +157,7 @@ MANY = FEW_ROWS + 1  # a batch so large is sent without a copy of each column
 @pytest.mark.parametrize("rows", [1, FEW_ROWS, MANY, 1_000])
 def test_a_batch_of_any_size_comes_back_as_it_was(rows: int) -> None:
     both, sent = codec(with_writers=True), batch_with(rows, with_writers=True)
-    assert_same(both.decode(both.encode(Message(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
+    assert_same(both.decode(both.encode(message_of(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
 
 
 @pytest.mark.parametrize("rows", [1, 10, MANY])
@@ -167,7 +168,7 @@ def test_a_column_that_is_not_contiguous_is_copied_right(rows: int) -> None:
         stimulus_time_ns=np.arange(rows),
         columns={"a": np.arange(3 * rows)[::3]},
     )
-    assert_same(both.decode(both.encode(Message(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
+    assert_same(both.decode(both.encode(message_of(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
 
 
 @pytest.mark.parametrize(
@@ -188,13 +189,13 @@ def test_a_batch_of_another_schema_is_not_sent(column: str, values: Any, claim: 
     batch = batch_with(3)
     batch.columns[column] = values
     with pytest.raises(FrameError, match=claim) as caught:
-        codec().encode(Message(batch, 0, 0), sent_at_ns=0)
+        codec().encode(message_of(batch, 0, 0), sent_at_ns=0)
     assert repr(column) in str(caught.value)
 
 
 def test_writers_travel_exactly_where_the_channel_has_them() -> None:
     with pytest.raises(FrameError, match="writers"):
-        codec(with_writers=True).encode(Message(batch_with(3), 0, 0), sent_at_ns=0)
+        codec(with_writers=True).encode(message_of(batch_with(3), 0, 0), sent_at_ns=0)
 
 
 def test_a_column_that_is_not_there_is_refused_when_the_codec_is_made() -> None:
@@ -205,8 +206,8 @@ def test_a_column_that_is_not_there_is_refused_when_the_codec_is_made() -> None:
 def test_a_message_over_the_limit_is_not_sent() -> None:
     small = codec(max_bytes=1_000)
     with pytest.raises(FrameTooLongError, match="limit is 1000"):
-        small.encode(Message(batch_with(100), 0, 0), sent_at_ns=0)
-    small.decode(small.encode(Message(None, 1, 1), sent_at_ns=0))  # number 0: none was used up
+        small.encode(message_of(batch_with(100), 0, 0), sent_at_ns=0)
+    small.decode(small.encode(message_of(None, 1, 1), sent_at_ns=0))  # number 0: none was used up
 
 
 def test_a_frame_over_the_limit_is_refused() -> None:
@@ -218,12 +219,12 @@ def test_a_frame_over_the_limit_is_refused() -> None:
 def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> None:
     rows = 0 if batch is None else len(batch)
     mark = ReadTag(7, rows + 2, min(rows, 3), -5)
-    frame = codec().encode(Message(batch, 5, 6, mark), sent_at_ns=8)
+    frame = codec().encode(message_of(batch, 5, 6, mark), sent_at_ns=8)
     message, _ = codec().decode(frame)
     assert message.tag == mark
     assert_same(message.batch, batch)
     for wrong in (mark._replace(late=rows + 1), mark._replace(rows=rows - 1), (0, rows, 0, 0)):
-        lying = codec().encode(Message(batch, 5, 6, ReadTag(*wrong)), sent_at_ns=8)
+        lying = codec().encode(message_of(batch, 5, 6, ReadTag(*wrong)), sent_at_ns=8)
         with pytest.raises(FrameError, match="says that it belongs to the read"):
             codec().decode(lying)
     with pytest.raises(FrameError, match="no room"):
@@ -243,7 +244,7 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
         FrameCodec(schema, columns=schema.names, with_writers=False) for _ in range(2)
     )
     frame = sender.encode(
-        Message(Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns), 5, 6),
+        message_of(Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns), 5, 6),
         sent_at_ns=0,
     )
     body = len(frame) - HEADER.size
@@ -262,15 +263,17 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
         assert message.batch.columns[name].tolist() == column.tolist()
     bare = FrameCodec(pa.schema([]), columns=[], with_writers=False)
     empty = bare.encode(
-        Message(Batch(event_time_ns=times, stimulus_time_ns=times, columns={}), 5, 6), sent_at_ns=0
+        message_of(Batch(event_time_ns=times, stimulus_time_ns=times, columns={}), 5, 6),
+        sent_at_ns=0,
     )
     with pytest.raises(FrameError):
         bare.decode(changed(empty, flags=1 | 16, rows=4))
 
 
 def changed(frame: bytes, **fields: int | bytes) -> bytes:
-    numbers = ("flags", "rows", "promise", "stimulus", "sent", "number", "fingerprint", "size")
-    names = ("magic", "version", "kind", *numbers)
+    told = ("promise", "stimulus", "newest")
+    names = ("magic", "version", "kind", "flags", "rows", *told)
+    names = (*names, "sent", "number", "fingerprint", "size")
     header = dict(zip(names, HEADER.unpack_from(frame), strict=True)) | fields
     return HEADER.pack(*header.values()) + frame[HEADER.size :]
 
@@ -316,13 +319,13 @@ def test_a_frame_cut_anywhere_or_with_more_behind_is_refused() -> None:
 
 def test_a_frame_that_is_missing_or_comes_twice_is_noticed() -> None:
     sender, receiver = codec(), codec()
-    frames = [sender.encode(Message(None, n, n), sent_at_ns=n) for n in range(3)]
+    frames = [sender.encode(message_of(None, n, n), sent_at_ns=n) for n in range(3)]
     receiver.decode(frames[0])
     for wrong in (frames[0], frames[2]):
         with pytest.raises(FrameError, match="where frame 1 was due"):
             receiver.decode(wrong)
-    assert receiver.decode(frames[1])[0].promise_ns == 1
-    assert receiver.decode(frames[2])[0].promise_ns == 2
+    assert receiver.decode(frames[1])[0].progress.promise_ns == 1
+    assert receiver.decode(frames[2])[0].progress.promise_ns == 2
 
 
 @pytest.mark.parametrize(
@@ -342,7 +345,7 @@ def test_text_that_arrow_could_not_trust_is_refused(
 ) -> None:
     only_text = pa.schema([("line", pa.string())])
     sound = codec(only_text).encode(
-        Message(batch_of([1, 2, 3], {"line": ["ab", "cd", "ef"]}), 0, 0), sent_at_ns=0
+        message_of(batch_of([1, 2, 3], {"line": ["ab", "cd", "ef"]}), 0, 0), sent_at_ns=0
     )
     body = len(sound) - HEADER.size
     at = HEADER.size + 16 + 2 * 24
@@ -355,7 +358,7 @@ def test_text_that_arrow_could_not_trust_is_refused(
 @pytest.mark.parametrize("offsets", [[0, 1], [0, 3], [1, 2], [0, -2]])
 def test_one_text_begins_and_ends_with_its_bytes(offsets: list[int]) -> None:
     only_text = pa.schema([("line", pa.string())])
-    sent = Message(batch_of([1], {"line": ["ab"]}), 0, 0)
+    sent = message_of(batch_of([1], {"line": ["ab"]}), 0, 0)
     sound = codec(only_text).encode(sent, sent_at_ns=0)
     wrong = sound[:-16] + np.array(offsets, np.int32).tobytes() + sound[-8:]
     with pytest.raises(FrameError, match="out of its text"):
@@ -365,7 +368,7 @@ def test_one_text_begins_and_ends_with_its_bytes(offsets: list[int]) -> None:
 @pytest.mark.parametrize("length", [8, 4_096, 4_104, 100_000])
 def test_a_byte_that_is_no_text_is_found_in_text_of_any_length(length: int) -> None:
     only_text = pa.schema([("line", pa.string())])
-    sent = Message(batch_of([1], {"line": ["x" * length]}), 0, 0)
+    sent = message_of(batch_of([1], {"line": ["x" * length]}), 0, 0)
     sound = codec(only_text).encode(sent, sent_at_ns=0)
     assert_same(codec(only_text).decode(sound)[0].batch, sent.batch)
     for at in (len(sound) - length, len(sound) - 1):
@@ -376,7 +379,7 @@ def test_a_byte_that_is_no_text_is_found_in_text_of_any_length(length: int) -> N
 def test_a_boolean_is_0_or_1() -> None:
     only = pa.schema([("is_late", pa.bool_())])
     sent = batch_of([1, 2], {"is_late": [True, False]})
-    frame = codec(only).encode(Message(sent, 0, 0), sent_at_ns=0)
+    frame = codec(only).encode(message_of(sent, 0, 0), sent_at_ns=0)
     with pytest.raises(FrameError, match="'is_late'"):
         codec(only).decode(frame[:-8] + b"\2" + frame[-7:])
 
@@ -435,4 +438,4 @@ def test_two_ends_with_different_columns_refuse_each_other_by_name() -> None:
     with pytest.raises(FrameError, match="'writers' where we have 'no writers'"):
         codec().check_hello(codec(with_writers=True).encode_hello())
     with pytest.raises(FrameError, match="another schema"):
-        codec().decode(codec(other).encode(Message(None, 0, 0), sent_at_ns=0))
+        codec().decode(codec(other).encode(message_of(None, 0, 0), sent_at_ns=0))

@@ -21,6 +21,7 @@ from slackwater.runtime.model import END_NS, START_NS, Batch, Message, batch_of
 from slackwater.runtime.model.row_marks import all_bits
 from tests.actors.wire.links import KEYS, Link, codec, until
 from tests.support.tampering import tampered_frame
+from tests.support.told import message_of
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
@@ -68,7 +69,7 @@ def data_frames(chance: random.Random) -> Iterator[Callable[[int], bytes]]:
         )
         if chance.random() < 0.3:
             batch = batch.with_(marks=(np.arange(rows) % 2).astype(np.uint8))
-        message = Message(batch if chance.random() < 0.9 else None, chance.randrange(1_000), 3)
+        message = message_of(batch if chance.random() < 0.9 else None, chance.randrange(1_000), 3)
 
         def at(number: int, message: Message = message) -> bytes:
             return numbered(text_codec(), number).encode(message, sent_at_ns=7)
@@ -91,7 +92,7 @@ def check_sound(message: Message) -> None:
     line.validate(full=True)
     assert set(np.unique(batch.columns["late"].view(np.uint8))) <= {0, 1}
     again, _ = text_codec().decode(text_codec().encode(message, sent_at_ns=0))
-    assert again.promise_ns == message.promise_ns
+    assert again.progress.promise_ns == message.progress.promise_ns
     assert again.batch is not None
     assert line.equals(again.batch.columns["line"])
     for name in ("speed", "late"):
@@ -118,12 +119,12 @@ def test_hostile_frames_of_data_are_refused_or_mean_what_they_say(
             refused += 1
         else:
             check_sound(message)
-            assert not message.is_end, "END_NS is none of the numbers that are put in"
+            assert not message.progress.is_end, "END_NS is none of the numbers that are put in"
             taken, rows = taken + 1, rows + message.rows
         peer.send(frame)
         receiver.receive(0)  # what has come by now
     peer.send(
-        numbered(text_codec(), judge._received).encode(Message(None, END_NS, 0), sent_at_ns=0)
+        numbered(text_codec(), judge._received).encode(message_of(None, END_NS, 0), sent_at_ns=0)
     )
     until(lambda: receiver.receive(0) == [] and receiver.has_ended, [receiver])
     assert (receiver.refused, receiver.messages, receiver.rows) == (refused, taken + 1, rows)
@@ -136,7 +137,7 @@ def test_hostile_grants_are_refused_or_mean_what_they_say(
 ) -> None:
     receiver = link.receiver()
     sender = link.sender(receiver)
-    sender.send(Message(None, 0, 0), 0)
+    sender.send(message_of(None, 0, 0), 0)
     until(lambda: bool(receiver.receive(0)), [receiver])
     judge = codec()
     judge.check_hello(codec().encode_hello())
@@ -181,13 +182,13 @@ def test_hostile_hellos_are_refused_and_the_true_one_is_taken(
 
 
 LIES = {
-    "a promise that runs back": (Message(None, 9, 0), "promises 9, and 10 had been promised"),
+    "a promise that runs back": (message_of(None, 9, 0), "promises 9, and 10 had been promised"),
     "a row older than promised": (
-        Message(batch_of(np.array([11, 9]), {"speed": np.zeros(2, np.int64)}), 11, 0),
+        message_of(batch_of(np.array([11, 9]), {"speed": np.zeros(2, np.int64)}), 11, 0),
         "has a row of 9, older than the promised 10",
     ),
     "one row, older than promised": (
-        Message(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0),
+        message_of(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0),
         "has a row of 9, older than the promised 10",
     ),
 }
@@ -197,17 +198,17 @@ LIES = {
 def test_a_well_formed_frame_that_lies_is_refused_by_name_and_changes_nothing(lie: str) -> None:
     message, told = LIES[lie]
     sends, receives = codec(), codec(may_be_late=False)
-    receives.decode(sends.encode(Message(None, 10, 0), sent_at_ns=0))
+    receives.decode(sends.encode(message_of(None, 10, 0), sent_at_ns=0))
     with pytest.raises(FrameError, match=told):
         receives.decode(sends.encode(message, sent_at_ns=0))
-    honest = Message(batch_of(np.array([10]), {"speed": np.zeros(1, np.int64)}), 10, 0)
+    honest = message_of(batch_of(np.array([10]), {"speed": np.zeros(1, np.int64)}), 10, 0)
     sends._sent = 1
     assert receives.decode(sends.encode(honest, sent_at_ns=0))[0].rows == 1
 
 
 def test_a_frame_that_comes_twice_or_out_of_turn_is_refused_by_its_number() -> None:
     sends, receives = codec(), codec()
-    first, second, third = (sends.encode(Message(None, n, 0), sent_at_ns=0) for n in range(3))
+    first, second, third = (sends.encode(message_of(None, n, 0), sent_at_ns=0) for n in range(3))
     receives.decode(first)
     for frame, number in ((first, 0), (third, 2)):
         with pytest.raises(FrameError, match=f"frame {number} came where frame 1 was due"):
@@ -216,7 +217,7 @@ def test_a_frame_that_comes_twice_or_out_of_turn_is_refused_by_its_number() -> N
 
 
 def test_rows_behind_a_promise_come_where_the_plan_lets_them_and_nowhere_else() -> None:
-    late = Message(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0)
+    late = message_of(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0)
     sends, receives = codec(), codec(may_be_late=True)
-    receives.decode(sends.encode(Message(None, 10, 0), sent_at_ns=0))
+    receives.decode(sends.encode(message_of(None, 10, 0), sent_at_ns=0))
     assert receives.decode(sends.encode(late, sent_at_ns=0))[0].rows == 1

@@ -1,0 +1,45 @@
+"""Messages and reads that say how far a stream is with just their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slackwater.runtime.model import Arrived, Batch, GateRead, Message, Progress, ReadTag
+
+
+def message_of(
+    batch: Batch | None,
+    promise_ns: int,
+    stimulus_ns: int = 0,
+    tag: ReadTag | None = None,
+    arrived: Arrived | None = None,
+) -> Message:
+    """A message whose rows are the first of its stream."""
+    progress = Progress.after(batch, promise_ns, stimulus_ns).with_arrived(arrived)
+    return Message(batch, progress, tag)
+
+
+def gate_read(
+    ports: Sequence[Batch | None],
+    late: Sequence[Batch | None],
+    watermark_ns: int,
+    stimulus_ns: int,
+    frontier_ns: int,
+    arrived: Arrived | None = None,
+) -> GateRead:
+    """A read of a gate."""
+    return GateRead(ports, late, watermark_ns, Progress(frontier_ns, stimulus_ns, arrived=arrived))
+
+
+def put(
+    gate: Any,
+    writer: int,
+    batch: Batch | None,
+    *,
+    promise_ns: int,
+    promise_stimulus_ns: int = 0,
+    **more: Any,
+) -> None:
+    """Insert rows of a writer and its promise into a gate."""
+    gate.insert(writer, batch, Progress.after(batch, promise_ns, promise_stimulus_ns), **more)
