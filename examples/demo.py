@@ -18,8 +18,8 @@ import slackwater as sw
 from examples import city_congestion, warsaw_crawl
 from examples.city import POLICIES, City, generate
 from slackwater.cli.follow import follow
+from slackwater.report.live_view import LiveView
 from slackwater.report.picture import sparkline
-from slackwater.report.progress import Progress
 from slackwater.report.render import render_report, report_text
 from slackwater.runtime.errors import IngestError
 
@@ -28,7 +28,7 @@ def main() -> int:
     """Run the demo; return the exit code."""
     options = _options()
     console = Console(stderr=True)
-    progress = Progress(console)
+    progress = LiveView(console)
     out = Path(options.out or time.strftime("out/demo-%Y%m%d-%H%M%S"))
     try:
         with sw.Cluster.local(nodes=options.nodes, progress=progress.say) as cluster:
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def _city(
-    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: Progress
+    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: LiveView
 ) -> sw.Dataflow:
     city = City(seconds=options.seconds, rate=options.rate, policy=options.policy)
     progress.say(f"generating {city.seconds:.0f} s of a city ({city.policy} delays)")
@@ -79,7 +79,7 @@ def _city(
 
 
 def _warsaw(
-    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: Progress
+    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: LiveView
 ) -> sw.Dataflow:
     files = sorted(Path(options.data).glob("*.parquet"))
     if not files:

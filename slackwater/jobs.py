@@ -117,7 +117,7 @@ class ShownJob(SaysOurName, ABC):
         if not progress:
             report = self._wait(timeout, on_report)
         else:
-            from slackwater.report.progress import progress_shown  # noqa: PLC0415 (only who looks)
+            from slackwater.report.live_view import progress_shown  # noqa: PLC0415 (only who looks)
 
             with progress_shown(also=on_report) as show:
                 report = self._wait(timeout, show)

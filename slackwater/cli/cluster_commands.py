@@ -31,7 +31,7 @@ from slackwater.cli.shell import (
     print_report,
 )
 from slackwater.report.latency_table import latency_json, latency_text, render_latency
-from slackwater.report.progress import Progress
+from slackwater.report.live_view import LiveView
 from slackwater.report.render import plain_console, tabulate
 from slackwater.report.sanitize import echo
 from slackwater.runtime.errors import SlackwaterError
@@ -77,7 +77,7 @@ def submit(
     with errors_told(as_json=as_json):
         loaded = load(flow)
         flow_of_user: Any = loaded.flow  # a Dataflow, of which `Flow` declares only a part
-        show = Progress(console_of(sys.stderr))
+        show = LiveView(console_of(sys.stderr))
         with connected(address, loaded.module) as cluster:
             job = cluster.submit(
                 flow_of_user, placement=where, detach=True, **predicted_by(rate, sample, admission)

@@ -13,7 +13,7 @@ import typer
 
 from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
 from slackwater.doctor.findings import Finding, has_problem
-from slackwater.report.progress import Progress
+from slackwater.report.live_view import LiveView
 from slackwater.report.sanitize import echo, sanitized
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -34,7 +34,7 @@ def doctor(
     if file is not None and address is not None:
         raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, not both")
     with errors_told(as_json=as_json):
-        findings = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
+        findings = _examine(file, address, None if as_json else LiveView(console_of(sys.stderr)))
         if as_json:
             print_json(
                 {
@@ -48,7 +48,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine(file: Path | None, address: str | None, progress: Progress | None) -> list[Finding]:
+def _examine(file: Path | None, address: str | None, progress: LiveView | None) -> list[Finding]:
     def say(line: str) -> None:
         if progress is not None:
             progress.say(line)

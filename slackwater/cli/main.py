@@ -39,7 +39,7 @@ from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.end_signals import END_SIGNALS
-from slackwater.report.progress import Progress
+from slackwater.report.live_view import LiveView
 from slackwater.report.run_folders import RUNS, new_run_folder
 from slackwater.report.run_status import find_report, find_status
 from slackwater.report.sanitize import echo
@@ -111,7 +111,7 @@ def run(  # noqa: PLR0913 - options, each by name
     with errors_told(as_json=as_json):
         loaded, module = load(flow)
         folder = out if out is not None else new_run_folder(loaded.name)
-        show = Progress(console_of(sys.stderr))
+        show = LiveView(console_of(sys.stderr))
         talk = not (quiet or as_json)
         opens = partial(
             open_host,

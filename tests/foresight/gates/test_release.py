@@ -11,6 +11,7 @@ from slackwater.runtime.foresight.gates.streams import Series
 from slackwater.runtime.merge import SlackGate
 from slackwater.runtime.merge.writer import Writer
 from slackwater.runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, Batch, ReleaseRule
+from tests.support.told import put
 
 MS = 1_000_000
 RULES = {
@@ -51,7 +52,8 @@ def released_by_the_gate(rows: list[tuple[int, int, int]], rule: ReleaseRule) ->
         while (due_ns := gate.hold_ends_ns()) is not None and due_ns <= at_ns:
             read(due_ns)
         stamp = np.array([time])
-        gate.insert(
+        put(
+            gate,
             writer,
             Batch(event_time_ns=stamp, stimulus_time_ns=np.array([at_ns]), columns={}),
             promise_ns=time,

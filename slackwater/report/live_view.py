@@ -1,4 +1,4 @@
-"""Progress of a run: live on a terminal and in a notebook, or lines."""
+"""Live view of a run: live on a terminal and in a notebook, or lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def progress_shown(
 
     A terminal shows a live view, a notebook one in the cell that runs, a log a line now and then.
     """
-    progress = Progress(Console(stderr=True, force_jupyter=False), cell=notebook_cell())
+    progress = LiveView(Console(stderr=True, force_jupyter=False), cell=notebook_cell())
 
     def show(report: JobReport) -> None:
         progress.update(report)
@@ -59,7 +59,7 @@ def notebook_cell() -> Any:
     return ipython.display.DisplayHandle()
 
 
-class Progress:
+class LiveView:
     """Shows successive reports of one job, but draws only some.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from slackwater.report.latency_table import latency_json, latency_text
-from slackwater.report.progress import Progress
+from slackwater.report.live_view import LiveView
 from slackwater.report.render import plain_console, report_text
 from slackwater.report.report_file import json_text
 from slackwater.runtime.measure import JobReport, Standstill
@@ -25,7 +25,7 @@ class Clock:
 
 def lines_of(reports: list[JobReport], *, every_s: float) -> list[str]:
     file, clock = io.StringIO(), Clock()
-    progress = Progress(plain_console(file), now_s=clock.now_s)
+    progress = LiveView(plain_console(file), now_s=clock.now_s)
     for report in reports:
         progress.update(report)
         clock.s += every_s
@@ -79,7 +79,7 @@ def test_a_flow_with_a_deadline_tells_its_laxity_and_slacks() -> None:
 
 def test_a_terminal_is_redrawn_and_left_clean() -> None:
     file, clock = io.StringIO(), Clock()
-    progress = Progress(Console(file=file, force_terminal=True, width=100), now_s=clock.now_s)
+    progress = LiveView(Console(file=file, force_terminal=True, width=100), now_s=clock.now_s)
     progress.say("starting node 1 of 3")
     for second in range(1, 4):
         clock.s = float(second)
