@@ -1,4 +1,4 @@
-"""Outputs of a stage: how far their stream is, and what of it each channel takes."""
+"""Outputs of a stage: how far they are, and what each channel takes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StageOutputs:
         return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
 
     def reach(self, promise_ns: int, stimulus_ns: int, batch: Batch | None = None) -> None:
-        """Note how far the stream is now, with these rows, whether anybody is told or not."""
+        """Note how far the stream is now, with these rows, told or not."""
         newest_ns = self.progress.newest_ns
         if batch is not None:
             times = batch.event_time_ns
