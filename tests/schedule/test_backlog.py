@@ -202,7 +202,8 @@ def settled_size(slot: Slot, stage: str = "pairs") -> None:
 
 
 def next_rows(slot: Slot, now_ns: int, stage: str = "pairs") -> int:
-    return slot._lengths.next_rows(slot.stages[stage], slot.stages, now_ns)
+    slot._ready.first(now_ns, lambda _: True)  # what is due by now has work
+    return slot._lengths.next_rows(slot.stages[stage], slot._ready, now_ns)
 
 
 @pytest.mark.parametrize(
