@@ -94,9 +94,8 @@ class SliceLengths:
         """Return the least wait of rows that the slot can be given."""
         if not self._sees_sources:
             return 0
-        behind_ns = [source.behind_ns(now_ns) for source in ready.sources]
-        since_start_ns = max(now_ns - self._start_ns, 0)
-        return min((ns for ns in behind_ns if ns is not None), default=since_start_ns)
+        since_ns = ready.latest_wait_ns()
+        return max(now_ns - (self._start_ns if since_ns is None else since_ns), 0)
 
 
 def _earliest_other(machine: StageMachine, ready: ReadyStages) -> int | None:

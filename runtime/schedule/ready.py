@@ -45,12 +45,13 @@ class Later(NamedTuple):
 class _Known:
     """What is known of one stage."""
 
-    __slots__ = ("machine", "number", "place", "progress_ns", "wakeup")
+    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "wakeup")
 
     def __init__(self, machine: StageMachine, place: int) -> None:
         self.machine, self.place = machine, place
         self.wakeup: Wakeup | None = None
         self.progress_ns = START_NS
+        self.since_ns: int | None = None  # rows of its input wait
         self.number = 0  # of its entry; entries of another number are out of date
 
 
@@ -105,9 +106,6 @@ class ReadyStages:
 
     Args:
         machines: of the stages, in their order in the plan.
-
-    Attributes:
-        sources: of these stages.
     """
 
     def __init__(self, machines: Iterable[StageMachine]) -> None:
@@ -115,11 +113,10 @@ class ReadyStages:
         self._by_name = {one.machine.stage.name: one for one in self._known}
         self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
         self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
+        self._waits = _Heap(self._known)  # of sources, by the time since which rows wait
         self._newly_due: list[_Known] = []  # paced sources
         self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
         self._going = {one.machine.stage.name for one in self._known}
-        sources = [one.machine.source_at for one in self._known]
-        self.sources = [source for source in sources if source is not None]
         for one in self._known:
             one.machine.on_next = self.told
             self.told(one.machine)
@@ -129,12 +126,15 @@ class ReadyStages:
         name, wakeup, progress_ns = machine.stage.name, machine.next, machine.progress_ns
         if machine.is_finished:
             self._going.discard(name)
-        one = self._by_name[name]
-        if wakeup == one.wakeup and progress_ns == one.progress_ns:
+        one, source = self._by_name[name], machine.source_at
+        since_ns = None if source is None else source.since_ns
+        if wakeup == one.wakeup and progress_ns == one.progress_ns and since_ns == one.since_ns:
             return
-        one.wakeup, one.progress_ns = wakeup, progress_ns
+        one.wakeup, one.progress_ns, one.since_ns = wakeup, progress_ns, since_ns
         one.number += 1
         self._blocked.pop(name, None)
+        if since_ns is not None:
+            self._waits.push(-since_ns, one)
         if wakeup is None:
             return
         if wakeup.at_ns == START_NS:
@@ -215,6 +215,11 @@ class ReadyStages:
         ranks_ns = [one.wakeup.rank_ns for one in blocked if one.wakeup is not None]
         ranks_ns.append(self._ranked.least(counts))
         return min([ns for ns in ranks_ns if ns is not None], default=None)
+
+    def latest_wait_ns(self) -> int | None:
+        """Return since when rows of each input have waited at least; None: all are over."""
+        entry = self._waits.first()
+        return None if entry is None else -entry[0]
 
     def later(self) -> Later:
         """Return when the next work is due that is not due now."""

@@ -216,7 +216,7 @@ class StageMachine:
     def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its next rows for the stage, not for a promise."""
         if self.source_at is not None:
-            return self.source_at.behind_ns(now_ns) or 0
+            return self.source_at.behind_ns(now_ns)
         since_ns = self.intake.more_since_ns if self.intake.more else self.queues.oldest_ns()
         return 0 if since_ns is None else max(now_ns - since_ns, 0)
 
