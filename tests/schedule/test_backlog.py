@@ -244,9 +244,8 @@ def test_an_input_that_always_has_rows_is_a_backlog_until_it_has_none() -> None:
     settled_size(slot)
     assert next_rows(slot, 15 * MS) == pytest.approx(1.5 * ROWS_OF_2_MS, rel=0.01)
     for name in ("l", "r"):
-        source = slot.stages[name].source_at
-        assert source is not None
-        while source.work(14 * MS, max_rows=1_000) is not None:  # until a poll has nothing
+        stage = slot.stages[name]
+        while stage.work(14 * MS, max_rows=1_000).message is not None:  # until a poll has nothing
             pass
     assert next_rows(slot, 15 * MS) == pytest.approx(ROWS_OF_2_MS, rel=0.01)
 
