@@ -103,7 +103,7 @@ class Intake(ABC):
         del channel, may_send
 
     def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
-        """Fill in a report as of now; so many late rows the operator had no use for."""
+        """Fill in a report as of now; the operator dropped so many late rows."""
         del dropped, now_ns
         report.in_flight = self._queues.rows
 
@@ -183,7 +183,7 @@ class HeldIntake(Intake, Generic[_H]):
         return self._held.rows_held * (now_ns - self._since_ns)
 
     def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
-        """Fill in a report as of now; so many late rows the operator had no use for."""
+        """Fill in a report as of now; the operator dropped so many late rows."""
         super().count(report, dropped, now_ns)
         report.gate_wait_ns += self._waited_ns(now_ns)
 
@@ -350,7 +350,7 @@ class GateIntake(HeldIntake[SlackGate]):
         return may
 
     def allow(self, channel: str, *, may_send: bool) -> None:
-        """Note whether a channel is given credit: who may not send is not silent."""
+        """Note whether a channel has credit: without it, it is not silent."""
         if self._idle is not None:
             self._idle.allow(self._writer[channel], self._since_ns, may_send=may_send)
 

@@ -1,4 +1,4 @@
-"""Stages of a slot that have work, the most urgent first, and those that will have it.
+"""Ready stages of a slot, the most urgent first, and those to be ready later.
 
 ```
 ready    by stimulus        12 join   31 filter   40 bus         the first that has credit runs
@@ -33,7 +33,7 @@ to the first in the plan."""
 
 
 class Later(NamedTuple):
-    """Times of the next work that is not due yet, by kind; END_NS: there is none."""
+    """Times of the next work that is not due yet; END_NS: of none."""
 
     work_ns: int
     paced_ns: int
@@ -43,7 +43,7 @@ class Later(NamedTuple):
 
 
 class _Known:
-    """What is known of one stage."""
+    """Next work of one stage."""
 
     __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "wakeup")
 
@@ -158,7 +158,7 @@ class ReadyStages:
         else:
             self._ranked.push(wakeup.rank_ns, one)
 
-    def _come_due(self, now_ns: int) -> None:
+    def _move_due(self, now_ns: int) -> None:
         for heap in (self._work, self._paced, self._guesses):
             while (entry := heap.first()) is not None and entry[0] <= now_ns:
                 one = heap.pop()
@@ -168,8 +168,8 @@ class ReadyStages:
                     self._newly_due.append(one)
 
     def newly_due(self, now_ns: int) -> list[StageMachine]:
-        """Return the paced sources that have rows due since the last call, in their order."""
-        self._come_due(now_ns)
+        """Return the paced sources with rows newly due, once, in their order."""
+        self._move_due(now_ns)
         if not self._newly_due:
             return []
         due = sorted({one.place for one in self._newly_due})
@@ -177,14 +177,14 @@ class ReadyStages:
         return [self._known[place].machine for place in due]
 
     def first(self, now_ns: int, has_credit: Callable[[StageMachine], bool]) -> StageMachine | None:
-        """Return the stage with the most urgent work that may run; None if none may.
+        """Return the stage with the most urgent work; None if none may run.
 
         Args:
             now_ns: by the slot's clock; what has no stimulus counts as of now.
             has_credit: whether a stage may send what it makes. One that may not waits for
                 `unblock`.
         """
-        self._come_due(now_ns)
+        self._move_due(now_ns)
         ranked = self._with_credit(self._ranked, has_credit)
         unranked = self._with_credit(self._unranked, has_credit)
         if ranked is None or unranked is None:
@@ -210,14 +210,14 @@ class ReadyStages:
             self._add(one, one.wakeup)
 
     def earliest_ns(self, counts: Callable[[StageMachine], bool]) -> int | None:
-        """Return the earliest stimulus of work that is due, of stages that count; None: of none."""
+        """Return the earliest stimulus of due work of stages that count."""
         blocked = [one for one in self._blocked.values() if counts(one.machine)]
         ranks_ns = [one.wakeup.rank_ns for one in blocked if one.wakeup is not None]
         ranks_ns.append(self._ranked.least(counts))
         return min([ns for ns in ranks_ns if ns is not None], default=None)
 
     def latest_wait_ns(self) -> int | None:
-        """Return since when rows of each input have waited at least; None: all are over."""
+        """Return since when rows of each input wait; None: all are over."""
         entry = self._waits.first()
         return None if entry is None else -entry[0]
 

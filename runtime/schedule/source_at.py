@@ -143,7 +143,10 @@ class StageSource:
 
     @property
     def since_ns(self) -> int | None:
-        """Time since which rows of its input wait; None if it is over, END_NS if none does."""
+        """Time since which rows of its input wait.
+
+        None if it is over, END_NS if none waits.
+        """
         machine = self.machine
         if self.is_paced and (due_ns := machine.due_ns) is not None:
             return due_ns

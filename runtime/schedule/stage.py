@@ -59,7 +59,7 @@ R = TypeVar("R")
 def _changes(
     method: Callable[Concatenate[StageMachine, P], R],
 ) -> Callable[Concatenate[StageMachine, P], R]:
-    """Make a method that changes a stage say, when it has, what is to be done next."""
+    """Make a method that changes a stage tell what is next."""
 
     @wraps(method)
     def changed(self: StageMachine, /, *args: P.args, **given: P.kwargs) -> R:
@@ -182,7 +182,7 @@ class StageMachine:
         self.report.rows_in += message.rows
 
     def wakeup(self) -> Wakeup | None:
-        """Return the next work; None if it waits for something to come.
+        """Return the next work; None if it waits for something.
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
@@ -242,7 +242,7 @@ class StageMachine:
 
     @_changes
     def woken(self, now_ns: int) -> None:
-        """Poll the input of a source again, if it ends a sleep when it has something."""
+        """Poll the input of a source again: it may have something."""
         if self.source_at is not None:
             self.source_at.woken(now_ns)
 
@@ -431,7 +431,7 @@ class StageMachine:
 
     @_changes
     def allow(self, channel: str, *, may_send: bool) -> None:
-        """Note whether a channel is given credit: who may not send is not silent."""
+        """Note whether a channel has credit: without it, it is not silent."""
         self.intake.allow(channel, may_send=may_send)
 
     @property
