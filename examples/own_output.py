@@ -17,7 +17,7 @@ import slackwater as sw
 
 
 @dataclass(frozen=True)
-class SqliteTable:
+class SqliteTable(sw.connectors.Output):
     """A table, which is made anew by each job."""
 
     path: str
@@ -27,13 +27,13 @@ class SqliteTable:
         """Return what `explain` says of it."""
         return f"table {self.name} of {self.path}"
 
-    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> SqliteWriter:
+    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> SqliteSink:
         """Open the database where the sink runs, beside the job's other files."""
-        return SqliteWriter(os.path.join(context.folder, self.path), self.name, schema.names)
+        return SqliteSink(os.path.join(context.folder, self.path), self.name, schema.names)
 
 
-class SqliteWriter:
-    """One transaction: who reads sees what was there before, until `close`."""
+class SqliteSink(sw.connectors.Sink):
+    """One transaction: who reads sees what was there before, until `commit`."""
 
     def __init__(self, path: str, table: str, columns: list[str]) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -44,14 +44,18 @@ class SqliteWriter:
         marks = ", ".join("?" for _ in columns)
         self._insert = f'INSERT INTO "{table}" VALUES ({marks})'  # noqa: S608 - names are the flow's
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:
         """Insert rows. They have left the flow when this returns."""
+        del first_ordinal  # a table that is made anew needs no numbers
         columns = [column.to_pylist() for column in rows.columns]
         self._connection.executemany(self._insert, zip(*columns, strict=True))
 
-    def close(self) -> None:
+    def commit(self) -> None:
         """Let readers see them: the stream has ended, or the job was stopped."""
         self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the database."""
         self._connection.close()
 
     def abort(self, error: str) -> None:

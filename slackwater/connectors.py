@@ -1,7 +1,7 @@
 """Custom inputs and outputs (docs/extending.md)."""
 
 from slackwater.ingest import blocks
-from slackwater.runtime.sinks import Output, OutputContext, SinkWriter
+from slackwater.runtime.sinks import Output, OutputContext, Sink, SinkProgress, SinkTraits
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     EndOfInput,
@@ -16,7 +16,9 @@ __all__ = [
     "Input",
     "Output",
     "OutputContext",
-    "SinkWriter",
+    "Sink",
+    "SinkProgress",
+    "SinkTraits",
     "SourceReader",
     "SourceSpec",
     "blocks",

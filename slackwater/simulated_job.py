@@ -121,7 +121,6 @@ class SimulatedJob(ShownJob):
 
     def _run_to_end(self) -> JobReport:
         try:
-            self._sinks.begin()
             ended = self._run.run()
         except BaseException as problem:
             is_ours = isinstance(problem, SlackwaterError)

@@ -1,11 +1,10 @@
 """Write results to files that are always whole: parts, published one after the other.
 
 ```
-write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ final name ──▶ manifest
-                  │                                          └── an overwrite waits for all
+write ──▶ part in the making (hidden) ── flush ──▶ synced ── commit ──▶ final name ──▶ manifest
                   └─ killed, or failed: stays hidden, the next run removes it
 ```
-`runtime/sinks/` decides: where a part ends, what may be replaced, which run may go on.
+`runtime/` decides: where a part ends, what may be replaced, which run may go on.
 """
 
 from __future__ import annotations
@@ -26,16 +25,13 @@ from slackwater.actors.sinks.jsonl_text import JsonText
 from slackwater.actors.sinks.lock import Lock, LockGone, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
 from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
-from slackwater.actors.sinks.sink import SinkProgress
 from slackwater.runtime.errors import SinkError
-from slackwater.runtime.model import Int64Array
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of
-from slackwater.runtime.sinks import HasEnded, SinkRun
+from slackwater.runtime.sinks import HasEnded, Sink, SinkProgress, SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
 from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy
-from slackwater.runtime.sinks.rolling import PART_ROWS, RollingPolicy
 from slackwater.runtime.sinks.way_on import missing_parts, way_on
 
 __all__ = ["FileSink"]
@@ -43,7 +39,7 @@ __all__ = ["FileSink"]
 CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink runs"
 
 
-class FileSink:
+class FileSink(Sink):
     """A folder of parts, or one file. Use it from one thread.
 
     Args:
@@ -53,7 +49,7 @@ class FileSink:
         schema: of the rows.
         run: the run that writes.
         has_ended: see `HasEnded`.
-        clock_ns: clock for due parts; it must not run back.
+        last_event_time_ns: see `OutputContext`.
 
     Raises:
         SinkError: another job writes there, earlier results are in the way, or the path cannot be
@@ -69,24 +65,22 @@ class FileSink:
         *,
         run: SinkRun,
         has_ended: HasEnded = lambda _: False,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        last_event_time_ns: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._name, self._settings, self._schema = name, settings, schema
-        self._run, self._clock_ns = run, clock_ns
+        self._run, self._last_event_time_ns = run, last_event_time_ns
         self._columns = tuple((field.name, str(field.type)) for field in schema)
         holder = here_as(name, run, since_ns=time.time_ns())
         self._place = OutputPath(
             name, Path(path), kind=settings.format, is_file=settings.is_file, token=holder.token
         )
         self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended)
-        most = None if settings.is_file else settings.rows or PART_ROWS
-        self._cutter = RollingPolicy(most, settings.every_ns)
         self._part: PartFile | None = None
-        self._part_ns: int | None = None  # event time of its last row
+        self._rows = 0  # of the part
         self._staged: list[Part] = []  # whole, and still hidden
         self._infinite = 0  # values without a number in the format
-        self._has_begun = self._is_over = False
-        self.progress = SinkProgress()
+        self._has_begun = self._has_ended = self._is_over = False
+        self._progress = SinkProgress()
         with self._telling(is_opening=True):
             make_folder(self._place.folder)
             note = self._lock.take()
@@ -106,7 +100,7 @@ class FileSink:
             self._lock.release()
             raise
         if note is not None:
-            self.progress.notes.append(note)
+            self._progress.notes.append(note)
         self._take(existing.manifest, opening)
 
     def _take(self, known: Manifest | None, opening: OpenDecision) -> None:
@@ -130,80 +124,71 @@ class FileSink:
         self._skip = opening.rows
         # Then no rows are missing, and the manifest stays until this run has seen the same rows.
         self._is_behind_done = bool(opening.parts) and known is not None and known.is_whole
-        self.progress.parts = self._earlier_parts = len(opening.parts)
+        self._progress.parts = self._earlier_parts = len(opening.parts)
         if opening.parts and known is not None:
-            self.progress.notes.append(
+            self._progress.notes.append(
                 f"goes on after {opening.rows:,} rows that job {known.run.job!r} had committed"
             )
 
     # -- writing -------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Do nothing: the sink is ready since its construction."""
+    def last_ordinal(self) -> int:  # noqa: D102 - see Sink
+        return self._skip - 1
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
-        """Write rows, with their event times if the caller has them."""
-        self.publish_due()
-        skipped = min(self._skip - self.progress.skipped, len(rows))
-        if skipped:
-            self.progress.skipped += skipped
-        start = skipped
-        if self._is_behind_done and start < len(rows):
-            raise self._other_rows("more")
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102 - see Sink
+        if self._is_behind_done:
+            raise self._more_rows(first_ordinal + len(rows))
         with self._telling():
             self._begin()
-            while start < len(rows):
-                rows_taken, is_full = self._cutter.take(len(rows) - start, self._clock_ns())
-                if self._part is None:
-                    self._part = self._new_part()
-                self._infinite += self._part.write(rows.slice(start, rows_taken))
-                start += rows_taken
-                self.progress.waiting += rows_taken
-                if event_time_ns is not None:
-                    self._part_ns = int(event_time_ns[start - 1])
-                if is_full:
-                    self._finish_part()
+            if self._part is None:
+                self._part = self._new_part()
+            self._infinite += self._part.write(rows)
+            self._rows += len(rows)
+            self._progress.waiting += len(rows)
 
-    @property
-    def due_ns(self) -> int | None:
-        """When rows must be published, by the sink's clock; None if no time limit runs."""
-        return self._cutter.due_ns
+    def end(self) -> None:  # noqa: D102 - see Sink
+        self._has_ended = True
 
-    def publish_due(self) -> None:
-        """Publish rows whose time limit has passed."""
-        if self._cutter.is_due(self._clock_ns()):
+    def flush(self) -> None:
+        """End the part and sync it; a flow without results leaves an empty one."""
+        with self._telling():
+            is_empty = self._part is None and not (self._staged or self._manifest.parts)
+            if self._has_ended and is_empty:
+                self._begin()
+                self._part = self._new_part()
+            if self._part is None:
+                return
+            size = self._part.finish()
+            last_ns = self._last_event_time_ns() if self._rows else None
+            self._staged.append(Part(self._next_name, self._rows, size, last_ns))
+            self._part, self._rows = None, 0
+
+    def commit(self) -> None:
+        """Give parts their names; an output that is replaced goes first."""
+        if self._staged:
             with self._telling():
-                self._finish_part()
+                self._commit(replace(self._manifest, is_whole=self._has_ended))
 
-    def close(self, state: str = "done") -> None:
-        """Publish the rest: the stream has ended, or its user has stopped it. Idempotent.
+    def close(self) -> None:
+        """Record the end, and release the lock. Idempotent.
 
-        A flow without results leaves one empty file. If an overwrite is stopped before its output
-        is whole, the old output stays.
+        If an overwrite is stopped before its output is whole, the old output stays.
 
         Raises:
-            SinkError: publishing failed; or an earlier run has committed more rows than there
-                are now.
+            SinkError: the end could not be recorded.
         """
-        if state != "done" and not self._has_begun:
-            self.leave()  # no rows came, so nothing is replaced
         if self._is_over:
             return
-        if state != "done" and self._removing and not self._settings.is_live:
-            self._give_up(state)
+        if not (self._has_ended or self._has_begun):
+            self._end_short("stopped")  # no rows came, so nothing is replaced
             return
-        if state == "done" and self.progress.skipped < self._skip:
-            raise self._other_rows(f"{self.progress.skipped:,}")
+        if not self._has_ended and self._removing:
+            self._give_up()
+            return
         with self._telling():
             self._begin()
-            if self._part is not None or not (self._manifest.parts or self._staged):
-                if self._part is None:
-                    self._part = self._new_part()
-                self._finish_part(is_last=state == "done")
-            ended = self._manifest.ended(state, at_ns=time.time_ns())
-            if self._staged or self._removing:
-                self._commit(ended)
-            elif state == "done" or not self._is_behind_done:
+            if self._has_ended or not self._is_behind_done:
+                ended = self._manifest.ended(self._state, at_ns=time.time_ns())
                 self._lock.check()
                 self._place.write_manifest(ended)
         self._is_over = True
@@ -211,9 +196,16 @@ class FileSink:
         self._tell_infinite()
         self._lock.release()
 
+    @property
+    def _state(self) -> str:
+        return "done" if self._has_ended else "stopped"
+
+    def progress(self) -> SinkProgress:  # noqa: D102 - see Sink
+        return self._progress
+
     def _tell_infinite(self) -> None:
         if self._infinite:
-            self.progress.notes.append(
+            self._progress.notes.append(
                 f"{count_of(self._infinite, 'infinite value')} "
                 f"{agreeing(self._infinite, 'is', 'are')} null there, since JSON has no number; "
                 "parquet_sink keeps them, and .cast('string') writes them as text"
@@ -224,15 +216,15 @@ class FileSink:
         if not self._is_over:
             self._end_short("failed", error)
 
-    def _give_up(self, state: str) -> None:
+    def _give_up(self) -> None:
         assert self._known is not None, "an output to replace has a manifest"
         old = self._known.run
-        self.progress.notes.append(
+        self._progress.notes.append(
             f"the output of job {old.job!r} stays: this job was stopped before its own was whole, "
             "and overwrite=True replaces the old output by a whole one only; with every= or "
             "rows= it does so as soon as one part is there"
         )
-        self._end_short(state)
+        self._end_short("stopped")
 
     def _end_short(self, state: str, error: str | None = None) -> None:
         self._is_over = True
@@ -273,18 +265,12 @@ class FileSink:
             failed = replace(on_disk, failed=failed.run)
         self._place.write_manifest(failed)
 
-    def leave(self) -> None:
-        """Release the path before any row was written: the job never started."""
-        if not self._has_begun:
-            self._is_over = True
-            self._lock.release()
-
-    def _other_rows(self, gave: str) -> SinkError:
+    def _more_rows(self, rows: int) -> SinkError:
         self.abort("other rows than before")
         return SinkError(
-            f"sink {self._name!r}: the flow gave {gave} rows, and {self._place.path} has "
-            f"{self._skip:,} that an earlier run of the same flow committed; a function of the "
-            "flow gives other results each time; pass overwrite=True"
+            f"sink {self._name!r}: the flow gave {rows:,} rows or more, and {self._place.path} has "
+            f"{self._skip:,}, all that an earlier run of the same flow had; a function of the flow "
+            "gives other results each time; pass overwrite=True"
         )
 
     # -- publishing ----------------------------------------------------------------------------
@@ -295,7 +281,7 @@ class FileSink:
             return
         self._has_begun = True
         self._lock.check()
-        self.progress.notes += self._place.tidy(self._known)
+        self._progress.notes += self._place.tidy(self._known)
         if self._known is not None and self._known.removing:
             self._known = replace(self._known, removing=())
         if not self._removing and not self._is_behind_done:
@@ -313,16 +299,6 @@ class FileSink:
             return LinesPart(path, CsvText(self._schema, self._settings.csv))
         return LinesPart(path, JsonText())
 
-    def _finish_part(self, *, is_last: bool = False) -> None:
-        part, rows = self._part, self._cutter.rows
-        assert part is not None, "only a part that has begun can be full, or due"
-        size = part.finish()
-        self._staged.append(Part(self._next_name, rows, size, self._part_ns))
-        self._part, self._part_ns = None, None
-        self._cutter.cut()
-        if not self._removing or self._settings.is_live:
-            self._commit(replace(self._manifest, is_whole=is_last))
-
     def _commit(self, manifest: Manifest) -> None:
         self._lock.check()
         new, removing = tuple(self._staged), self._removing
@@ -334,9 +310,9 @@ class FileSink:
 
     def _count(self, new: Sequence[Part]) -> None:
         rows = sum(part.rows for part in new)
-        self.progress.parts += len(new)
-        self.progress.published += rows
-        self.progress.waiting -= rows
+        self._progress.parts += len(new)
+        self._progress.published += rows
+        self._progress.waiting -= rows
 
     @contextmanager
     def _telling(self, *, is_opening: bool = False) -> Iterator[None]:
@@ -379,7 +355,7 @@ class FileSink:
             kind=self._settings.format,
             is_file=self._settings.is_file,
             parts=self._manifest.parts,
-            waiting=self.progress.waiting,
+            waiting=self._progress.waiting,
             remedy=hint,
         )
 
@@ -388,11 +364,11 @@ class FileSink:
         try:
             shown = self._place.look(reads_manifest=False).shown
         except OSError as problem:
-            self.progress.notes.append(f"its parts cannot be looked at ({text_of(problem)})")
+            self._progress.notes.append(f"its parts cannot be looked at ({text_of(problem)})")
             return
         note, lost = missing_parts(self._manifest.parts, shown)
         if note:
             ours = self._manifest.parts[self._earlier_parts :]
-            self.progress.notes.append(note)
-            self.progress.parts -= len(lost)
-            self.progress.published -= sum(part.rows for part in ours if part.name in lost)
+            self._progress.notes.append(note)
+            self._progress.parts -= len(lost)
+            self._progress.published -= sum(part.rows for part in ours if part.name in lost)

@@ -6,36 +6,27 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from slackwater.actors.sinks.sink import Unpublished
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.shown_rows import batch_shown
+from slackwater.runtime.sinks import Sink
 
 
-class CollectSink(Unpublished):
+class CollectSink(Sink):
     """Keeps all results in memory for `job.result(name)`: for tests and small answers."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
-        del event_time_ns
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102
+        del first_ordinal
         self._batches.append(rows)
 
     def take_over(self, stream: bytes) -> None:
         """Put the rows of another sink's `stream` first."""
         with pa.ipc.open_stream(stream) as rows:
             self._batches += rows
-
-    def close(self, state: str = "done") -> None:
-        """Do nothing: no rows wait."""
-        del state
-
-    def abort(self, error: str) -> None:
-        """Do nothing: no rows wait."""
-        del error
 
     def table(self) -> pa.Table:
         """Return all rows so far."""
@@ -49,7 +40,7 @@ class CollectSink(Unpublished):
         return bytes(buffer.getvalue())
 
 
-class CallbackSink(Unpublished):
+class CallbackSink(Sink):
     """Hands each batch of results to the user's function, on the node of the sink."""
 
     def __init__(
@@ -63,8 +54,8 @@ class CallbackSink(Unpublished):
         self._function = function
         self._at_end = at_end
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
-        del event_time_ns
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102
+        del first_ordinal
         token = RUNNING.set(self._name)
         try:
             self._function(rows)
@@ -77,11 +68,11 @@ class CallbackSink(Unpublished):
 
     def abort(self, error: str) -> None:
         """Call `at_end`, the first time: after a failure the callback has seen all rows, too."""
-        self.close(error)
+        del error
+        self.close()
 
-    def close(self, state: str = "done") -> None:
+    def close(self) -> None:
         """Call `at_end`, the first time."""
-        del state
         at_end, self._at_end = self._at_end, None
         if at_end is None:
             return

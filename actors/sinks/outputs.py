@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat, FileSettings
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
-from slackwater.actors.sinks.sink import OurOutput
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
@@ -19,7 +19,8 @@ from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
+from slackwater.runtime.sinks import FileTraits, Output, OutputContext, SinkTraits
+from slackwater.runtime.sinks.rolling import PART_ROWS
 
 if TYPE_CHECKING:
     from slackwater.actors.sinks.files import FileSink
@@ -43,19 +44,24 @@ MOST_PRINTED = 1_000
 
 
 @dataclass(frozen=True)
-class FilesOutput(FileSettings, OurOutput):
+class FilesOutput(FileSettings, Output):
     """Output of whole files: a folder of parts, or one file."""
 
-    @property
-    def traits(self) -> SinkTraits:  # noqa: D102
+    @cached_property
+    def traits(self) -> SinkTraits:  # type: ignore[override]  # noqa: D102 - of a frozen value
         return SinkTraits(
+            rows=None if self.is_file else self.rows or PART_ROWS,
+            every_ns=self.every_ns,
+            only_whole=self.overwrite and not self.is_live,
+            resumes=self.resume,
+            opens_early=True,
+            is_named=True,
             runs_users_code=False,
-            commits=CommitTraits(
+            files=FileTraits(
                 path=self.path,
                 format=self.format,
                 is_file=self.is_file,
                 overwrite=self.overwrite,
-                resume=self.resume,
                 rows=self.rows,
                 form=self.csv.describe(),
             ),
@@ -89,12 +95,12 @@ class FilesOutput(FileSettings, OurOutput):
             schema,
             run=context.run,
             has_ended=context.has_ended,
-            clock_ns=context.clock_ns,
+            last_event_time_ns=context.last_event_time_ns,
         )
 
 
 @dataclass(frozen=True)
-class CallbackOutput(OurOutput):
+class CallbackOutput(Output):
     """Output that calls the user's function.
 
     Attributes:
@@ -105,9 +111,7 @@ class CallbackOutput(OurOutput):
     function: Callable[[pa.RecordBatch], None]
     at_end: Callable[[], None] | None = None
 
-    @property
-    def traits(self) -> SinkTraits:  # noqa: D102
-        return SinkTraits()
+    traits = SinkTraits(is_named=True)
 
     def describe(self) -> str:  # noqa: D102
         return "callback"
@@ -118,12 +122,10 @@ class CallbackOutput(OurOutput):
 
 
 @dataclass(frozen=True)
-class CollectOutput(OurOutput):
+class CollectOutput(Output):
     """Output kept in memory; the job hands its rows over at its end."""
 
-    @property
-    def traits(self) -> SinkTraits:  # noqa: D102
-        return SinkTraits(collects=True, runs_users_code=False)
+    traits = SinkTraits(opens_early=True, is_named=True, runs_users_code=False, collects=True)
 
     def describe(self) -> str:  # noqa: D102
         return "collect"
@@ -134,7 +136,7 @@ class CollectOutput(OurOutput):
 
 
 @dataclass(frozen=True)
-class PrintOutput(OurOutput):
+class PrintOutput(Output):
     """Output that shows its first rows on the driver's stdout.
 
     Attributes:
@@ -143,10 +145,7 @@ class PrintOutput(OurOutput):
 
     limit: int
 
-    @property
-    def traits(self) -> SinkTraits:
-        """Return traits as of users' code, whose prints travel the same way."""
-        return SinkTraits(runs_users_code=True, only_shows=True)
+    traits = SinkTraits(is_named=True, only_shows=True)
 
     def describe(self) -> str:  # noqa: D102
         return f"print, {count_of(self.limit, 'row')} at most"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from slackwater.actors.sinks.csv_text import text_of
-from slackwater.actors.sinks.sink import Unpublished
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.sinks import Sink
 from slackwater.runtime.terminal_text import sanitized
 
 __all__ = ["PrintSink"]
@@ -17,7 +16,7 @@ WIDEST = 40
 """Most characters of a value; the rest is cut."""
 
 
-class PrintSink(Unpublished):
+class PrintSink(Sink):
     """Shows the first rows, a line each, under the names of their columns.
 
     Args:
@@ -40,9 +39,9 @@ class PrintSink(Unpublished):
         self._rows = 0
         self._is_over = False
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:
         """Show rows up to the limit, and count the others."""
-        del event_time_ns
+        del first_ordinal
         shown = rows.slice(0, max(self._limit - self._rows, 0))
         self._rows += len(rows)
         if not len(shown):
@@ -57,9 +56,8 @@ class PrintSink(Unpublished):
         for values in zip(*columns, strict=True):
             self._show(values)
 
-    def close(self, state: str = "done") -> None:
+    def close(self) -> None:
         """Say how many rows are not shown, the first time."""
-        del state
         if self._is_over:
             return
         self._is_over = True
@@ -71,7 +69,8 @@ class PrintSink(Unpublished):
 
     def abort(self, error: str) -> None:
         """Say how many rows are not shown: they have left the flow, too."""
-        self.close(error)
+        del error
+        self.close()
 
     def _show(self, values: tuple[str, ...] | list[str]) -> None:
         assert self._widths is not None, "the first rows set the widths"

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
 
 from slackwater.actors.sinks.memory import CollectSink
-from slackwater.actors.sinks.open import NOBODY, open_sink, print_line
-from slackwater.actors.sinks.sink import Sink
 from slackwater.runtime.measure.report import SinkReport
-from slackwater.runtime.model import Batch
+from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.schema import ArrowRows
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SinkStep
-from slackwater.runtime.schedule import Written
-from slackwater.runtime.sinks import HasEnded, SinkRun
+from slackwater.runtime.sinks import HasEnded, Output, OutputContext, Sink, SinkRun
+from slackwater.runtime.sinks.named_sink import open_named
 
-__all__ = ["SlotSinks"]
+__all__ = ["NOBODY", "SlotSinks", "print_line"]
 
-_NOTHING_WAITS = Written()
+NOBODY = SinkRun(job="", flow="", why_not="it was written outside any job")
+
+
+def print_line(line: str) -> None:
+    """Print a line on stdout at once; a stream without a reader ends no job."""
+    with suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
+        print(line, file=sys.stdout, flush=True)  # noqa: T201 the user asked for it
 
 
 class SlotSinks:
-    """Opens, writes, publishes and ends sinks; decides nothing.
+    """Opens sinks and passes each call on; decides nothing.
 
     Args:
         clock_ns: clock for rows that are due; it must not run back.
@@ -37,10 +44,11 @@ class SlotSinks:
         show: Callable[[str], None] = print_line,
     ) -> None:
         self.clock_ns, self._show = clock_ns, show
-        self._sinks: dict[str, Sink] = {}
-        self._rows: dict[str, ArrowRows] = {}
+        self._sinks: dict[str, _OpenSink] = {}
+        self._waiting: dict[str, _OpenSink] = {}  # yet to be opened, by the thread that writes
+        self._has_begun = False
         self.at_work: str | None = None
-        """Sink that begins or ends now; None if none does."""
+        """Sink that opens, commits or ends now; None if none does."""
 
     def open(
         self,
@@ -50,7 +58,7 @@ class SlotSinks:
         runs: Mapping[str, SinkRun],
         has_ended: HasEnded = lambda _: False,
     ) -> None:
-        """Open the sinks among these stages.
+        """Open the sinks among these stages, as far as their outputs open early.
 
         Args:
             stages: of the slot.
@@ -63,54 +71,108 @@ class SlotSinks:
         """
         for stage in stages:
             if isinstance(stage.step, SinkStep):
-                self._sinks[stage.name] = open_sink(
+                self.add(
                     stage.name,
                     stage.step.output,
                     stage.step.schema,
                     folder=folder,
                     run=runs.get(stage.name, NOBODY),
                     has_ended=has_ended,
-                    clock_ns=self.clock_ns,
-                    show=self._show,
                 )
-                self._rows[stage.name] = ArrowRows(stage.step.schema)
 
-    def begin(self) -> None:
-        """Get all sinks ready, in the thread that will write: the job starts now.
+    def add(
+        self,
+        name: str,
+        output: Output,
+        schema: pa.Schema,
+        *,
+        folder: str = "",
+        run: SinkRun = NOBODY,
+        has_ended: HasEnded = lambda _: False,
+    ) -> None:
+        """Add a sink; open it if its output opens early.
+
+        Args:
+            name: of the sink.
+            output: of the sink.
+            schema: of the rows.
+            folder: where relative paths start; "" is the working folder of this process.
+            run: the run that writes.
+            has_ended: whether the end of a job is on record.
 
         Raises:
-            SinkError: a custom output could not be opened.
+            SinkError: the sink cannot be opened; says why and what to do.
         """
-        for name, sink in self._sinks.items():
-            with self._working(name):
-                sink.begin()
+        sink = _OpenSink(name, output, schema)
+        sink.context = OutputContext(
+            sink=name,
+            folder=folder,
+            run=run,
+            has_ended=has_ended,
+            last_event_time_ns=sink.last_event_time_ns,
+            show=self._show,
+        )
+        if output.traits.opens_early:
+            sink.open()
+            self._sinks[name] = sink
+        else:
+            self._waiting[name] = sink
 
-    def write(self, name: str, batch: Batch) -> Written:
+    def begin(self) -> dict[str, int]:
+        """Open the other sinks, in the thread that will write: the job starts now.
+
+        Returns:
+            {sink: ordinal of its last row that an earlier run committed}; those without omitted.
+
+        Raises:
+            SinkError: an output could not be opened.
+        """
+        self._has_begun = True
+        committed = {}
+        for name, sink in list(self._waiting.items()):
+            with self._working(name):
+                sink.open()
+            self._sinks[name] = self._waiting.pop(name)
+        for name, sink in self._sinks.items():
+            if sink.has_begun:
+                continue
+            sink.has_begun = True
+            with self._working(name):
+                if (last_ordinal := sink.sink.last_ordinal()) >= 0:
+                    committed[name] = last_ordinal
+        return committed
+
+    def write(self, name: str, batch: Batch, first_ordinal: int) -> None:
         """Write results to a sink."""
         sink = self._sinks[name]
-        rows, progress = self._rows[name].of(batch), sink.progress
-        if progress is None:
-            sink.write(rows, batch.event_time_ns)
-            return _NOTHING_WAITS
-        before = progress.skipped
-        sink.write(rows, batch.event_time_ns)
-        return Written(progress.skipped - before, sink.due_ns)
+        sink.event_time_ns = batch.event_time_ns
+        sink.sink.write(sink.rows.of(batch), first_ordinal)
 
-    def publish(self, name: str) -> int | None:
-        """Publish a sink's rows that are due; return when the next rows are."""
-        sink = self._sinks[name]
-        sink.publish_due()
-        return sink.due_ns
+    def end(self, name: str) -> None:
+        """Tell a sink that its stream has ended."""
+        self._do(name, lambda sink: sink.end())
 
-    def close(self, name: str, state: str) -> None:
-        """Finish a sink; state is "done" or "stopped"."""
-        with self._working(name):
-            self._sinks[name].close(state)
+    def flush(self, name: str) -> None:
+        """Make a sink's rows whole."""
+        self._do(name, lambda sink: sink.flush())
+
+    def commit(self, name: str) -> None:
+        """Publish what a sink has flushed."""
+        self._do(name, lambda sink: sink.commit())
+
+    def close(self, name: str) -> None:
+        """Close a sink."""
+        self._do(name, lambda sink: sink.close())
 
     def abort(self, name: str, error: str) -> None:
-        """Finish a sink after a failure."""
+        """Abort a sink after a failure."""
+        self._do(name, lambda sink: sink.abort(error))
+
+    def _do(self, name: str, verb: Callable[[Sink], None]) -> None:
+        if (sink := self._sinks.get(name)) is None:
+            return  # its slot ends before the sink was opened
         with self._working(name):
-            self._sinks[name].abort(error)
+            verb(sink.sink)
 
     @contextmanager
     def _working(self, name: str) -> Iterator[None]:
@@ -121,27 +183,48 @@ class SlotSinks:
             self.at_work = None
 
     def leave(self) -> None:
-        """Release paths where no row was written: the job never started."""
+        """Abort sinks of a job that never started."""
+        if self._has_begun:
+            return
         for sink in list(self._sinks.values()):  # another thread may be opening more
-            sink.leave()
+            sink.sink.abort("the job did not start")
 
     def hand_over(self, name: str) -> bytes:
         """Drop a collect sink that moves; return its rows as an Arrow IPC stream."""
         rows = self.collected(name).stream()
-        del self._sinks[name], self._rows[name]
+        del self._sinks[name]
         return rows
 
     def collected(self, name: str) -> CollectSink:
         """Return a collect sink."""
-        sink = self._sinks[name]
+        sink = self._sinks[name].sink
         assert isinstance(sink, CollectSink), "the front door asks for collect sinks only"
         return sink
 
     def tell(self, report: SinkReport) -> None:
         """Write a sink's progress into its report; a sink that has moved leaves it unchanged."""
         sink = self._sinks.get(report.name)
-        progress = None if sink is None else sink.progress
+        progress = None if sink is None else sink.sink.progress()
         if progress is not None:
             report.published, report.parts = progress.published, progress.parts
-            report.waiting, report.already_committed = progress.waiting, progress.skipped
-            report.notes = list(progress.notes)
+            report.waiting, report.notes = progress.waiting, list(progress.notes)
+
+
+class _OpenSink:
+    """A sink, and the form in which its rows are written."""
+
+    context: OutputContext
+    sink: Sink
+
+    def __init__(self, name: str, output: Output, schema: pa.Schema) -> None:
+        self._output, self._schema = output, schema
+        self.name, self.rows, self.has_begun = name, ArrowRows(schema), False
+        self.event_time_ns: Int64Array | None = None
+        """Event times of the rows that were written last."""
+
+    def open(self) -> None:
+        self.sink = open_named(self._output, self._schema, self.context)
+
+    def last_event_time_ns(self) -> int | None:
+        times_ns = self.event_time_ns
+        return None if times_ns is None else int(times_ns[-1])

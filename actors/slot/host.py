@@ -58,6 +58,7 @@ from slackwater.runtime.schedule import (
     carry_out,
     make_slot,
     rest_of,
+    traits_of_sinks,
 )
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.shown import MOST_ERROR, MOST_SHOWN, in_words, text_of, trace_of
@@ -102,8 +103,7 @@ class SlotHost(MovingStages):
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
-        sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
-        self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
+        self._results = SlotResults(traits_of_sinks(self._stages), deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
         self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None
@@ -310,7 +310,7 @@ class SlotHost(MovingStages):
             return "stopped"
         slot.open(self._clock.now_ns())
         self._publish("running")  # in case a sink or the first slice hangs
-        self._sinks.begin()
+        self._results.resumes(self._sinks.begin())
         sharpen_timers()
         # began_ns: of the next slice; no slice is charged for the loop's other work.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()

@@ -12,7 +12,8 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks.named_writer import called_by_name as called_of_output
+from slackwater.runtime.sinks import Output, SinkTraits
+from slackwater.runtime.sinks.named_sink import called_by_name as called_of_output
 from slackwater.runtime.sources.columns import check_source_columns
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import SourceSpec
@@ -68,19 +69,28 @@ def output(given: Any, *, step: str) -> None:
         SinkError: its `describe` raised; names the sink, the class and the line.
     """
     rule = (
-        "an output is parquet_sink('out/'), say, or a custom object with describe() and "
-        "open(schema, context)"
+        "an output is parquet_sink('out/'), say, or of a custom class of sw.connectors.Output with "
+        "describe() and open(schema, context)"
     )
     if isinstance(given, type):
         raise TypeMismatch(
             f"sink {step!r}: {given.__qualname__} is a class, and {rule}; make one: "
             f"{given.__qualname__}(…)"
         )
-    missing = [name for name in ("describe", "open") if not callable(getattr(given, name, None))]
-    if missing:
-        hint = f"; call it: {given.__name__}(…)" if isfunction(given) else f"; {rule}"
+    if not isinstance(given, Output):
+        hint = rule
+        if isfunction(given):
+            hint = f"call it: {given.__name__}(…)"
+        elif hasattr(given, "describe"):
+            hint = (
+                f"write class {type(given).__name__}(sw.connectors.Output), and what its open "
+                "returns as a class of sw.connectors.Sink with write(rows, first_ordinal)"
+            )
+        raise TypeMismatch(f"sink {step!r}: {shown(given, 60)} is no output; {hint}")
+    if not isinstance(given.traits, SinkTraits):
         raise TypeMismatch(
-            f"sink {step!r}: {shown(given, 60)} is no output: it has no {missing[0]}{hint}"
+            f"sink {step!r}: {type(given).__qualname__}.traits is a {type(given.traits).__name__}; "
+            "it must be a value such as sw.connectors.SinkTraits(resumes=True)"
         )
     described = called_of_output(step, given, "describe")
     if not isinstance(described, str):

@@ -106,7 +106,7 @@ class Stream(StreamMethods):
         Args:
             name: of the sink.
             output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
-                collect_sink, or any object with `describe()` and `open(schema, context)`.
+                collect_sink, or an `Output` of a custom class.
 
         Raises:
             TypeMismatch: `output` is no output.

@@ -63,13 +63,22 @@ class SinkMeter:
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
 
-    def add(self, batch: Batch, egress_ns: int, *, skipped: int = 0) -> None:
-        """Count rows that have just left, all but the first `skipped`."""
+    @property
+    def next_ordinal(self) -> int:
+        """Ordinal of the sink's next row: the rows that have left or were skipped."""
+        return self._report.rows + self._rows_waiting + self._report.already_committed
+
+    def skip(self, rows: int) -> None:
+        """Count rows that an earlier run has committed."""
+        self._report.already_committed += rows
+
+    def add(self, batch: Batch, egress_ns: int) -> None:
+        """Count rows that have just left."""
         if batch.marks is not None:
-            for mark, rows in rows_by_mark(batch.marks[skipped:]).items():
+            for mark, rows in rows_by_mark(batch.marks).items():
                 self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
-        self._waiting.append((batch.stimulus_time_ns[skipped:], egress_ns))
-        self._rows_waiting += len(batch) - skipped
+        self._waiting.append((batch.stimulus_time_ns, egress_ns))
+        self._rows_waiting += len(batch)
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
             self._count()
 
@@ -85,6 +94,7 @@ class SinkMeter:
         report = self.report
         return {
             "rows": report.rows,
+            "already_committed": report.already_committed,
             "in_time": report.in_time,
             "marked": dict(report.marked),
             "latency": report.latency.to_json(),
@@ -94,6 +104,7 @@ class SinkMeter:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
         self._report.rows = state["rows"]
+        self._report.already_committed = state["already_committed"]
         self._report.in_time = state["in_time"]
         self._report.marked = dict(state["marked"])
         self._report.latency = LatencyHistogram.from_json(state["latency"])

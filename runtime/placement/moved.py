@@ -11,7 +11,6 @@ from slackwater.runtime.placement.place import ALL, SlotsThere, by_stage
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
-from slackwater.runtime.sinks import traits_of
 
 __all__ = ["moved_plan", "why_it_stays"]
 
@@ -68,8 +67,8 @@ def why_it_stays(stage: Stage) -> str | None:
         if not source.is_history:
             return f"it reads {source.input.describe()}, which cannot be opened a second time"
     if isinstance(stage.step, SinkStep):
-        traits = traits_of(stage.step.output)
-        if traits.commits is not None:
+        traits = stage.step.output.traits
+        if traits.files is not None:
             return "it holds the lock and the open part of its files"
         if not traits.collects:
             return "its output is open in that slot, and only your code can hand it over"

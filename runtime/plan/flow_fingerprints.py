@@ -17,7 +17,7 @@ from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
-from slackwater.runtime.sinks import CommitTraits, traits_of
+from slackwater.runtime.sinks import FileTraits, SinkTraits
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
 
@@ -40,17 +40,20 @@ class FlowFingerprint:
 
 
 def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
-    """Return the fingerprints of the sinks that write files: {sink: fingerprint}."""
+    """Return the fingerprints of the sinks that later runs may resume: {sink: fingerprint}."""
     marks = {}
-    for name, step in steps.items():
-        place = _commits(step)
+    for name, traits in _traits(steps).items():
+        place = traits.files
+        if place is None and not traits.resumes:
+            continue
+        upstream = _upstream(steps, name)
+        text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
         if place is not None:
-            upstream = _upstream(steps, name)
-            text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
             text += f"\n{place.format} {place.rows}{place.form and f' {place.form}'}"
-            sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
-            digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-            marks[name] = FlowFingerprint(digest, sources, _form(place), _why_not(steps, upstream))
+        sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
+        digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+        form = "" if place is None else _form(place)
+        marks[name] = FlowFingerprint(digest, sources, form, _why_not(steps, upstream))
     return marks
 
 
@@ -62,29 +65,30 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
             replaces or resumes files that a source reads.
     """
     for name, fingerprint in flow_fingerprints(steps).items():
-        place = _commits(steps[name])
-        assert place is not None, "only sinks that commit have fingerprints"
-        if place.resume and fingerprint.why_not:
+        traits = _traits(steps)[name]
+        place = traits.files
+        if traits.resumes and fingerprint.why_not:
+            option = "resumes=True of its traits" if place is None else "resume=True"
             raise FlowError(
-                f"sink {name!r}: resume=True continues after the rows of an earlier run, for which "
+                f"sink {name!r}: {option} continues after the rows of an earlier run, for which "
                 f"every run must write the same rows in the same order, and {fingerprint.why_not}; "
                 "omit resume, or change that"
             )
-        if place.overwrite or place.resume:
+        if place is not None and (place.overwrite or traits.resumes):
             for source in steps.values():
                 _check_apart(name, place, source)
 
 
-def _commits(step: Step) -> CommitTraits | None:
-    return traits_of(step.output).commits if isinstance(step, SinkStep) else None
+def _traits(steps: Mapping[str, Step]) -> dict[str, SinkTraits]:
+    return {name: step.output.traits for name, step in steps.items() if isinstance(step, SinkStep)}
 
 
-def _form(place: CommitTraits) -> str:
+def _form(place: FileTraits) -> str:
     rows = "the default rows=" if place.rows is None else f"rows={place.rows}"
     return f"{rows}, {place.form}" if place.form else rows
 
 
-def _check_apart(sink: str, place: CommitTraits, source: Step) -> None:
+def _check_apart(sink: str, place: FileTraits, source: Step) -> None:
     if not isinstance(source, SourceStep):
         return
     reads_at = getattr(source.source.input, "reads_at", None)
@@ -112,7 +116,7 @@ def _why_not(steps: Mapping[str, Step], upstream: list[str]) -> str:
         if reason := _of_step(steps, name, upstream):
             return reason
     for name, step in steps.items():
-        if isinstance(step, SinkStep) and traits_of(step.output).sees_again:
+        if isinstance(step, SinkStep) and step.output.traits.sees_again:
             what = step.output.describe().partition("\n")[0]
             return f"{what} sink {name!r} of this flow would be given again rows that it has seen"
     return ""

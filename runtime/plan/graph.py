@@ -14,7 +14,7 @@ from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks import CommitTraits, traits_of
+from slackwater.runtime.sinks import FileTraits
 
 _YEAR_NS = 365 * 86_400 * 10**9
 
@@ -133,9 +133,9 @@ def _check_places(sinks: Sequence[SinkStep]) -> None:
     Raises:
         FlowError: two have one path, or a folder and files below it, of one format.
     """
-    places: list[tuple[str, CommitTraits]] = []
+    places: list[tuple[str, FileTraits]] = []
     for sink in sinks:
-        place = traits_of(sink.output).commits
+        place = sink.output.traits.files
         if place is None:
             continue
         for first, other in places:

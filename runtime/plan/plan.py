@@ -56,7 +56,6 @@ from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import GateStep, LateStep, SideStep, SinkStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
 from slackwater.runtime.plan.verdict import Verdict
-from slackwater.runtime.sinks import traits_of
 
 IDLE_PROMISE_NS = 50_000_000
 """Longest silence of a channel to a gate that holds nothing, before it carries a promise."""
@@ -354,7 +353,7 @@ def collect_sinks(plan: Plan) -> list[str]:
     return [
         stage.name
         for stage in plan.stages
-        if isinstance(stage.step, SinkStep) and traits_of(stage.step.output).collects
+        if isinstance(stage.step, SinkStep) and stage.step.output.traits.collects
     ]
 
 

@@ -16,7 +16,7 @@ from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks import InputPrint, Output, traits_of
+from slackwater.runtime.sinks import InputPrint, Output
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -227,7 +227,7 @@ class SinkStep(Step):
         return StepTraits(
             kind="sink",
             role=Role.SINK,
-            runs_users_code=traits_of(self.output).runs_users_code,
+            runs_users_code=self.output.traits.runs_users_code,
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:

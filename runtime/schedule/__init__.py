@@ -4,7 +4,13 @@ from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Sen
 from slackwater.runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
 from slackwater.runtime.schedule.orders import CoarseStimulus, Priorities
 from slackwater.runtime.schedule.rearranged import bytes_of, rearranged, rearranged_results
-from slackwater.runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
+from slackwater.runtime.schedule.results import (
+    SinkPort,
+    SlotResults,
+    carry_out,
+    rest_of,
+    traits_of_sinks,
+)
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replaying
@@ -28,7 +34,6 @@ __all__ = [
     "StageMachine",
     "StageView",
     "StimulusOrder",
-    "Written",
     "bytes_of",
     "carry_out",
     "make_slot",
@@ -37,4 +42,5 @@ __all__ = [
     "replay",
     "replaying",
     "rest_of",
+    "traits_of_sinks",
 ]

@@ -86,11 +86,13 @@ def rearranged_results(
         found[slot] = {
             "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
             "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
-            "dues": {
-                sink: state["dues"][sink] for sink, state in was_in.items() if sink in state["dues"]
-            },
+            **{field: _kept(was_in, field) for field in ("parts", "committed")},
         }
     return found
+
+
+def _kept(was_in: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, Any]:
+    return {sink: state[field][sink] for sink, state in was_in.items() if sink in state[field]}
 
 
 def bytes_of(plain: Any) -> int:

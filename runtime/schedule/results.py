@@ -1,10 +1,11 @@
 """Results at the sinks of a slot: actions on them, and when they left.
 
 ```
-Egress ──▶ SlotResults ──▶ Write ── wrote ──▶ latency, and when it must be published
-  its last one ─────────▶ Close: a sink settles at its own end of stream, whatever still runs
-time ───────────────────▶ Publish ── published
-the slot's end ─────────▶ Close or Abort, of the sinks that are still open
+Egress ──▶ SlotResults ──▶ Egress ── wrote ──▶ latency, and when it must be committed
+  a part is full ────────▶ Flush, Commit
+  its last one ──────────▶ End … Close: a sink settles at its own end of stream, whatever still runs
+time ────────────────────▶ Flush, Commit
+the slot's end ──────────▶ Flush, Commit, Close, or Abort, of the sinks that are still open
 ```
 
 Pure, and the same in both hosts; a host has the sinks themselves (`SinkPort`) and the clock.
@@ -12,95 +13,108 @@ Pure, and the same in both hosts; a host has the sinks themselves (`SinkPort`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
-from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.errors import SinkError, SlackwaterError
 from slackwater.runtime.measure.assemble import SinkMeter
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.schedule.actions import Egress, Rest
 from slackwater.runtime.schedule.slot import Slot
+from slackwater.runtime.sinks import SinkTraits
+from slackwater.runtime.sinks.rolling import RollingPolicy
 
 __all__ = [
     "Abort",
     "Close",
-    "Publish",
+    "Commit",
+    "End",
+    "Flush",
     "SinkAction",
     "SinkPort",
     "SlotResults",
-    "Write",
-    "Written",
     "carry_out",
     "rest_of",
+    "traits_of_sinks",
 ]
 
 
-class Write(NamedTuple):
-    """Write results at a sink; answered by `wrote`."""
-
-    sink: str
-    batch: Batch
-
-
-@dataclass(frozen=True, slots=True)
-class Publish:
-    """Let readers see what has waited for long enough; answered by `published`."""
+class End(NamedTuple):
+    """Tell a sink that its stream has ended."""
 
     sink: str
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Finish a sink: its stream has ended ("done"), or its user wants the end ("stopped")."""
+class Flush(NamedTuple):
+    """Make a sink's rows whole; answered by `flushed`."""
 
     sink: str
-    state: str
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
-    """Finish a sink after a failure: what is published stays."""
+class Commit(NamedTuple):
+    """Publish what a sink has flushed."""
+
+    sink: str
+
+
+class Close(NamedTuple):
+    """Close a sink; answered by `settled`."""
+
+    sink: str
+
+
+class Abort(NamedTuple):
+    """Abort a sink after a failure; answered by `settled`."""
 
     sink: str
     error: str
 
 
-SinkAction: TypeAlias = Write | Publish | Close | Abort
-
-
-class Written(NamedTuple):
-    """Result of a `Write`."""
-
-    skipped: int = 0
-    """How many of its first rows had left in an earlier run."""
-    due_ns: int | None = None
-    """When rows that wait must be published, by the sinks' clock; None: at no time."""
+SinkAction: TypeAlias = Egress | End | Flush | Commit | Close | Abort
 
 
 class SinkPort(Protocol):
-    """The sinks of a host, as their machine has them done."""
+    """Sinks of a host, each driven as `Sink` says. A SlackwaterError means that one failed."""
 
-    def write(self, sink: str, batch: Batch) -> Written:
-        """Write results. They have left the flow when this returns.
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """Clock for rows that are due; it does not run back."""
+        ...
 
-        Raises:
-            SlackwaterError: they could not be written.
+    def begin(self) -> Mapping[str, int]:
+        """Get all sinks ready, in the thread that writes.
+
+        Returns:
+            {sink: ordinal of its last row that an earlier run committed}; those without omitted.
         """
         ...
 
-    def publish(self, sink: str) -> int | None:
-        """Publish what is due; return when there is something again."""
+    def write(self, sink: str, batch: Batch, first_ordinal: int) -> None:
+        """Write results. They have left the flow when this returns."""
         ...
 
-    def close(self, sink: str, state: str) -> None:
-        """Finish a sink. A SlackwaterError means that it could not be finished."""
+    def end(self, sink: str) -> None:
+        """Tell a sink that its stream has ended."""
+        ...
+
+    def flush(self, sink: str) -> None:
+        """Make a sink's rows whole."""
+        ...
+
+    def commit(self, sink: str) -> None:
+        """Publish what a sink has flushed."""
+        ...
+
+    def close(self, sink: str) -> None:
+        """Close a sink."""
         ...
 
     def abort(self, sink: str, error: str) -> None:
-        """Finish a sink after a failure; what that raises is told beside the failure."""
+        """Abort a sink; what that raises is told beside the failure."""
         ...
 
 
@@ -108,16 +122,22 @@ class SlotResults:
     """Decides what is done at the sinks of one slot.
 
     Args:
-        sinks: of the slot.
+        sinks: {sink of the slot: traits of its output}.
         deadline_ns: of the flow; None: it has none.
     """
 
-    STATE = Fields("_meters", "_open", "_dues")
+    STATE = Fields("_meters", "_open", "_parts", "_committed")
 
-    def __init__(self, sinks: Iterable[str], *, deadline_ns: int | None = None) -> None:
+    def __init__(self, sinks: Mapping[str, SinkTraits], *, deadline_ns: int | None = None) -> None:
+        self._traits = sinks
         self._meters = {one: SinkMeter(one, "", deadline_ns=deadline_ns) for one in sinks}
         self._open = dict.fromkeys(self._meters)  # in order
-        self._dues: dict[str, int] = {}  # {open sink: when it must publish}
+        self._parts = {
+            sink: RollingPolicy(traits)
+            for sink, traits in sinks.items()
+            if traits.rows is not None or traits.every_ns is not None
+        }
+        self._committed: dict[str, int] = {}  # {sink: last ordinal}, where rows are yet to come
         self.due_ns: int | None = None
         """When `due` has something to do, if nothing is written; None: at no time."""
 
@@ -126,33 +146,105 @@ class SlotResults:
         """The sinks that have not been closed or aborted."""
         return tuple(self._open)
 
+    def resumes(self, committed: Mapping[str, int]) -> None:
+        """Skip rows that earlier runs have committed: {sink: ordinal of its last one}."""
+        self._committed.update({sink: committed[sink] for sink in self._open if sink in committed})
+
+    def next_ordinal(self, sink: str) -> int:
+        """Return the ordinal of the row that a sink is given next."""
+        return self._meters[sink].next_ordinal
+
     def leaves(self, egress: Egress) -> list[SinkAction]:
-        """Return what to do with what leaves."""
+        """Return what to do with what leaves.
+
+        Raises:
+            SinkError: the stream has ended before the rows that an earlier run committed.
+        """
+        sink, batch, is_end = egress
         done: list[SinkAction] = []
-        if egress.batch is not None:
-            done.append(Write(egress.stage, egress.batch))
-        if egress.is_end:
-            done += self._settle([egress.stage], "done")
+        if batch is not None:
+            if sink in self._committed:
+                batch = self._skipped(sink, batch)
+            if batch is None:
+                pass
+            elif sink in self._parts:
+                done = self._in_parts(sink, batch)
+            else:
+                done = [egress if batch is egress.batch else Egress(sink, batch, False)]
+        if is_end and sink in self._open:
+            done += self._done(sink)
         return done
 
-    def wrote(self, write: Write, written: Written, egress_ns: int) -> None:
-        """Take note that results had left at this time."""
-        self._meters[write.sink].add(write.batch, egress_ns, skipped=written.skipped)
-        if written.due_ns is not None or self._dues:
-            self.published(write.sink, written.due_ns)
+    def _skipped(self, sink: str, batch: Batch) -> Batch | None:
+        """Return the rows that no earlier run has committed; None if it has committed all."""
+        rows = len(batch)
+        left = self._committed[sink] + 1 - self.next_ordinal(sink)
+        self._meters[sink].skip(min(left, rows))
+        if left > rows:
+            return None
+        del self._committed[sink]
+        return batch.slice(left, rows) if left < rows else None
+
+    def _in_parts(self, sink: str, batch: Batch) -> list[SinkAction]:
+        done: list[SinkAction] = []
+        start, rows = 0, len(batch)
+        while start < rows:
+            fit, is_full = self._parts[sink].take(rows - start)
+            piece = batch if fit == rows else batch.slice(start, start + fit)
+            done.append(Egress(sink, piece, False))
+            start += fit
+            if is_full:
+                done += self._part_ends(sink)
+        return done
+
+    def _part_ends(self, sink: str) -> list[SinkAction]:
+        return [Flush(sink)] if self._traits[sink].only_whole else [Flush(sink), Commit(sink)]
+
+    def _done(self, sink: str) -> list[SinkAction]:
+        if sink not in self._committed:
+            return [End(sink), Flush(sink), Commit(sink), Close(sink)]
+        raise SinkError(
+            f"sink {sink!r}: the flow gave {self.next_ordinal(sink):,} rows, and an earlier run of "
+            f"the same flow committed {self._committed[sink] + 1:,}; a function of the flow gives "
+            "other results each time; write to another place, or replace what is there "
+            "(overwrite=True of files)"
+        )
+
+    def is_timed(self, sink: str) -> bool:
+        """Whether `wrote` must tell the time of the sinks' clock."""
+        return sink in self._parts and self._parts[sink].is_timed
+
+    def wrote(self, egress: Egress, egress_ns: int, *, at_ns: int | None = None) -> None:
+        """Take note that results have left.
+
+        Args:
+            egress: the results.
+            egress_ns: when they had.
+            at_ns: the same by the sinks' clock; None if the sink is not timed.
+        """
+        assert egress.batch is not None, "only rows are written"
+        self._meters[egress.stage].add(egress.batch, egress_ns)
+        if at_ns is not None:
+            self._parts[egress.stage].wrote(at_ns)
+            self._find_due()
 
     def due(self, now_ns: int) -> list[SinkAction]:
-        """Return what must be published by now, by the sinks' clock."""
+        """Return what must be done by now, by the sinks' clock."""
         if self.due_ns is None or now_ns < self.due_ns:
             return []
-        return [Publish(sink) for sink, at_ns in self._dues.items() if at_ns <= now_ns]
+        done: list[SinkAction] = []
+        for sink in self._open:
+            part = self._parts.get(sink)
+            if part is not None and part.due_ns is not None and part.due_ns <= now_ns:
+                part.cut_short()
+                done += self._part_ends(sink)
+        return done
 
-    def published(self, sink: str, due_ns: int | None) -> None:
-        """Take note of when a sink must publish next."""
-        self._dues.pop(sink, None)
-        if due_ns is not None and sink in self._open:
-            self._dues[sink] = due_ns
-        self.due_ns = min(self._dues.values(), default=None)
+    def flushed(self, sink: str) -> None:
+        """Take note that a sink has been flushed."""
+        if sink in self._parts:
+            self._parts[sink].flushed()
+            self._find_due()
 
     def ends(self, state: str, failure: str | None = None) -> list[SinkAction]:
         """The slot ends: return how its sinks do that still are open.
@@ -161,26 +253,42 @@ class SlotResults:
             state: "done", "stopped" or "failed".
             failure: why the slot or the job has failed; None: neither has.
         """
-        return self._settle(list(self._open), state, failure)
-
-    def _settle(self, sinks: list[str], state: str, failure: str | None = None) -> list[SinkAction]:
-        there = [sink for sink in sinks if sink in self._open]
-        if failure is None:
-            return [Close(sink, state) for sink in there]
-        return [Abort(sink, failure) for sink in there]
+        if failure is not None:
+            return [Abort(sink, failure) for sink in self._open]
+        done: list[SinkAction] = []
+        for sink in self._open:
+            if state == "done":
+                done += self._done(sink)
+            elif self._traits[sink].only_whole:
+                done.append(Close(sink))
+            else:
+                done += [Flush(sink), Commit(sink), Close(sink)]
+        return done
 
     def settled(self, sink: str) -> None:
         """Take note that a sink is closed or aborted."""
         self._open.pop(sink, None)
-        self.published(sink, None)
+        self._committed.pop(sink, None)
+        self._find_due()
 
     def reports(self) -> list[SinkReport]:
         """Return the sinks' reports as they stand; they go on to be counted in."""
         return [meter.report for meter in self._meters.values()]
 
+    def _find_due(self) -> None:
+        dues = (self._parts[sink].due_ns for sink in self._open if sink in self._parts)
+        self.due_ns = min((due_ns for due_ns in dues if due_ns is not None), default=None)
+
     def after_restore(self) -> None:
         """Find when the first sink is due."""
-        self.due_ns = min(self._dues.values(), default=None)
+        self._find_due()
+
+
+def traits_of_sinks(stages: Iterable[Stage]) -> dict[str, SinkTraits]:
+    """Return {sink: traits of its output} of the sinks among stages."""
+    return {
+        stage.name: stage.step.output.traits for stage in stages if isinstance(stage.step, SinkStep)
+    }
 
 
 def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable[[], int]) -> Rest:
@@ -219,19 +327,26 @@ def carry_out(
         What went wrong after a failure, to be told with it; "" if nothing did.
 
     Raises:
-        SlackwaterError: a sink could not write, publish or close. It is still open: the slot ends
-            as failed, and aborts it.
+        SlackwaterError: a sink could not do it. It is still open: the slot ends as failed, and
+            aborts it.
     """
     problems = ""
     for action in actions:
         match action:
-            case Write(sink, batch):
-                written = sinks.write(sink, batch)
-                results.wrote(action, written, clock_ns())
-            case Publish(sink):
-                results.published(sink, sinks.publish(sink))
-            case Close(sink, state):
-                sinks.close(sink, state)
+            case Egress(sink, batch):
+                assert batch is not None, "an end of stream is a list of actions"
+                sinks.write(sink, batch, results.next_ordinal(sink))
+                at_ns = sinks.clock_ns() if results.is_timed(sink) else None
+                results.wrote(action, clock_ns(), at_ns=at_ns)
+            case End(sink):
+                sinks.end(sink)
+            case Flush(sink):
+                sinks.flush(sink)
+                results.flushed(sink)
+            case Commit(sink):
+                sinks.commit(sink)
+            case Close(sink):
+                sinks.close(sink)
                 results.settled(sink)
             case Abort(sink, error):
                 results.settled(sink)

@@ -39,6 +39,7 @@ from slackwater.runtime.schedule import (
     carry_out,
     make_slot,
     rest_of,
+    traits_of_sinks,
 )
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.simulate.faults import Fault, check_faults
@@ -152,7 +153,7 @@ class Simulation:
             restore(self._results[name], kept)
 
     def _new_results(self, slot: str) -> SlotResults:
-        sinks = [stage.name for stage in self._plan.stages_of(slot) if stage.kind == "sink"]
+        sinks = traits_of_sinks(self._plan.stages_of(slot))
         return SlotResults(sinks, deadline_ns=self._plan.deadline_ns)
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
@@ -162,6 +163,9 @@ class Simulation:
             SlackwaterError: the cause of a failed job.
             JobStopped: no stage can go on; says which waits for which.
         """
+        committed = self._sinks.begin()
+        for results in self._results.values():
+            results.resumes(committed)
         self._life.begin()
         self.replacing.begin()
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from slackwater.runtime.model import Batch
-from slackwater.runtime.schedule import Written
+from slackwater.runtime.model import START_NS, Batch
 
 __all__ = ["Egressed", "Taken"]
 
@@ -19,20 +18,31 @@ class Taken:
     def __init__(self, egress: Egressed) -> None:
         self._egress = egress
 
-    def write(self, sink: str, batch: Batch) -> Written:
+    def clock_ns(self) -> int:
+        """Return no time: no row waits."""
+        return START_NS
+
+    def begin(self) -> Mapping[str, int]:
+        """Do nothing: no earlier run has committed rows."""
+        return {}
+
+    def write(self, sink: str, batch: Batch, first_ordinal: int) -> None:
         """Pass rows to the function."""
+        del first_ordinal
         self._egress(sink, batch, False)
-        return Written()
 
-    def publish(self, sink: str) -> int | None:
+    def end(self, sink: str) -> None:
+        """Pass the end of the stream."""
+        self._egress(sink, None, True)
+
+    def flush(self, sink: str) -> None:
         """Do nothing: no row waits."""
-        del sink
-        return None
 
-    def close(self, sink: str, state: str) -> None:
-        """Pass the end of the stream, if it has ended."""
-        if state == "done":
-            self._egress(sink, None, True)
+    def commit(self, sink: str) -> None:
+        """Do nothing: no row waits."""
+
+    def close(self, sink: str) -> None:
+        """Do nothing: no output is open."""
 
     def abort(self, sink: str, error: str) -> None:
         """Do nothing: no output is open."""

@@ -2,25 +2,25 @@
 
 from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
 from slackwater.runtime.sinks.output import (
-    CommitTraits,
+    FileTraits,
     HasEnded,
     Output,
     OutputContext,
+    Sink,
+    SinkProgress,
     SinkTraits,
-    SinkWriter,
-    traits_of,
 )
 
 __all__ = [
-    "CommitTraits",
+    "FileTraits",
     "Fingerprint",
     "HasEnded",
     "InputPrint",
     "Output",
     "OutputContext",
+    "Sink",
+    "SinkProgress",
     "SinkRun",
     "SinkTraits",
-    "SinkWriter",
     "differing",
-    "traits_of",
 ]

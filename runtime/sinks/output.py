@@ -1,71 +1,175 @@
-"""Protocol of an output, which is opened on the node of its sink.
+"""Contract of outputs and their open sinks: one for ours and custom ones.
 
-Writing is I/O: our outputs are in `actors/sinks/`, custom ones in user code. A flow must know an
-output's traits before it runs; a custom output need not have any.
+```
+open ─ last_ordinal ─ write … write ─ flush ─ commit ─ write … ─ end ─ flush ─ commit ─ close
+                                        the job is stopped:    ──────── flush ─ commit ─ close
+                                        anything fails:        ─ abort
+```
+
+Writing is I/O: our outputs are in `actors/sinks/`, custom ones in user code. When to flush and
+commit is decided by `runtime/schedule/results.py`, by the output's traits.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import SinkRun
 
 if TYPE_CHECKING:
     from slackwater.runtime.sinks.lock import Holder
 
 __all__ = [
-    "CommitTraits",
+    "FileTraits",
     "HasEnded",
     "Output",
     "OutputContext",
+    "Sink",
+    "SinkProgress",
     "SinkTraits",
-    "SinkWriter",
-    "traits_of",
 ]
 
 HasEnded = Callable[["Holder"], bool]
 """Whether the end of a holder's job is on record."""
 
 
-class SinkWriter(Protocol):
-    """Open output, called from the one thread that opened it.
+@dataclass
+class SinkProgress:
+    """Progress of a sink's output, for reports.
 
-    After the last `write` comes one `close` or one `abort`; after a `close` that raised, `abort`
+    Attributes:
+        parts, published: files that readers see, and this run's rows in them.
+        waiting: rows written that no reader sees yet.
+        notes: sentences for the user.
+    """
+
+    parts: int = 0
+    published: int = 0
+    waiting: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Sink(ABC):
+    """Open output, called from one thread.
+
+    After the last `write` comes one `close` or one `abort`; after any method that raised, `abort`
     comes too. Neither comes if the process is killed.
     """
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Write results. They have left the flow when this returns."""
-        ...
+    def last_ordinal(self) -> int:
+        """Return the ordinal of the last row that an earlier run committed; −1 without one.
 
-    def close(self) -> None:
-        """Close: the stream has ended, or its user has stopped the job."""
-        ...
+        Asked once, before the first row. Rows up to it are not written again. Above −1 only for
+        an output whose traits say `resumes`.
+        """
+        return -1
 
-    def abort(self, error: str) -> None:
-        """Close after a failure, of this output or elsewhere in the job."""
-        ...
-
-
-class Output(Protocol):
-    """Output of a sink. Must pickle: it is opened where its sink runs."""
-
-    def describe(self) -> str:
-        """Return a short text such as `parquet out/jams`; options on a second line."""
-        ...
-
-    def open(self, schema: pa.Schema, context: OutputContext) -> SinkWriter:
-        """Open the output for writing.
+    @abstractmethod
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:
+        """Write rows. They have left the flow when this returns.
 
         Args:
-            schema: of the rows that will come.
-            context: its sink and folder.
+            rows: at least one, with the columns of the stream. Their memory is never changed
+                later, so they may be kept.
+            first_ordinal: ordinal of the first row: rows of this sink's stream before it. It
+                follows that of the last row written, or `last_ordinal`.
         """
-        ...
+
+    def end(self) -> None:  # noqa: B027 - a default
+        """Note that the stream has ended: no row follows. `flush` and `commit` follow."""
+
+    def flush(self) -> None:  # noqa: B027 - a default
+        """Make all rows written so far whole: they may be committed now."""
+
+    def commit(self) -> None:  # noqa: B027 - a default
+        """Publish the rows that were flushed: from now on they survive a crash."""
+
+    def close(self) -> None:  # noqa: B027 - a default
+        """Release resources: the stream has ended, or its user has stopped the job."""
+
+    def abort(self, error: str) -> None:  # noqa: B027 - a default
+        """Release resources after a failure, here or elsewhere; only committed rows stay.
+
+        A sink that was opened for a job that never started is aborted, too.
+        """
+
+    def progress(self) -> SinkProgress | None:
+        """Return the progress of the output, for the report; None if it publishes nothing."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTraits:
+    """Traits of an output of files, which other sinks and sources must keep apart from.
+
+    Attributes:
+        path: path of the output.
+        format: of its files, which is also their ending.
+        is_file: whether the path is one file, and not a folder of parts.
+        overwrite: whether it replaces rows committed by an earlier run.
+        rows: rows of a part; None: as many as make a good file.
+        form: options of the format that decide what its files have; empty: none differs.
+    """
+
+    path: str
+    format: str
+    is_file: bool
+    overwrite: bool
+    rows: int | None
+    form: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkTraits:
+    """Traits of an output, for its flow and for the slot that drives its sink.
+
+    Attributes:
+        rows: the sink is flushed and committed after so many rows; None: at no number.
+        every_ns: longest wait of a written row for its commit; None: no limit.
+        only_whole: whether it is committed once, when its stream has ended, and flushed before.
+        resumes: whether a run goes on after `Sink.last_ordinal`; for flows that release only
+            what is ready, so that an ordinal means the same row in each run.
+        opens_early: whether it is opened before the job starts, where it can refuse, and perhaps
+            in another thread than it is written by.
+        is_named: whether its errors name the sink themselves.
+        runs_users_code: whether it runs custom code, which may print; true of all that shows lines.
+        collects: whether the job hands its rows over at the end.
+        only_shows: whether it only shows rows to a person, who may see them again.
+        files: traits of its files; None if it is no output of files.
+
+    Raises:
+        SettingError: `rows` or `every_ns` is below 1.
+    """
+
+    rows: int | None = None
+    every_ns: int | None = None
+    only_whole: bool = False
+    resumes: bool = False
+    opens_early: bool = False
+    is_named: bool = False
+    runs_users_code: bool = True
+    collects: bool = False
+    only_shows: bool = False
+    files: FileTraits | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "every_ns"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise SettingError(
+                    f"SinkTraits: {name}={shown(value)} must be a whole number, 1 or more"
+                )
+
+    @property
+    def sees_again(self) -> bool:
+        """Whether a rerun writes rows again that it cannot take back."""
+        return not (self.files or self.resumes or self.collects or self.only_shows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +181,7 @@ class OutputContext:
         folder: base of relative paths; "" is the working folder of this process.
         run: the run that writes.
         has_ended: see `HasEnded`.
-        clock_ns: clock by which rows are due to be published; it does not run back.
+        last_event_time_ns: returns the event time of the last row written; None before one.
         show: shows a line on stdout of the process that submitted the flow, where there is one.
     """
 
@@ -85,59 +189,28 @@ class OutputContext:
     folder: str
     run: SinkRun
     has_ended: HasEnded
-    clock_ns: Callable[[], int]
+    last_event_time_ns: Callable[[], int | None]
     show: Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommitTraits:
-    """Traits of an output that commits rows, which later runs can continue.
+class Output(ABC):
+    """Output of a sink. Must pickle: it is opened where its sink runs.
 
     Attributes:
-        path: path of the output.
-        format: of its files, which is also their ending.
-        is_file: whether the path is one file, and not a folder of parts.
-        overwrite: whether it replaces rows committed by an earlier run.
-        resume: whether it continues them.
-        rows: rows of a part; None: as many as make a good file.
-        form: options of the format that decide what its files have; empty: none differs.
+        traits: for the flow and the slot; they stay as they are.
     """
 
-    path: str
-    format: str
-    is_file: bool
-    overwrite: bool
-    resume: bool
-    rows: int | None
-    form: str = ""
+    traits: SinkTraits = SinkTraits()
 
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a short text such as `parquet out/jams`; options on a second line."""
 
-@dataclass(frozen=True, kw_only=True)
-class SinkTraits:
-    """Traits of an output, for a flow before it runs.
+    @abstractmethod
+    def open(self, schema: pa.Schema, context: OutputContext) -> Sink:
+        """Open the output for writing.
 
-    Attributes:
-        collects: whether the job hands its rows over at the end.
-        commits: traits of its commits; None if it does not commit.
-        runs_users_code: whether it runs custom code, which may print.
-        only_shows: whether it only shows rows to a person, who may see them again.
-    """
-
-    collects: bool = False
-    commits: CommitTraits | None = None
-    runs_users_code: bool = True
-    only_shows: bool = False
-
-    @property
-    def sees_again(self) -> bool:
-        """Whether a rerun writes rows again that it cannot take back."""
-        return self.commits is None and not self.collects and not self.only_shows
-
-
-_USERS = SinkTraits()
-
-
-def traits_of(output: Output) -> SinkTraits:
-    """Return the traits of an output; without traits, those of a custom one."""
-    traits = getattr(output, "traits", None)
-    return traits if isinstance(traits, SinkTraits) else _USERS
+        Args:
+            schema: of the rows that will come.
+            context: its sink and folder.
+        """

@@ -5,7 +5,8 @@ By rows alone, the ends depend only on the rows, so that two runs write the same
 
 from __future__ import annotations
 
-from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.sinks.output import SinkTraits
 
 __all__ = ["GROUP_ROWS", "PART_ROWS", "RollingPolicy"]
 
@@ -19,22 +20,20 @@ class RollingPolicy:
     """Counts the rows of the part that is being written.
 
     Args:
-        part_rows: rows of a part; None: no limit, the output is one file.
-        every_ns: longest wait of a row for the end of its part; None: no limit.
+        traits: of the output.
     """
 
-    def __init__(self, part_rows: int | None, every_ns: int | None = None) -> None:
-        if part_rows is not None and part_rows < 1:
-            raise SettingError(f"rows={part_rows} must be at least 1")
-        self._most = part_rows
-        self._every_ns = every_ns
+    STATE = Fields("_rows", "_first_ns")
+
+    def __init__(self, traits: SinkTraits) -> None:
+        self._most, self._every_ns = traits.rows, traits.every_ns
         self._rows = 0
         self._first_ns: int | None = None
 
     @property
-    def rows(self) -> int:
-        """Rows of the part so far."""
-        return self._rows
+    def is_timed(self) -> bool:
+        """Whether a part also ends by time."""
+        return self._every_ns is not None
 
     @property
     def due_ns(self) -> int | None:
@@ -43,19 +42,24 @@ class RollingPolicy:
             return None
         return self._first_ns + self._every_ns
 
-    def is_due(self, now_ns: int) -> bool:
-        """Whether the oldest row of the part has waited long enough."""
-        due_ns = self.due_ns
-        return due_ns is not None and now_ns >= due_ns
-
-    def take(self, rows: int, now_ns: int) -> tuple[int, bool]:
-        """Count rows as written; return how many fit this part, and whether it is full."""
+    def take(self, rows: int) -> tuple[int, bool]:
+        """Count rows as the part's; return how many fit it, and whether it is full."""
         rows_taken = rows if self._most is None else min(rows, self._most - self._rows)
-        if rows_taken and self._first_ns is None:
-            self._first_ns = now_ns
         self._rows += rows_taken
-        return rows_taken, self._rows == self._most
+        if self._rows != self._most:
+            return rows_taken, False
+        self._rows = 0
+        return rows_taken, True
 
-    def cut(self) -> None:
-        """Begin the next part."""
-        self._rows, self._first_ns = 0, None
+    def wrote(self, now_ns: int) -> None:
+        """Let the part's time run since its first write."""
+        if self._first_ns is None:
+            self._first_ns = now_ns
+
+    def flushed(self) -> None:
+        """End the part's time."""
+        self._first_ns = None
+
+    def cut_short(self) -> None:
+        """End the part before it is full."""
+        self._rows = 0

@@ -23,11 +23,14 @@ def test_a_sink_counts_its_rows_by_mark_but_for_those_it_leaves_out() -> None:
     assert meter.report.marked == {}
     some = batch(np.arange(4))
     some = some.with_(marks=marked(REVISED, np.array([True, False, True, True])))
-    meter.add(some, 10, skipped=1)
+    meter.skip(1)
+    meter.add(some.slice(1, 4), 10)
     assert (meter.report.rows, meter.report.marked) == (7, {"revision": 2})
+    assert (meter.next_ordinal, meter.report.already_committed) == (8, 1)
     again = SinkMeter("out", "x")
     again.restore(meter.snapshot())
     again.add(some, 10)
+    assert again.next_ordinal == 12
     assert (again.report.marked, meter.report.marked) == ({"revision": 5}, {"revision": 2})
 
 
@@ -35,7 +38,7 @@ def test_a_result_is_in_time_if_it_left_within_the_deadline_of_its_own_stimulus(
     meter = SinkMeter("out", "x", deadline_ns=100)
     meter.add(batch(np.array([0, 899, 900, 1_000])), 1_000)
     assert (meter.report.in_time, meter.report.rows) == (2, 4)
-    meter.add(batch(np.array([0, 1_950])), 2_000, skipped=1)
+    meter.add(batch(np.array([1_950])), 2_000)
     assert (meter.report.in_time, meter.report.rows) == (3, 5)
     again = SinkMeter("out", "x", deadline_ns=100)
     again.restore(meter.snapshot())

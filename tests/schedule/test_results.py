@@ -11,8 +11,11 @@ import pytest
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, Written, carry_out, rest_of
-from slackwater.runtime.schedule.results import Abort, Close, Publish, Write
+from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, carry_out, rest_of
+from slackwater.runtime.schedule.results import Abort, Close, Commit, End, Flush
+from slackwater.runtime.sinks import SinkTraits
+
+DONE = [End("out"), Flush("out"), Commit("out"), Close("out")]
 
 
 def batch(*stimuli: int) -> Batch:
@@ -26,19 +29,30 @@ class Sinks:
     def __init__(self, **answers: Any) -> None:
         self.done: list[str] = []
         self.answers = answers
+        self.now_ns = 0
 
-    def write(self, sink: str, batch: Batch) -> Written:
-        self.done.append(f"write {sink} {len(batch)}")
-        return self.answers.get("write", Written())
+    def clock_ns(self) -> int:
+        return self.now_ns
 
-    def publish(self, sink: str) -> int | None:
-        self.done.append(f"publish {sink}")
-        return self.answers.get("publish")
+    def begin(self) -> dict[str, int]:
+        return {}
 
-    def close(self, sink: str, state: str) -> None:
-        self.done.append(f"close {sink} {state}")
+    def write(self, sink: str, batch: Batch, first_ordinal: int) -> None:
+        self.done.append(f"write {sink} {first_ordinal}+{len(batch)}")
+
+    def end(self, sink: str) -> None:
+        self.done.append(f"end {sink}")
+
+    def flush(self, sink: str) -> None:
+        self.done.append(f"flush {sink}")
+
+    def commit(self, sink: str) -> None:
+        self.done.append(f"commit {sink}")
         if sink in self.answers.get("full", ()):
             raise SinkError("the disk is full")
+
+    def close(self, sink: str) -> None:
+        self.done.append(f"close {sink}")
 
     def abort(self, sink: str, error: str) -> None:
         self.done.append(f"abort {sink} {error}")
@@ -46,38 +60,84 @@ class Sinks:
             sys.exit(3)
 
 
+def of(*sinks: str, **traits: Any) -> SlotResults:
+    return SlotResults(dict.fromkeys(sinks, SinkTraits(**traits)))
+
+
 def test_a_sink_settles_at_its_own_end_of_stream_and_is_left_alone_behind_it() -> None:
-    results, sinks = SlotResults(["one", "other"]), Sinks()
-    last = results.leaves(Egress("one", batch(1), is_end=True))
-    assert [type(action) for action in last] == [Write, Close]
-    carry_out(last, results, sinks, lambda: 5)
+    results, sinks = of("one", "other"), Sinks()
+    carry_out(results.leaves(Egress("one", batch(1), is_end=True)), results, sinks, lambda: 5)
     assert results.open == ("other",)
-    assert results.ends("stopped") == [Close("other", "stopped")]
+    assert results.ends("stopped") == [Flush("other"), Commit("other"), Close("other")]
     assert results.ends("failed", "a worker died") == [Abort("other", "a worker died")]
     carry_out(results.ends("failed", "a worker died"), results, sinks, lambda: 5)
-    assert sinks.done == ["write one 1", "close one done", "abort other a worker died"]
+    assert sinks.done == [
+        "write one 0+1",
+        *[f"{verb} one" for verb in ("end", "flush", "commit", "close")],
+        "abort other a worker died",
+    ]
     assert results.ends("done") == []
 
 
-def test_latency_ends_when_a_write_has_returned_and_rows_of_an_earlier_run_have_none() -> None:
-    results, now = SlotResults(["out"]), 107
-    sinks = Sinks(write=Written(skipped=1))
-    carry_out(results.leaves(Egress("out", batch(1, 100), False)), results, sinks, lambda: now)
+def test_latency_ends_when_a_write_has_returned_and_committed_rows_have_none() -> None:
+    results, sinks = of("out"), Sinks()
+    results.resumes({"out": 0, "elsewhere": 7})
+    leaves = results.leaves(Egress("out", batch(1, 100), False))
+    carry_out(leaves, results, sinks, lambda: 107)
     (report,) = results.reports()
     assert (report.rows, report.latency.min_ns, report.latency.max_ns) == (1, 7, 7)
+    assert (report.already_committed, sinks.done) == (1, ["write out 1+1"])
 
 
-def test_what_waits_is_published_when_it_is_due_and_a_slot_sleeps_no_longer_than_that() -> None:
-    results, sinks = SlotResults(["out"]), Sinks(write=Written(due_ns=50), publish=90)
+def test_ordinals_count_on_over_batches_that_an_earlier_run_had_committed() -> None:
+    results, sinks = of("out"), Sinks()
+    results.resumes({"out": 3})
+    for size in (3, 1, 2, 2):
+        leaves = results.leaves(Egress("out", batch(*range(size)), False))
+        carry_out(leaves, results, sinks, lambda: 9)
+    assert sinks.done == ["write out 4+2", "write out 6+2"]
+    assert results.leaves(Egress("out", None, True)) == DONE
+
+
+def test_fewer_rows_than_an_earlier_run_committed_are_an_error() -> None:
+    results, said = of("out"), r"'out': the flow gave 2 rows, .* committed 4; .*each time"
+    results.resumes({"out": 3})
+    assert results.leaves(Egress("out", batch(1, 2), False)) == []
+    with pytest.raises(SinkError, match=said):
+        results.leaves(Egress("out", None, True))
+    with pytest.raises(SinkError, match=said):
+        results.ends("done")
+    assert results.ends("stopped") == [Flush("out"), Commit("out"), Close("out")]
+
+
+def test_parts_are_cut_by_rows_and_an_output_as_a_whole_is_committed_at_its_end() -> None:
+    results, sinks = of("out", rows=2), Sinks()
+    carry_out(results.leaves(Egress("out", batch(*range(5)), False)), results, sinks, lambda: 9)
+    part = ["flush out", "commit out"]
+    assert sinks.done == ["write out 0+2", *part, "write out 2+2", *part, "write out 4+1"]
+    whole = of("out", rows=2, only_whole=True)
+    assert whole.leaves(Egress("out", batch(1, 2), False))[1:] == [Flush("out")]
+    assert whole.ends("stopped") == [Close("out")]
+    assert whole.ends("done") == DONE
+
+
+def test_what_waits_is_committed_when_it_is_due_and_a_slot_sleeps_no_longer_than_that() -> None:
+    results, sinks = of("out", rows=3, every_ns=40), Sinks()
     assert (results.due_ns, results.due(10**9)) == (None, [])
-    carry_out(results.leaves(Egress("out", batch(1), False)), results, sinks, lambda: 1)
+    sinks.now_ns = 10
+    carry_out(results.leaves(Egress("out", batch(1, 2), False)), results, sinks, lambda: 1)
     assert (results.due_ns, results.due(49)) == (50, [])
     slot = Slot("a", [], start_ns=0)
     assert rest_of(slot, results, 7_000, sinks_ns=lambda: 20) == Rest(7_030, is_guess=False)
     assert rest_of(slot, results, 7_000, sinks_ns=lambda: 99) == Rest(7_000, is_guess=False)
-    assert results.due(50) == [Publish("out")]
-    carry_out(results.due(50), results, sinks, lambda: 1)
-    assert results.due_ns == 90
+    due = results.due(50)
+    assert due == [Flush("out"), Commit("out")]
+    carry_out(due, results, sinks, lambda: 1)
+    assert results.due_ns is None
+    sinks.now_ns = 60
+    carry_out(results.leaves(Egress("out", batch(1, 2), False)), results, sinks, lambda: 1)
+    assert sinks.done[-1] == "write out 2+2", "the next part begins after what was due"
+    assert results.due_ns == 100
     carry_out(results.leaves(Egress("out", None, True)), results, sinks, lambda: 1)
     assert results.due_ns is None, "it is closed"
 
@@ -87,18 +147,18 @@ def test_a_slot_whose_sinks_are_never_due_reads_no_clock_of_theirs() -> None:
         raise AssertionError("nothing is ever due")
 
     slot = Slot("a", [], start_ns=0)
-    assert rest_of(slot, SlotResults(["out"]), 0, sinks_ns=clock_ns) == slot.rest(0)
+    assert rest_of(slot, of("out"), 0, sinks_ns=clock_ns) == slot.rest(0)
 
 
-def test_a_sink_that_cannot_be_closed_is_still_open_and_is_aborted() -> None:
-    results, sinks = SlotResults(["out"]), Sinks(full=["out"])
+def test_a_sink_that_cannot_be_committed_is_still_open_and_is_aborted() -> None:
+    results, sinks = of("out"), Sinks(full=["out"])
     with pytest.raises(SinkError, match="full"):
         carry_out(results.leaves(Egress("out", None, True)), results, sinks, lambda: 1)
     assert results.ends("failed", "full") == [Abort("out", "full")]
 
 
 def test_a_callback_that_exits_behind_a_failure_keeps_neither_slot_nor_sinks_from_ending() -> None:
-    results, sinks = SlotResults(["bad", "good"]), Sinks(exits=["bad"])
+    results, sinks = of("bad", "good"), Sinks(exits=["bad"])
     said = carry_out(results.ends("failed", "why"), results, sinks, lambda: 1)
     assert said == "\nand then: sink 'bad': SystemExit(3)"
     assert sinks.done[-1] == "abort good why"
@@ -106,11 +166,14 @@ def test_a_callback_that_exits_behind_a_failure_keeps_neither_slot_nor_sinks_fro
 
 
 def test_results_that_are_restored_go_on_where_they_were() -> None:
-    one, again = SlotResults(["a", "b"]), SlotResults(["a", "b"])
-    sinks = Sinks(write=Written(due_ns=50))
-    for egress in (Egress("a", batch(1), True), Egress("b", batch(2), False)):
+    one, again = of("a", "b", rows=4, every_ns=50), of("a", "b", rows=4, every_ns=50)
+    sinks = Sinks()
+    one.resumes({"b": 1})
+    for egress in (Egress("a", batch(1), True), Egress("b", batch(2, 3, 4), False)):
         carry_out(one.leaves(egress), one, sinks, lambda: 9)
     restore(again, save(one))
-    assert (again.open, again.due_ns) == (("b",), 50)
-    assert again.due(50) == one.due(50)
-    assert [r.rows for r in again.reports()] == [1, 1]
+    assert (again.open, again.due_ns, again.next_ordinal("b")) == (("b",), 50, 3)
+    more = Egress("b", batch(5, 6, 7), False)
+    assert [type(action) for action in again.leaves(more)] == [Egress, Flush, Commit]
+    assert again.due(50) == [Flush("b"), Commit("b")]
+    assert [(r.rows, r.already_committed) for r in again.reports()] == [(1, 0), (1, 2)]

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
-from slackwater.actors.sinks import open_sink
 from slackwater.runtime.errors import (
     ClusterError,
     IngestError,
@@ -41,7 +40,7 @@ from slackwater.runtime.simulate import (
 )
 from tests.support.endless import EndlessInput
 from tests.support.flows import ticking
-from tests.support.sinks import seen
+from tests.support.sinks import Driven, seen
 
 MS, S = 1_000_000, 1_000_000_000
 CHAIN = {"numbers": "node-1", "gate": "node-2", "out": "node-3"}
@@ -120,7 +119,7 @@ def test_a_sink_that_cannot_be_opened_is_refused_at_once_and_others_keep_their_p
     with pytest.raises(SinkError, match="sink 'lines' could not write /proc/nowhere/"):
         sw.Simulation().submit(flow)
     assert not (tmp_path / "out.jsonl").exists()
-    open_sink("good", sw.jsonl_sink(tmp_path / "out.jsonl"), EndlessInput().schema()).close()
+    Driven(sw.jsonl_sink(tmp_path / "out.jsonl"), EndlessInput().schema(), name="good").close()
 
 
 def breaks_at_1000(columns: dict[str, Any]) -> dict[str, Any]:

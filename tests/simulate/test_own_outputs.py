@@ -14,7 +14,7 @@ from examples import own_input, own_output
 from slackwater.runtime.errors import FlowError, SinkError, TypeMismatch
 from slackwater.runtime.measure import imbalances
 from tests.support.flows import simulated
-from tests.support.own_outputs import Noting
+from tests.support.own_outputs import Noting, NotingSink
 
 N = 50
 
@@ -74,9 +74,12 @@ def test_the_example_of_an_input_hands_over_whole_lines_only(tmp_path: Path) -> 
 def test_an_output_is_opened_written_to_and_closed_and_counted_like_ours() -> None:
     output = Noting()
     _, report = simulated(flow_to(output))
-    assert output.methods == ["open", *["write"] * (len(output.calls) - 2), "close"]
+    ends = ["end", "flush", "commit", "close"]
+    writes = output.calls[1 : -len(ends)]
+    assert output.methods == ["open", *["write" for _ in writes], *ends]
     assert output.calls[0] == ("open", (["t"], "mine"))
-    assert [t for call in output.calls[1:-1] for t in call[1]["t"]] == [*range(N)]
+    assert [t for _, rows in writes for t in rows["t"]] == [*range(N)]
+    assert all(rows["first"] == rows["t"][0] for _, rows in writes)
     assert not imbalances(report)
     _, ours = simulated(flow_to(sw.callback_sink(lambda _: None)))
     assert repr(report.sinks) == repr(ours.sinks), "the latency, too"
@@ -103,7 +106,7 @@ def test_what_an_output_raises_names_sink_class_and_line_and_is_aborted(
     with pytest.raises(SinkError) as caught:
         simulated(flow)
     said = str(caught.value)
-    who = "Noting" if method == "open" else "NotingWriter"
+    who = "Noting" if method == "open" else "NotingSink"
     assert f"sink 'mine': {who}.{method} raised ValueError: no {method} today, at " in said
     assert "own_outputs.py, line" in said
     assert said.count("Traceback") == 1
@@ -117,10 +120,58 @@ def _fails(_: pa.RecordBatch) -> None:
 
 
 def test_an_error_of_ours_or_an_exit_in_an_output_is_told_with_its_sink_too() -> None:
-    with pytest.raises(SinkError, match=r"sink 'mine': NotingWriter\.write raised SinkError: full"):
+    with pytest.raises(SinkError, match=r"sink 'mine': NotingSink\.write raised SinkError: full"):
         simulated(flow_to(Noting("write", SinkError("full"))))
     with pytest.raises(SinkError, match="to end the job, raise an error instead"):
         simulated(flow_to(Noting("write", SystemExit(0))))
+
+
+def test_a_custom_output_is_committed_by_rows_and_by_time_as_its_traits_say() -> None:
+    output = Noting(traits=sw.connectors.SinkTraits(rows=20))
+    simulated(flow_to(output))
+    assert [method for method in output.methods if method != "write"] == [
+        "open",
+        *["flush", "commit"] * (N // 20),
+        *["end", "flush", "commit", "close"],
+    ]
+    firsts = [rows["first"] for method, rows in output.calls if method == "write"]
+    assert {20, 40} <= set(firsts), "a write ends where a part does"
+    live = Noting(traits=sw.connectors.SinkTraits(every_ns=2_000_000_000))
+    flow = sw.Dataflow("live")
+    data = sw.table({"t": [0, 1, 10]})
+    flow.source("numbers", data, event_time="t", time_unit="s", speed=1.0).sink("mine", live)
+    simulated(flow)
+    assert live.methods == [
+        "open",
+        *["write", "write", "flush", "commit"],
+        *["write", "end", "flush", "commit", "close"],
+    ]
+
+
+def test_a_custom_output_that_resumes_is_written_only_rows_that_it_has_not() -> None:
+    resumes = sw.connectors.SinkTraits(resumes=True)
+    output = Noting(traits=resumes, last_ordinal=19)
+    _, report = simulated(flow_to(output))
+    rows = [rows for method, rows in output.calls if method == "write"]
+    assert [t for each in rows for t in each["t"]] == [*range(20, N)]
+    assert rows[0]["first"] == 20
+    assert (report.sinks[0].rows, report.sinks[0].already_committed) == (N - 20, 20)
+    assert not imbalances(report)
+    with pytest.raises(SinkError, match=r"gave 50 rows, and an earlier run .* committed 51"):
+        simulated(flow_to(Noting(traits=resumes, last_ordinal=N)))
+    for wrong, said in ((-2, "-2; it must return the ordinal"), (True, "True; it must return")):
+        with pytest.raises(SinkError, match=said):
+            simulated(flow_to(Noting(traits=resumes, last_ordinal=wrong)))
+    with pytest.raises(SinkError, match=r"returned 4, and .*SinkTraits\(resumes=True\)"):
+        simulated(flow_to(Noting(last_ordinal=4)))
+
+
+def test_a_custom_output_resumes_only_where_each_run_gives_the_same_rows() -> None:
+    flow = sw.Dataflow("varies")
+    numbers = flow.source("numbers", sw.table({"t": [1], "n": [1]}), event_time="t")
+    pairs = numbers.join(numbers, on="n", within="1s", slack="1s")
+    with pytest.raises(FlowError, match=r"'mine': resumes=True of its traits .* has a slack"):
+        pairs.sink("mine", Noting(traits=sw.connectors.SinkTraits(resumes=True)))
 
 
 def test_a_job_that_never_runs_opens_no_output_of_ones_own() -> None:
@@ -135,11 +186,27 @@ def test_what_open_returns_must_be_a_writer() -> None:
         def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> Any:
             pass
 
-    with pytest.raises(SinkError, match=r"Forgot\.open returned a NoneType, which has no write"):
+    class Old(Noting):
+        def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> Any:
+            super().open(schema, context)
+            return OldSink(self)
+
+    class OldSink(NotingSink):
+        def write(self, rows: pa.RecordBatch) -> None:  # type: ignore[override]
+            raise AssertionError(f"it is refused before {rows} come")
+
+    advice = r"as a class of sw\.connectors\.Sink with write\(rows, first_ordinal\)"
+    with pytest.raises(SinkError, match=rf"Forgot\.open returned a NoneType, .*{advice}"):
         simulated(flow_to(Forgot()))
+    with pytest.raises(SinkError, match=rf"OldSink, whose write does not take .*{advice}"):
+        simulated(flow_to(Old()))
 
 
 def test_what_is_no_output_is_refused_where_the_flow_is_written() -> None:
+    class Duck:
+        def describe(self) -> str:
+            return "an output of the old form"
+
     class Wordless(Noting):
         def describe(self) -> Any:
             return 7
@@ -147,10 +214,12 @@ def test_what_is_no_output_is_refused_where_the_flow_is_written() -> None:
     for wrong, said in (
         (
             "out/",
-            r"sink 'mine': 'out/' is no output: it has no describe; .*parquet_sink",
+            r"sink 'mine': 'out/' is no output; an output is parquet_sink",
         ),
         (Noting, r"sink 'mine': Noting is a class, and .*; make one: Noting\(…\)"),
-        (sw.parquet_sink, "has no describe"),
+        (sw.parquet_sink, r"call it: parquet_sink\(…\)"),
+        (Duck(), r"write class Duck\(sw\.connectors\.Output\), .* write\(rows, first_ordinal\)"),
+        (Noting(traits={"resumes": True}), "traits is a dict; it must be a value such as"),  # type: ignore[arg-type]
         (Wordless(), r"describe returned a int; it must return a few words"),
     ):
         with pytest.raises(TypeMismatch, match=said):

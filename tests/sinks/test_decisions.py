@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.measure.report import SinkReport
-from slackwater.runtime.sinks import Fingerprint, InputPrint
+from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkTraits
 from slackwater.runtime.sinks.lock import Holder, judged
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.rolling import RollingPolicy
@@ -33,16 +33,16 @@ HOLDER = Holder(
 
 
 def part_sizes(batches: list[int], *, rows: int) -> list[int]:
-    cutter, sizes = RollingPolicy(rows), []
-    for now_ns, size in enumerate(batches):
+    part, sizes = RollingPolicy(SinkTraits(rows=rows)), [0]
+    for size in batches:
         left = size
         while left:
-            taken, is_full = cutter.take(left, now_ns)
-            left -= taken
+            fit, is_full = part.take(left)
+            left -= fit
+            sizes[-1] += fit
             if is_full:
-                sizes.append(cutter.rows)
-                cutter.cut()
-    return [*sizes, cutter.rows] if cutter.rows else sizes
+                sizes.append(0)
+    return sizes if sizes[-1] else sizes[:-1]
 
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 40))
@@ -55,15 +55,13 @@ def test_parts_end_by_rows_alone_however_the_batches_were_cut(
 
 
 def test_a_part_is_due_by_its_oldest_row() -> None:
-    cutter = RollingPolicy(100, every_ns=10)
-    assert cutter.due_ns is None
-    cutter.take(1, 5)
-    cutter.take(1, 14)
-    assert cutter.due_ns == 15
-    assert not cutter.is_due(14)
-    assert cutter.is_due(15)
-    cutter.cut()
-    assert cutter.due_ns is None
+    part = RollingPolicy(SinkTraits(rows=100, every_ns=10))
+    assert part.due_ns is None
+    part.wrote(5)
+    part.wrote(14)
+    assert part.due_ns == 15
+    part.flushed()
+    assert part.due_ns is None
 
 
 @pytest.mark.parametrize(

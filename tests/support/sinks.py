@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slackwater.actors.sinks.files import FileSink
-from slackwater.actors.sinks.outputs import FilesOutput
-from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkRun
+from slackwater.actors.sinks import SlotSinks, print_line
+from slackwater.actors.sinks.slot_sinks import NOBODY
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.schedule import Egress, SlotResults, carry_out
+from slackwater.runtime.schedule.results import SinkAction
+from slackwater.runtime.sinks import (
+    Fingerprint,
+    HasEnded,
+    InputPrint,
+    Output,
+    SinkProgress,
+    SinkRun,
+)
 
 SCHEMA = pa.schema([("n", pa.int64())])
 MARKS = Fingerprint(
@@ -32,17 +45,115 @@ class Clock:
         return self.now_ns
 
 
+class Rows:
+    """Rows of a sink in Arrow's form, where a slot has a `Batch`."""
+
+    marks = None
+
+    def __init__(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+        self.rows = rows
+        self.event_time_ns = self.stimulus_time_ns = (
+            np.zeros(len(rows), np.int64) if event_time_ns is None else event_time_ns
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slice(self, start: int, stop: int) -> Rows:
+        return Rows(self.rows.slice(start, stop - start), self.event_time_ns[start:stop])
+
+
+class AsTheyAre:
+    """Makes Arrow rows of `Rows`."""
+
+    def of(self, batch: Any) -> pa.RecordBatch:
+        return batch.rows
+
+
+class Driven:
+    """An open sink, driven as a slot drives its sinks."""
+
+    def __init__(
+        self,
+        output: Output,
+        schema: pa.Schema = SCHEMA,
+        *,
+        name: str = "out",
+        run: SinkRun = NOBODY,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        has_ended: HasEnded = lambda _: False,
+        show: Callable[[str], None] = print_line,
+    ) -> None:
+        self._name, self._sinks = name, SlotSinks(clock_ns=clock_ns, show=show)
+        self._results = SlotResults({name: output.traits})
+        self._has_begun = False
+        self._sinks.add(name, output, schema, run=run, has_ended=has_ended)
+        if output.traits.opens_early:
+            self._sinks._sinks[name].rows = cast(Any, AsTheyAre())
+
+    def begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._results.resumes(self._sinks.begin())
+            self._sinks._sinks[self._name].rows = cast(Any, AsTheyAre())
+
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+        """Write rows, cut where a part is full."""
+        self.begin()
+        batch = cast(Any, Rows(rows, event_time_ns))
+        self._do(lambda: self._results.leaves(Egress(self._name, batch, False)))
+
+    @property
+    def due_ns(self) -> int | None:
+        return self._results.due_ns
+
+    def publish_due(self) -> None:
+        self._do(lambda: self._results.due(self._sinks.clock_ns()))
+
+    def close(self, state: str = "done") -> None:
+        self.begin()
+        self._do(lambda: self._results.ends(state))
+
+    def abort(self, error: str) -> None:
+        self._carry_out(self._results.ends("failed", error))
+
+    def leave(self) -> None:
+        self._sinks.leave()
+
+    @property
+    def skipped(self) -> int:
+        """Rows that an earlier run had committed."""
+        return self._results.reports()[0].already_committed
+
+    @property
+    def sink(self) -> Any:
+        return self._sinks._sinks[self._name].sink
+
+    @property
+    def progress(self) -> SinkProgress:
+        progress: SinkProgress = self.sink.progress()
+        return progress
+
+    def _do(self, decide: Callable[[], list[SinkAction]]) -> None:
+        try:
+            self._carry_out(decide())
+        except SlackwaterError as problem:
+            self.abort(str(problem))
+            raise
+
+    def _carry_out(self, actions: list[SinkAction]) -> None:
+        carry_out(actions, self._results, self._sinks, lambda: 0)
+
+
 def rows(first: int, count: int) -> pa.RecordBatch:
     return pa.record_batch([np.arange(first, first + count)], schema=SCHEMA)
 
 
-def opened(output: FilesOutput, run: SinkRun = RUN, **options: Any) -> FileSink:
-    return FileSink("out", output, output.path, SCHEMA, run=run, **options)
+def opened(output: Output, run: SinkRun = RUN, **options: Any) -> Driven:
+    return Driven(output, run=run, **options)
 
 
-def write_all(
-    output: FilesOutput, *, count: int = 17, batch: int = 3, run: SinkRun = RUN
-) -> FileSink:
+def write_all(output: Output, *, count: int = 17, batch: int = 3, run: SinkRun = RUN) -> Driven:
     sink = opened(output, run)
     for first in range(0, count, batch):
         sink.write(rows(first, min(batch, count - first)))

@@ -24,7 +24,7 @@ def fails(_: pa.RecordBatch) -> None:
     raise LookupError("no such stop")
 
 
-class Failing:
+class Failing(sw.connectors.Output, sw.connectors.Sink):
     def describe(self) -> str:
         return "fails"
 
@@ -32,14 +32,9 @@ class Failing:
         without_pandas()
         return self
 
-    def write(self, _: pa.RecordBatch) -> None:
+    def write(self, _: pa.RecordBatch, first_ordinal: int) -> None:
+        del first_ordinal
         raise LookupError("no such stop")
-
-    def close(self) -> None:
-        pass
-
-    def abort(self, error: str) -> None:
-        pass
 
 
 @pytest.mark.parametrize("output", [sw.callback_sink(fails), Failing()], ids=["callback", "own"])

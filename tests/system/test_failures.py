@@ -215,18 +215,17 @@ def die_at(rows: pa.RecordBatch) -> None:
         os._exit(3)
 
 
-class DiesOpening:
+class DiesOpening(sw.connectors.Output):
     def describe(self) -> str:
         return "an output that ends its process"
 
-    def open(self, *_: object) -> object:
+    def open(self, *_: object) -> sw.connectors.Sink:
         os._exit(3)
 
 
 def test_a_worker_that_dies_as_an_output_opens_is_named(cluster: sw.Cluster) -> None:
     flow, numbers = endless()
-    output: Any = DiesOpening()
-    numbers.sink("mine", output)
+    numbers.sink("mine", DiesOpening())
     said = r"slot 'node-1' \(stages: numbers, mine\) died on node .* exit code 3 .* of 'mine'"
     with pytest.raises(WorkerDied, match=said):  # while it starts, or after
         cluster.submit(flow, placement=ONE_SLOT).wait(timeout=SOON_S)

@@ -19,9 +19,12 @@ from typing import Self
 import pyarrow as pa
 
 from benchmarks.engine.sinks.killed import killed_at
-from slackwater.actors.sinks.files import FileSink
+from slackwater.actors.sinks import SlotSinks
 from slackwater.actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SinkError
+from slackwater.runtime.model.batch import batch_of
+from slackwater.runtime.schedule import Egress, SlotResults, carry_out
+from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.sinks import Fingerprint, SinkRun
 
 ROWS, BATCH, PART_ROWS = 60, 3, 8
@@ -100,12 +103,19 @@ def _carry_out(order: Order) -> Answer:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
             try:
                 output = output_of(order.kind, Path(order.out))
-                sink = FileSink("out", output, order.out, SCHEMA, run=RUN)
+                sinks, results = SlotSinks(), SlotResults({"out": output.traits})
+
+                def do(actions: list[SinkAction]) -> None:
+                    carry_out(actions, results, sinks, sinks.clock_ns)
+
+                sinks.add("out", output, SCHEMA, run=RUN)
+                results.resumes(sinks.begin())
                 for first in range(0, ROWS, BATCH):
+                    do(results.due(sinks.clock_ns()))
                     numbers = list(range(first, first + BATCH))
-                    sink.write(pa.record_batch([numbers], schema=SCHEMA))
+                    do(results.leaves(Egress("out", batch_of(numbers, {"n": numbers}), False)))
                     shared[:8] = (first + BATCH).to_bytes(8)
-                sink.close()
+                do(results.ends("done"))
             except SinkError as problem:
                 shared[8:] = str(problem).encode()[:4_096].ljust(4_096, b"\0")
 

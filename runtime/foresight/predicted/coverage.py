@@ -13,7 +13,6 @@ from slackwater.runtime.foresight.query_graph import QueryGraph
 from slackwater.runtime.model import format_s
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
-from slackwater.runtime.sinks import traits_of
 
 __all__ = [
     "SupportedRange",
@@ -165,14 +164,12 @@ def not_held(plan: Plan) -> list[str]:
     resuming = [
         stage.name
         for stage in plan.stages
-        if isinstance(stage.step, SinkStep)
-        and (commits := traits_of(stage.step.output).commits) is not None
-        and commits.resume
+        if isinstance(stage.step, SinkStep) and stage.step.output.traits.resumes
     ]
     if resuming:
         texts.append(
-            f"{', '.join(resuming)} with resume=True: a run that goes on after another first "
-            "reads its rows again, and later rows wait for that"
+            f"{', '.join(resuming)} resuming: a run that goes on after another first "
+            "makes its rows again, and later rows wait for that"
         )
     if plan.limits.order is not None:
         texts.append(

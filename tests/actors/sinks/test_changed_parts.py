@@ -42,19 +42,13 @@ def test_a_part_changed_before_its_renaming_is_not_named_and_resume_goes_on(
 ) -> None:
     sink = opened(of(tmp_path, rows=4))
     sink.write(rows(0, 4))
-    finish = FileSink._finish_part
+    commit = FileSink.commit
 
-    def changed(self: FileSink, **options: Any) -> None:
-        commit = self._place.commit
+    def late(self: FileSink) -> None:
+        change(hidden_of(tmp_path))
+        commit(self)
 
-        def late(*args: Any) -> None:
-            change(hidden_of(tmp_path))
-            commit(*args)
-
-        monkeypatch.setattr(self._place, "commit", late)
-        finish(self, **options)
-
-    monkeypatch.setattr(FileSink, "_finish_part", changed)
+    monkeypatch.setattr(FileSink, "commit", late)
     with pytest.raises(SinkError, match=r"by another program.*1 part with 4 rows") as caught:
         sink.write(rows(4, 4))
     monkeypatch.undo()

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from benchmarks.engine.sinks.killed import killed_at
-from slackwater.actors.sinks import open_sink
 from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SettingError, SinkError
 from slackwater.runtime.sinks import InputPrint
 from tests.support.sinks import (
     MARKS,
     RUN,
-    SCHEMA,
     SECOND,
     Clock,
+    Driven,
     manifest,
     opened,
     rows,
@@ -95,7 +94,7 @@ def test_after_a_failure_elsewhere_no_partial_part_is_shown_and_the_manifest_say
     (tmp_path / ".mine.incomplete").touch()
     again = write_all(of(tmp_path, rows=5, resume=True))
     assert seen(tmp_path) == list(range(17))
-    assert again.progress.skipped == 10
+    assert again.skipped == 10
     assert [path.name for path in tmp_path.glob(".*.incomplete")] == [".mine.incomplete"]
 
 
@@ -304,7 +303,7 @@ def test_resume_is_refused_by_the_name_of_what_differs(tmp_path: Path) -> None:
         ("their sink was named 'out'", jsonl_sink, "outer"),
     ):
         with pytest.raises(SinkError, match=said):
-            open_sink(name, output(tmp_path, rows=5, resume=True), SCHEMA, run=RUN)
+            Driven(output(tmp_path, rows=5, resume=True), name=name, run=RUN)
     with pytest.raises(SinkError, match="the gate has a slack"):
         opened(
             jsonl_sink(tmp_path, rows=5, resume=True),
@@ -318,15 +317,17 @@ def test_a_run_behind_one_that_was_done_writes_nothing_and_counts_everything(
     write_all(jsonl_sink(tmp_path / "out", resume=True, rows=5))
     write_all(jsonl_sink(tmp_path / "one.jsonl", resume=True))
     before = shown(tmp_path / "out")
-    assert write_all(jsonl_sink(tmp_path / "out", resume=True, rows=5)).progress.skipped == 17
-    assert write_all(jsonl_sink(tmp_path / "one.jsonl", resume=True)).progress.skipped == 17
+    assert write_all(jsonl_sink(tmp_path / "out", resume=True, rows=5)).skipped == 17
+    assert write_all(jsonl_sink(tmp_path / "one.jsonl", resume=True)).skipped == 17
     assert shown(tmp_path / "out") == before
     assert seen(tmp_path / "one.jsonl") == list(range(17))
 
 
 def test_a_rerun_that_gives_fewer_rows_than_are_committed_is_an_error(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path, rows=5))
-    with pytest.raises(SinkError, match=r"the flow gave 9 rows.* has 17 .*other results each time"):
+    with pytest.raises(
+        SinkError, match=r"the flow gave 9 rows.* committed 17; .*other results each time"
+    ):
         write_all(jsonl_sink(tmp_path, rows=5, resume=True), count=9)
 
 
@@ -379,7 +380,7 @@ def test_one_file_killed_at_any_operation_is_whole_after_a_resume(
         if before != list(range(5)):
             write_all(of(place, resume=True))
             assert seen(place) == list(range(17)), f"killed before operation {number}"
-            assert write_all(of(place, resume=True)).progress.skipped == 17
+            assert write_all(of(place, resume=True)).skipped == 17
             assert not list(place.parent.glob(".*.incomplete"))
     assert number > 9
 

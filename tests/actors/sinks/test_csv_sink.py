@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.actors.sinks import open_sink
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat
 from slackwater.runtime.errors import SettingError, SinkError
@@ -26,7 +25,7 @@ from tests.contract.test_types import NESTED, PLAIN, TYPES
 from tests.contract.test_types import rows as rows_of_types
 from tests.support.flows import simulated
 from tests.support.readers import rows_of
-from tests.support.sinks import opened, rows, seen, shown, write_all
+from tests.support.sinks import Driven, opened, rows, seen, shown, write_all
 
 BYTES = ("bytes", "large", "fixed")
 AS_TEXT = (*BYTES, *NESTED, "named")
@@ -40,7 +39,7 @@ def text_of(table: pa.Table, form: CsvFormat = PLAIN_CSV, *, batch: int = 2) -> 
 
 
 def written(place: Path, table: pa.Table, **options: Any) -> Path:
-    sink = open_sink("out", sw.csv_sink(place, **options), table.schema)
+    sink = Driven(sw.csv_sink(place, **options), table.schema)
     for batch in table.to_batches(max_chunksize=2):
         sink.write(batch)
     sink.close()
@@ -205,7 +204,7 @@ def test_infinite_values_in_lists_are_null_and_counted_but_outside_they_stay(
 ) -> None:
     far = float("inf")
     table = pa.table({"x": [far, float("nan")], "list": [[far, 1.0], [far]]})
-    sink = open_sink("out", sw.csv_sink(tmp_path / "x.csv"), table.schema)
+    sink = Driven(sw.csv_sink(tmp_path / "x.csv"), table.schema)
     sink.write(table.to_batches()[0])
     sink.close()
     assert (tmp_path / "x.csv").read_text() == 'x,list\ninf,"[null, 1.0]"\nnan,[null]\n'

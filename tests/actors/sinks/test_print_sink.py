@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.actors.sinks.open import open_sink
 from slackwater.runtime.errors import SettingError
 from tests.contract.test_types import TYPES
 from tests.contract.test_types import rows as rows_of_types
 from tests.support.flows import simulated
+from tests.support.sinks import Driven
 
 BUSES = pa.table(
     {
@@ -25,7 +25,7 @@ BUSES = pa.table(
 
 def printed(table: pa.Table, *, limit: int = 20, batch: int = 2, end: str = "close") -> list[str]:
     lines: list[str] = []
-    sink = open_sink("out", sw.print_sink(limit), table.schema, show=lines.append)
+    sink = Driven(sw.print_sink(limit), table.schema, show=lines.append)
     for rows in table.to_batches(max_chunksize=batch):
         sink.write(rows)
     for _ in range(2):

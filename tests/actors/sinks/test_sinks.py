@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater.actors.sinks import Sink, open_sink, parts
+from slackwater.actors.sinks import parts
 from slackwater.actors.sinks.outputs import (
     callback_sink,
     collect_sink,
@@ -31,6 +31,7 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.sinks import Output
+from tests.support.sinks import Driven
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
 
@@ -40,8 +41,8 @@ def rows(first: int = 0, count: int = 3) -> pa.RecordBatch:
     return pa.record_batch([pa.array(n, SCHEMA.field("ts").type), n, n / 2], schema=SCHEMA)
 
 
-def opened(output: Output) -> Sink:
-    return open_sink("out", output, SCHEMA)
+def opened(output: Output) -> Driven:
+    return Driven(output, SCHEMA)
 
 
 def shown(folder: Path) -> list[Path]:
@@ -86,7 +87,7 @@ def test_categories_are_the_same_bytes_however_their_batches_were_encoded(tmp_pa
     words = pa.array([["a", None, "", "b"][n % 4] for n in range(30)]).dictionary_encode()
     schema = pa.schema([("x", words.type)])
     for name, batch in (("threes", 3), ("sevens", 7), ("at once", 30)):
-        sink = open_sink("out", parquet_sink(tmp_path / name, rows=10), schema)
+        sink = Driven(parquet_sink(tmp_path / name, rows=10), schema)
         for first in range(0, 30, batch):
             own = words.slice(first, batch).cast(pa.string()).dictionary_encode()
             sink.write(pa.record_batch([own], schema=schema))
@@ -249,7 +250,7 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again_and_nothing_partial_
     manifest = json.loads((tmp_path / "out" / ".slackwater.json").read_text())
     assert manifest["run"]["state"] == "failed"
     assert "No space left" in manifest["run"]["error"]
-    assert manifest["parts"] == [["part-00000001.jsonl", 2, part.stat().st_size, None]]
+    assert manifest["parts"] == [["part-00000001.jsonl", 2, part.stat().st_size, 0]]
     (left,) = (tmp_path / "out").glob(".*.incomplete")
     assert [json.loads(line)["n"] for line in left.read_text().splitlines()] == [2]
 
@@ -295,11 +296,11 @@ def test_a_callback_is_told_the_end_once_and_its_error_is_told_too() -> None:
 
 
 def test_a_collect_sink_keeps_everything() -> None:
-    sink: Any = opened(collect_sink())
-    assert sink.table().schema.equals(SCHEMA)
-    sink.write(rows(0))
-    sink.write(rows(3))
-    assert sink.table()["n"].to_pylist() == list(range(6))
+    driven = opened(collect_sink())
+    assert driven.sink.table().schema.equals(SCHEMA)
+    driven.write(rows(0))
+    driven.write(rows(3))
+    assert driven.sink.table()["n"].to_pylist() == list(range(6))
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

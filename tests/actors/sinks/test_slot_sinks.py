@@ -20,6 +20,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.sinks import Output, Sink
 from slackwater.runtime.sources.spec import SourceReader
 from tests.support.endless import SilentInput
 from tests.support.hosts import release
@@ -117,8 +118,8 @@ def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told
     assert "ValueError: no abort today" in told
 
 
-class HangsAsItCloses:
-    """A custom output and its writer, whose close does not return for a while."""
+class HangsAsItCloses(Output, Sink):
+    """A custom output and its sink, whose close does not return for a while."""
 
     def __init__(self) -> None:
         self.wrote, self.closes = threading.Event(), threading.Event()
@@ -130,14 +131,13 @@ class HangsAsItCloses:
     def open(self, *_: object) -> HangsAsItCloses:
         return self
 
-    def write(self, _: object) -> None:
+    def write(self, rows: object, first_ordinal: int) -> None:
+        del rows, first_ordinal
         self.wrote.set()
 
     def close(self) -> None:
         self.closes.set()
         assert self.may_close.wait(SOON_S)
-
-    def abort(self, error: str) -> None: ...
 
 
 @pytest.mark.parametrize("ends", ["by itself", "stopped"])

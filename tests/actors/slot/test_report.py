@@ -25,12 +25,12 @@ def test_the_last_report_of_a_slot_that_hangs_grows_old_and_names_the_stage_at_w
     assert [one.still_ns for one in stuck(report, None, 50 * S).stages] == [42 * S, None]
 
 
-@pytest.mark.parametrize("call", ["open", "close", "abort"])
+@pytest.mark.parametrize("call", ["open", "commit", "close", "abort"])
 def test_a_sink_whose_output_does_not_return_is_known_meanwhile(call: str) -> None:
     seen: dict[str, str | None] = {}
 
-    class Own:
-        """An output, and its writer."""
+    class Own(sw.connectors.Output, sw.connectors.Sink):
+        """An output, and its sink."""
 
         def describe(self) -> str:
             return "own"
@@ -39,7 +39,10 @@ def test_a_sink_whose_output_does_not_return_is_known_meanwhile(call: str) -> No
             seen["open"] = sinks.at_work
             return self
 
-        def write(self, rows: object) -> None: ...
+        def write(self, rows: object, first_ordinal: int) -> None: ...
+
+        def commit(self) -> None:
+            seen["commit"] = sinks.at_work
 
         def close(self) -> None:
             seen["close"] = sinks.at_work
@@ -54,9 +57,12 @@ def test_a_sink_whose_output_does_not_return_is_known_meanwhile(call: str) -> No
     sinks = SlotSinks()
     sinks.open(stages, folder="", runs={})
     sinks.begin()
-    if call == "close":
-        sinks.close("out", "done")
-    if call == "abort":
-        sinks.abort("out", "it failed")
+    match call:
+        case "commit":
+            sinks.commit("out")
+        case "close":
+            sinks.close("out")
+        case "abort":
+            sinks.abort("out", "it failed")
     assert seen[call] == "out"
     assert sinks.at_work is None

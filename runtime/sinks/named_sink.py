@@ -1,0 +1,130 @@
+"""Sink of a custom output, whose errors name the sink and the class."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pyarrow as pa
+
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.shown import shown
+from slackwater.runtime.shown_rows import batch_shown
+from slackwater.runtime.sinks.output import Output, OutputContext, Sink, SinkProgress
+
+__all__ = ["called_by_name", "open_named"]
+
+_SAMPLE_ROWS = 3
+
+
+def open_named(output: Output, schema: pa.Schema, context: OutputContext) -> Sink:
+    """Open an output as a sink whose errors name it.
+
+    Raises:
+        SinkError: it cannot be opened, or a custom one did not return a sink.
+    """
+    if output.traits.is_named:
+        return output.open(schema, context)
+    return _NamedSink(output, schema, context)
+
+
+class _NamedSink(Sink):
+    """Opens a custom output, and passes calls on.
+
+    Each raises SinkError if the user's method raised: it names the sink, the class and the line,
+    and has the user's traceback.
+    """
+
+    def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
+        self._name, self._resumes = context.sink, output.traits.resumes
+        self._sink: Sink = called_by_name(self._name, output, "open", schema, context)
+        if reason := _no_sink(self._sink):
+            raise SinkError(
+                f"sink {self._name!r}: {type(output).__qualname__}.open returned a {reason}; "
+                "write that as a class of sw.connectors.Sink with write(rows, first_ordinal); "
+                "last_ordinal, end, flush, commit, close and abort(error) have defaults"
+            )
+
+    def last_ordinal(self) -> int:
+        last = self._call("last_ordinal")
+        who = f"sink {self._name!r}: {type(self._sink).__qualname__}.last_ordinal returned"
+        if type(last) is not int or last < -1:
+            raise SinkError(
+                f"{who} {shown(last)}; it must return the ordinal of the last committed row, a "
+                "whole number, or -1 if no row is committed"
+            )
+        if last >= 0 and not self._resumes:
+            raise SinkError(
+                f"{who} {last:,}, and its output does not say that it resumes; give the output "
+                "traits = sw.connectors.SinkTraits(resumes=True), so that the flow is checked, or "
+                "return -1"
+            )
+        return last
+
+    def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:
+        try:
+            called_by_name(self._name, self._sink, "write", rows, first_ordinal)
+        except SinkError as problem:
+            sample = batch_shown(rows, _SAMPLE_ROWS)
+            raise SinkError(f"{problem}\nsample of the batch: {sample}") from problem.__cause__
+
+    def end(self) -> None:
+        self._call("end")
+
+    def flush(self) -> None:
+        self._call("flush")
+
+    def commit(self) -> None:
+        self._call("commit")
+
+    def close(self) -> None:
+        self._call("close")
+
+    def abort(self, error: str) -> None:
+        self._call("abort", error)
+
+    def progress(self) -> SinkProgress | None:
+        progress: SinkProgress | None = self._call("progress")
+        return progress
+
+    def _call(self, method: str, *given: Any) -> Any:
+        return called_by_name(self._name, self._sink, method, *given)
+
+
+def _no_sink(found: object) -> str:
+    """Return what is wrong with a user's sink, after its article; "" if nothing is."""
+    kind = type(found).__qualname__
+    if not isinstance(found, Sink):
+        return f"{kind}, which is no sink"
+    try:
+        inspect.signature(found.write).bind(None, 0)
+    except TypeError:
+        return f"{kind}, whose write does not take (rows, first_ordinal)"
+    return ""
+
+
+def called_by_name(sink: str, of: object, method: str, *given: Any) -> Any:
+    """Call a method of an output or its sink; errors name the sink.
+
+    Args:
+        sink: name of the sink.
+        of: the output or its open sink.
+        method: name of the method.
+        given: its arguments.
+
+    Raises:
+        SinkError: the method raised, `sys.exit()` included.
+    """
+    token = RUNNING.set(sink)
+    try:
+        return getattr(of, method)(*given)
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
+        at, lines = where_raised(problem)
+        raise SinkError(
+            f"sink {sink!r}: {type(of).__qualname__}.{method} {raised(problem)}{at}; mend it "
+            f"there\n{lines}"
+        ) from problem
+    finally:
+        RUNNING.reset(token)
