@@ -109,11 +109,7 @@ class Intake(ABC):
 
 
 class PassIntake(Intake):
-    """Of a stage without a gate: messages as they come, in slices.
-
-    A sink takes messages whole, and all that wait as one: an output writes blocks, and small ones
-    cost it more.
-    """
+    """Of a stage without a gate: messages as they come, in slices."""
 
     STATE = Intake.STATE + Fields("_union")
 
@@ -125,7 +121,21 @@ class PassIntake(Intake):
         self._is_sink = stage.step.traits.role is Role.SINK
 
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
-        """Return one message, or its first rows; for a sink all that wait."""
+        """Return one message, or its first rows."""
+        message, used, rows = self.message(now_ns, max_rows=max_rows)
+        if message is None:
+            return Taken(None, used, rows)
+        progress = message.progress
+        return Taken(GateRead([message.batch], [None], progress.promise_ns, progress), used, rows)
+
+    def message(
+        self, now_ns: int, *, max_rows: int
+    ) -> tuple[Message | None, Sequence[tuple[str, int]], int]:
+        """Return what goes on, credit and rows as in `Taken`.
+
+        A sink takes messages whole, and all that wait as one: an output writes blocks, and small
+        ones cost it more.
+        """
         message, rows = None, 0
         batches: list[Batch] = []
         used: list[tuple[str, int]] = []
@@ -145,14 +155,14 @@ class PassIntake(Intake):
             if message.batch is not None:
                 batches.append(message.batch)
         if message is None:
-            return Taken(None, (), 0)
+            return None, (), 0
         self._report.counts[READY] += rows
-        progress = message.progress
+        if len(batches) > 1 or (batches and message.batch is None):
+            message = message.with_batch(concat_batches(batches))
         if self._arrivals is not None:
-            progress = progress.with_arrived(self._arrivals.advance())
-        batch = concat_batches(batches) if batches else None
-        read = GateRead([batch], [None], progress.promise_ns, progress)
-        return Taken(read, used, sum([taken for _, taken in used]))
+            progress = message.progress.with_arrived(self._arrivals.advance())
+            message = Message(message.batch, progress)
+        return message, used, sum([taken for _, taken in used])
 
 
 _H = TypeVar("_H", SlackGate, ReplicaReads)

@@ -224,10 +224,11 @@ class Slot:
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
     ) -> None:
         if machine.stage.kind == "sink":
-            is_end = message.progress.is_end
-            machine.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
-            if message.batch is not None or is_end:
-                actions.append(Egress(machine.stage.name, message.batch, is_end))
+            progress = message.progress
+            machine.outputs.reach(progress.promise_ns, progress.stimulus_ns)
+            if message.rows or progress.is_end:
+                batch = message.batch if message.rows else None
+                actions.append(Egress(machine.stage.name, batch, progress.is_end))
             return
         for channel, part in machine.outgoing(message, now_ns):
             self._carry(channel, part, now_ns, actions)

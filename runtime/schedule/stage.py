@@ -42,6 +42,7 @@ from slackwater.runtime.schedule.chain import (
     restore_report,
     steps_counted,
 )
+from slackwater.runtime.schedule.intake import PassIntake
 from slackwater.runtime.schedule.intakes import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.outputs import StageOutputs
@@ -140,6 +141,9 @@ class StageMachine:
         self.intake = intake_of(
             stage, self.queues, self.report, self._sampler, start_ns=start_ns, held=held
         )
+        self._leaving: PassIntake | None = None
+        if stage.kind == "sink" and isinstance(self.intake, PassIntake):
+            self._leaving = self.intake
         step = stage.step
         self._replica_outputs = ReplicaOutputs(stage, step) if isinstance(step, GateStep) else None
         self._operator_at: StageOperator | None = None
@@ -298,6 +302,8 @@ class StageMachine:
         return Work(self._emit_source(message, machine, now_ns), (), rows, released)
 
     def _work_off(self, now_ns: int, max_rows: int) -> Work:
+        if self._leaving is not None:
+            return self._leave(self._leaving, now_ns, max_rows)
         read, used, rows = self.intake.take(now_ns, max_rows=max_rows)
         released = 0 if read is None else read.rows
         if read is None:
@@ -311,6 +317,19 @@ class StageMachine:
         if result is None:
             return Work(message, used, rows, released)
         return Work(message, used, rows, released, result.compared, result.passed_over)
+
+    def _leave(self, intake: PassIntake, now_ns: int, max_rows: int) -> Work:
+        """Return the rows that leave at a sink, which has no operator."""
+        message, used, rows = intake.message(now_ns, max_rows=max_rows)
+        if message is None:
+            return Work(None, used, rows)
+        self.moved_ns = now_ns
+        self.report.batches += 1
+        self.report.rows_out += message.rows
+        self.is_finished = message.progress.is_end
+        if not message.rows and message.progress.promise_ns <= self.outputs.progress.promise_ns:
+            return Work(None, used, rows)
+        return Work(message, used, rows, message.rows)
 
     def _emit_source(self, message: Message, source: SourceMachine, now_ns: int) -> Message:
         if source.is_tested:
