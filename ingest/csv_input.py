@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -12,11 +12,19 @@ import pyarrow as pa
 from slackwater.ingest.csv_bad import lengths_kept, salvaged
 from slackwater.ingest.csv_columns import Place, columns_of, guessed, header_names
 from slackwater.ingest.dialect import Dialect
-from slackwater.ingest.inputs import Good, Part
+from slackwater.ingest.inputs import Good, Mark, Part
 from slackwater.ingest.record_walk import count_lines
-from slackwater.ingest.records import BadText, Piece, first_record, joined, pieces, records
+from slackwater.ingest.records import (
+    BadText,
+    Piece,
+    TextMark,
+    first_record,
+    joined,
+    pieces,
+    records,
+)
 from slackwater.ingest.salvage import first_bad, in_parts
-from slackwater.ingest.text_input import RE_ENCODE, TextInput, suffixes_of
+from slackwater.ingest.text_input import RE_ENCODE, TextInput, marks_of, suffixes_of
 
 __all__ = ["CsvInput"]
 
@@ -51,8 +59,8 @@ class CsvInput(TextInput):
             return pa.schema([(name, said_types.get(name, pa.null())) for name in names])
         return guessed(first, names, said_types, self.dialect)
 
-    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
-        content = self._opened(path)
+    def _parts(self, path: str, schema: pa.Schema, mark: Mark) -> Iterator[Part]:
+        content = self._opened(path, mark)
         if content is None:
             return
         names, parts = content
@@ -70,6 +78,7 @@ class CsvInput(TextInput):
             return pa.record_batch(columns_of(piece, names, places, self.dialect), schema=schema)
 
         for piece in joined(parts, len(names) * _BYTES_OF_COLUMN):
+            yield from marks_of(piece)
             try:
                 block = None if piece.is_blank else read(piece)
             except BadText as problem:
@@ -88,18 +97,27 @@ class CsvInput(TextInput):
     def _lines(self, piece: Piece) -> list[int]:
         return [line for line, _ in records(piece, self.dialect.form)]
 
-    def _opened(self, path: str) -> tuple[list[str], Iterator[Piece]] | None:
-        """Return the column names and the records of a file; None if it is empty.
+    def _opened(
+        self, path: str, mark: Mark | None = None
+    ) -> tuple[list[str], Iterator[Piece]] | None:
+        """Return column names, and records from a mark on; None if empty.
 
-        A file of which no record can be cut has no names.
+        A file of which no record can be cut has no names. Pieces up to that of the header have no
+        mark: at one of theirs the header would be a record.
         """
         header, form = self.dialect.header, self.dialect.form
+        if mark is not None and mark.numbers:
+            content = self._opened(path)
+            later = pieces(
+                path, form, keeps_bad=self.on_bad != "error", mark=TextMark(*mark.numbers)
+            )
+            return ([] if content is None else content[0]), later
         parts = pieces(path, form, keeps_bad=self.on_bad != "error")
         early: list[Piece] = []
         for piece in parts:
             if piece.is_blank and not piece.bad:
                 continue
-            early.append(piece)
+            early.append(replace(piece, mark=None))
             if isinstance(header, tuple):
                 return list(header), chain(early, parts)
             first = first_record(piece, form)

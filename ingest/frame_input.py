@@ -17,11 +17,12 @@ import pyarrow as pa
 import ray
 from ray.exceptions import RayError
 
+from slackwater.ingest.positions import check_name, digest_of, facts_of, position_of, refused
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import text_of
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
 
 BLOCK_ROWS = 10_000
 """Most rows of a block; Spark's Arrow batches are no larger either."""
@@ -45,6 +46,7 @@ class FrameInput:
     reads_inline: ClassVar[bool] = True
     blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
+    replay: ClassVar[Replay] = "exact"
     refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
     columns: pa.Schema
     kind: str = "spark frame"
@@ -68,39 +70,64 @@ class FrameInput:
             )
         return self.columns
 
-    def open(self) -> FrameReader:
+    def open(self, name: str = "", at: bytes | None = None) -> FrameReader:
         """Fetch the first part that has rows, so that the first poll returns some.
 
+        Or the part of a block's position.
+
         Raises:
-            IngestError: as `schema`, or of that part as `FrameReader.poll`.
+            IngestError: as `schema`, or of that part as `FrameReader.poll`; or the position is of
+                another frame.
         """
+        check_name(name, self.describe())
         self.schema()
-        reader = FrameReader(self)
+        reader = FrameReader(self, *self._place_of(at))
         reader.fetch_first()
         return reader
 
+    def _place_of(self, at: bytes | None) -> tuple[int, int]:
+        """Return the part and row of a position."""
+        if at is None:
+            return 0, 0
+        who = self.describe()
+        facts = facts_of(at, who=who, kind=self.kind, of=digest_of(str(self.columns)), count=3)
+        part, row = int(facts[0]), int(facts[1])
+        if part >= len(self.refs) or self.refs[part].hex() != facts[2]:
+            raise refused(
+                who, f"its rows were prepared again since: {self.part} {part + 1} differs"
+            )
+        return part, row
+
 
 class FrameReader:
-    """Fetches one part at a time, and the next meanwhile; hands over its blocks."""
+    """Fetches one part at a time, and the next meanwhile; hands over its blocks.
 
-    def __init__(self, source: FrameInput) -> None:
+    Args:
+        source: the frame.
+        part: to begin with.
+        row: of that part to begin with.
+    """
+
+    def __init__(self, source: FrameInput, part: int, row: int) -> None:
+        self._source = source
         self._who = source.describe()
         self._schema = source.columns
-        self._refs = deque(source.refs)
-        self._blocks: Iterator[pa.RecordBatch] = iter(())
+        self._refs = deque(source.refs[part:])
+        self._part, self._row = part - 1, row  # the part at hand, and the first row of the next
+        self._blocks: Iterator[Block] = iter(())
         self._next: Future[pa.Table] | None = None
         self._fetch()
 
     def fetch_first(self) -> None:
         """Wait for the first part that has rows."""
-        block: pa.RecordBatch | EndOfInput | None = None
+        block: Block | EndOfInput | None = None
         while block is None and self._next is not None:
             wait([self._next])
             block = self.poll()
-        if isinstance(block, pa.RecordBatch):
+        if isinstance(block, Block):
             self._blocks = chain([block], self._blocks)
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> Block | EndOfInput | None:
         """Return the next block, None while it is on its way, or END_OF_INPUT.
 
         Raises:
@@ -119,9 +146,19 @@ class FrameReader:
                     f"{self._who}: a block is lost, since its node or the driver is gone "
                     f"({type(problem).__name__}); prepare it again"
                 ) from problem
-            self._blocks = iter(self._fitted(table).to_batches(max_chunksize=BLOCK_ROWS))
+            self._part, first, self._row = self._part + 1, self._row, 0
+            self._blocks = self._of(self._fitted(table.slice(first)), self._part, first)
             self._fetch()
         return block
+
+    def _of(self, table: pa.Table, part: int, row: int) -> Iterator[Block]:
+        """Yield the blocks of a part from a row on."""
+        source = self._source
+        of = digest_of(str(self._schema))
+        for rows in table.to_batches(max_chunksize=BLOCK_ROWS):
+            facts: list[str | int] = [part, row, source.refs[part].hex()]
+            yield Block(rows, position_of(source.kind, of, facts))
+            row += len(rows)
 
     def close(self) -> None:
         """Drop the blocks. Idempotent."""

@@ -13,13 +13,15 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
+from slackwater.ingest.file_places import FILE_FACTS, FilePlace, place_of
 from slackwater.ingest.hive import (
     FolderColumns,
     folder_columns,
     types_of_folders,
     value_of_folder,
 )
-from slackwater.ingest.paths import files_of, no_files, overlap, passed_over, print_of
+from slackwater.ingest.paths import content_of, files_of, no_files, overlap, passed_over, print_of
+from slackwater.ingest.positions import check_name, digest_of, facts_of
 from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
 from slackwater.runtime.model.meeting_types import meeting_type
@@ -27,7 +29,7 @@ from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown, text_of
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block, EndOfInput, Replay
 from slackwater.runtime.terminal_text import sanitized
 
 
@@ -43,7 +45,18 @@ class Good(NamedTuple):
     lines: Callable[[], list[int]] | None = None
 
 
-Part = Good | list[Bad]
+class Mark(NamedTuple):
+    """Place in a file from which it can be read on.
+
+    Attributes:
+        numbers: of its kind of file; empty: its start.
+    """
+
+    numbers: tuple[int, ...] = ()
+
+
+Part = Good | list[Bad] | Mark
+"""A mark is the place of the part after it."""
 Differing = Literal["error", "first", "union"]
 
 
@@ -105,6 +118,7 @@ class FileInput(ABC):
     reads_inline: ClassVar[bool] = True
     blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
+    replay: ClassVar[Replay] = "exact"
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     untold: ClassVar[str]
@@ -167,17 +181,41 @@ class FileInput(ABC):
         """
         return self._layout(self.files()).schema
 
-    def open(self) -> FileReader:
-        """Open the files, at the first row of the first.
+    def open(self, name: str = "", at: bytes | None = None) -> FileReader:
+        """Open the files, at the first row or at a block's position.
 
         Raises:
-            IngestError: as `schema`.
+            IngestError: as `schema`; or the position is of another input or file, or of one that
+                has changed.
         """
+        check_name(name, self._which())
         files = self.files()
+        settings = digest_of(self.kind, self._settings())
+        place = self._place_of(at, files, settings)
         layout = self._layout(files)
         return FileReader(
-            self._read(files, layout), lambda path, row: self._line_of(path, row, layout.read)
+            self._read(files, layout, settings, place),
+            lambda path, row: self._line_of(path, row, layout.read),
         )
+
+    def _place_of(self, at: bytes | None, files: list[str], settings: str) -> FilePlace:
+        if at is None:
+            return FilePlace()
+        who = self._which()
+        facts = facts_of(at, who=who, kind=self.kind, of=settings, count=FILE_FACTS)
+        with self._naming_all():
+            return place_of(facts, files, who=who)
+
+    @contextmanager
+    def _naming_all(self) -> Iterator[None]:
+        """Make an error of the system name the input."""
+        try:
+            yield
+        except OSError as problem:
+            raise IngestError(
+                f"{self.kind} {self.pattern}: cannot be read: {text_of(problem)}; "
+                f"{way_out(problem, 'write it again, or move it away')}"
+            ) from problem
 
     def fingerprint(self) -> tuple[str, str]:
         """Return the files' state, in words and as a digest, without reading them whole.
@@ -187,15 +225,10 @@ class FileInput(ABC):
         Raises:
             IngestError: no file, or an unreadable one.
         """
-        try:
+        with self._naming_all():
             words, digest = print_of(self.files())
-            words = ", ".join([words, *self._settings_in_words()])
-            return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
-        except OSError as problem:
-            raise IngestError(
-                f"{self.kind} {self.pattern}: cannot be read: {text_of(problem)}; "
-                f"{way_out(problem, 'write it again, or move it away')}"
-            ) from problem
+        words = ", ".join([words, *self._settings_in_words()])
+        return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
 
     def _settings(self) -> str:
         """Return the settings that change rows, as text."""
@@ -228,8 +261,8 @@ class FileInput(ABC):
         """Return a file's columns, with type null if not shown; None if empty."""
 
     @abstractmethod
-    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
-        """Yield a file's rows in blocks of any size, with the columns of `schema`.
+    def _parts(self, path: str, schema: pa.Schema, mark: Mark) -> Iterator[Part]:
+        """Yield a file's rows from a mark on, with the columns of `schema`.
 
         Raises:
             SchemaError: the file's columns are not those of `schema`.
@@ -238,7 +271,7 @@ class FileInput(ABC):
 
     def _line_of(self, path: str, row: int, schema: pa.Schema) -> int | None:
         """Return the line of a file's row (from 0); None if it has no lines."""
-        for part in self._parts(path, schema):
+        for part in self._parts(path, schema, Mark()):
             if not isinstance(part, Good):
                 continue
             if row < len(part.block):
@@ -380,17 +413,42 @@ class FileInput(ABC):
         )
 
     def _read(
-        self, files: list[str], layout: Layout
-    ) -> Generator[tuple[str, pa.RecordBatch | BadRows], None, None]:
-        for position, path in enumerate(files):
-            with self._naming(files, position):
-                for part in self._parts(path, layout.read):
-                    if not isinstance(part, Good):
-                        yield path, _bad_rows(path, part)
+        self, files: list[str], layout: Layout, settings: str, begin: FilePlace
+    ) -> Generator[tuple[str, int, Block], None, None]:
+        """Yield (file, rows of earlier files, block) from a place on."""
+        while begin.file < len(files):
+            path = files[begin.file]
+            with self._naming(files, begin.file):
+                content = content_of(path)
+                left, place = [begin.good, begin.bad], begin._replace(good=0, bad=0)
+                for part in self._parts(path, layout.read, Mark(begin.mark)):
+                    if isinstance(part, Mark):
+                        place = place.at_mark(part.numbers)
                         continue
-                    block = layout.completed(part.block, path)
-                    for start in range(0, len(block), self.batch_rows):
-                        yield path, block.slice(start, self.batch_rows)
+                    for rows, count, is_bad in self._cut(path, layout, part):
+                        skipped = min(left[is_bad], count)
+                        left[is_bad] -= skipped
+                        place = place.after(skipped, is_bad=is_bad)
+                        if skipped < count:
+                            at = place.position(self.kind, settings, path, content)
+                            yield path, place.before, Block(_after(rows, skipped), at)
+                            place = place.after(count - skipped, is_bad=is_bad)
+            begin = place.next_file()
+
+    def _cut(
+        self, path: str, layout: Layout, part: Good | list[Bad]
+    ) -> Iterator[tuple[pa.RecordBatch | BadRows, int, bool]]:
+        """Yield (rows, their number, whether they are bad) of a part."""
+        if not isinstance(part, Good):
+            yield _bad_rows(path, part), len(part), True
+            return
+        block = layout.completed(part.block, path)
+        for start in range(0, len(block), self.batch_rows):
+            yield (
+                block.slice(start, self.batch_rows),
+                min(self.batch_rows, len(block) - start),
+                False,
+            )
 
     def _check_names(self, path: str, shown: pa.Schema, expected: pa.Schema) -> None:
         """Check that a file has the others' columns, and no more if all are read."""
@@ -453,6 +511,13 @@ _BAD_ROWS = pa.schema(
 )
 
 
+def _after(rows: pa.RecordBatch | BadRows, count: int) -> pa.RecordBatch | BadRows:
+    """Return rows without the first ones."""
+    if not count:
+        return rows
+    return BadRows(rows.rows.slice(count)) if isinstance(rows, BadRows) else rows.slice(count)
+
+
 def _bad_rows(path: str, bad: list[Bad]) -> BadRows:
     texts = [each.text[:KEPT_BYTES].decode(errors="replace").rstrip("\r\n") for each in bad]
     columns = [[path] * len(bad), [each.line for each in bad], [each.reason for each in bad], texts]
@@ -464,7 +529,7 @@ class FileReader:
     """Reads files one after the other, one open at a time.
 
     Args:
-        blocks: (file, block) of each block.
+        blocks: (file, rows of earlier files, block) of each block.
         line_of: returns the line of a row of a file.
 
     Attributes:
@@ -473,29 +538,25 @@ class FileReader:
 
     def __init__(
         self,
-        blocks: Generator[tuple[str, pa.RecordBatch | BadRows], None, None],
+        blocks: Generator[tuple[str, int, Block], None, None],
         line_of: Callable[[str, int], int | None],
     ) -> None:
         self._blocks, self._line_of = blocks, line_of
-        self._rows = self._rows_before = 0  # all so far, and those of earlier files
+        self._rows_before = 0  # of earlier files
         self._failure: IngestError | None = None
         self.place = ""
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput:
+    def poll(self) -> Block | EndOfInput:
         """Return the next block or bad rows, or END_OF_INPUT; a failed reader stays failed."""
         if self._failure is not None:
             raise self._failure
         try:
-            path, block = next(self._blocks)
+            self.place, self._rows_before, block = next(self._blocks)
         except StopIteration:
             return END_OF_INPUT
         except IngestError as failure:
             self._failure = failure
             raise
-        if path != self.place:
-            self.place, self._rows_before = path, self._rows
-        if not isinstance(block, BadRows):
-            self._rows += len(block)
         return block
 
     def line_of(self, row: int) -> int | None:

@@ -37,6 +37,11 @@ class Block(NamedTuple):
     rows: pa.RecordBatch
     in_ns: dict[str, pa.Array]
 
+    def after(self, count: int) -> Block:
+        """Return the block without its first rows."""
+        of_rows = {name: column.slice(count) for name, column in self.in_ns.items()}
+        return Block(self.rows.slice(count), of_rows)
+
 
 def opened(path: str, unit: str = "us") -> ParquetFile:
     """Open a parquet file whose INT96 timestamps are read in a unit."""
@@ -45,23 +50,51 @@ def opened(path: str, unit: str = "us") -> ParquetFile:
     return ParquetFile(path, coerce_int96_timestamp_unit=unit)
 
 
-def blocks_of(file: ParquetFile, path: str, names: list[str], rows: int) -> Iterator[Block]:
-    """Yield a file's columns in blocks.
+def blocks_of(
+    file: ParquetFile, path: str, names: list[str], rows: int, *, first: int
+) -> Iterator[Block]:
+    """Yield a file's columns in blocks, from a row on.
+
+    Only row groups from that of the row on are read.
 
     Args:
         file: as `opened`.
         path: place of the file.
         names: of the columns.
         rows: most in a block.
+        first: the row.
     """
+    groups, skipped = _groups_from(file, first)
+    for block in _blocks_of(file, path, names, rows, groups):
+        if skipped >= len(block.rows):
+            skipped -= len(block.rows)
+            continue
+        yield block.after(skipped) if skipped else block
+        skipped = 0
+
+
+def _groups_from(file: ParquetFile, row: int) -> tuple[range, int]:
+    """Return row groups from a row's on, and earlier rows of the first."""
+    count = file.num_row_groups
+    for group in range(count):
+        rows = file.metadata.row_group(group).num_rows
+        if row < rows:
+            return range(group, count), row
+        row -= rows
+    return range(count, count), 0
+
+
+def _blocks_of(
+    file: ParquetFile, path: str, names: list[str], rows: int, groups: range
+) -> Iterator[Block]:
     wide = [name for name in _int96_columns(file, path) if name in names]
-    blocks = file.iter_batches(batch_size=rows, columns=names)
+    blocks = file.iter_batches(batch_size=rows, columns=names, row_groups=groups)
     if not wide:
         yield from (Block(block, {}) for block in blocks)
         return
     with opened(path, "ns") as finer:
         # Of the same columns: where blocks end depends on them.
-        others = finer.iter_batches(batch_size=rows, columns=names)
+        others = finer.iter_batches(batch_size=rows, columns=names, row_groups=groups)
         for block, other in zip(blocks, others, strict=True):
             yield Block(block, {name: other.column(name) for name in wide})
 

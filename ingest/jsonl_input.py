@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.dialect import Form
-from slackwater.ingest.inputs import Good, Part
+from slackwater.ingest.inputs import Good, Mark, Part
 from slackwater.ingest.json_door import is_blank, read_objects
 from slackwater.ingest.json_values import is_long, read_back, written_type
 from slackwater.ingest.jsonl_bad import (
@@ -26,9 +26,9 @@ from slackwater.ingest.jsonl_bad import (
     reasons_of,
 )
 from slackwater.ingest.numerals import Misfit, inexact_as, is_same
-from slackwater.ingest.records import BadText, Piece, piece_of, pieces
+from slackwater.ingest.records import BadText, Piece, TextMark, piece_of, pieces
 from slackwater.ingest.salvage import by_halves, first_bad, in_parts
-from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, suffixes_of
+from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, marks_of, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model.schema import GUESSED, is_nested, is_read
@@ -86,11 +86,12 @@ class JsonLinesInput(TextInput):
         later = [pa.field(name, kind) for name, kind in self.types if name not in there]
         return super()._said(pa.schema([*whole, *later]), path)
 
-    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
+    def _parts(self, path: str, schema: pa.Schema, mark: Mark) -> Iterator[Part]:
         def read(piece: Piece, explains: bool) -> pa.RecordBatch:
             return self._block(piece, schema, explains=explains)
 
-        for piece in self._pieces(path):
+        for piece in self._pieces(path, mark):
+            yield from marks_of(piece)
             try:
                 block = read(piece, self.on_bad == "error") if piece.data else None
             except BadText as problem:
@@ -103,9 +104,13 @@ class JsonLinesInput(TextInput):
             else:
                 yield from self._in_order(list(piece.bad), _rows(piece, block))
 
-    def _pieces(self, path: str) -> Iterator[Piece]:
-        form, is_first = Form(encoding=self.encoding), True
-        for piece in pieces(path, form, keeps_bad=self.on_bad != "error"):
+    def _pieces(self, path: str, mark: Mark | None = None) -> Iterator[Piece]:
+        form, begin = (
+            Form(encoding=self.encoding),
+            TextMark(*(() if mark is None else mark.numbers)),
+        )
+        is_first = not begin.read
+        for piece in pieces(path, form, keeps_bad=self.on_bad != "error", mark=begin):
             if is_first and self._is_array(piece):
                 raise BadText(
                     "the file is one JSON array, and an object a line is read",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
+from slackwater.ingest.positions import check_name, digest_of, facts_of, position_of
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -19,7 +21,7 @@ from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.model.unset import with_nulls
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown, text_of
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
 
 
 @checked_call
@@ -126,6 +128,7 @@ class BlocksInput:
     """Blocks in memory. `table` and `blocks` make it."""
 
     is_history: ClassVar[bool] = True
+    replay: ClassVar[Replay] = "exact"
     parts: tuple[pa.RecordBatch, ...]
     columns: pa.Schema
 
@@ -153,9 +156,34 @@ class BlocksInput:
                 digest.update(streams[name].digest())
         return self.describe(), digest.hexdigest()
 
-    def open(self) -> BlocksReader:
-        """Start at the first block."""
-        return BlocksReader(self.parts)
+    def open(self, name: str = "", at: bytes | None = None) -> BlocksReader:
+        """Start at the first block, or at a block's position.
+
+        Raises:
+            IngestError: the position is of other rows.
+        """
+        who = self.describe()
+        check_name(name, who)
+        first = 0
+        if at is not None:
+            first = int(facts_of(at, who=who, kind=_KIND, of=self._of, count=1)[0])
+        return BlocksReader(self.parts, self._of, first)
+
+    @cached_property
+    def _of(self) -> str:
+        """Digest of columns, number of rows, numbers in first and last rows.
+
+        Text is not read: it may be damaged, which a source refuses by name.
+        """
+        names = [f.name for f in self.columns if pa.types.is_primitive(f.type)]
+        ends = [part.slice(0, 1) for part in self.parts[:1]]
+        ends += [part.slice(len(part) - 1) for part in self.parts[-1:] if len(part)]
+        numbers = tuple(part.select(names) for part in ends) if names else ()
+        _, digest = BlocksInput(numbers, pa.schema(map(self.columns.field, names))).fingerprint()
+        return digest_of(f"{sum(map(len, self.parts))} {self.columns} {digest}")
+
+
+_KIND = "table"
 
 
 _STREAMS = ("valid", "length", "data")
@@ -218,15 +246,31 @@ def _said_flat(column: pa.Array, kind: pa.DataType, of: str) -> Iterator[tuple[s
 
 
 class BlocksReader:
-    """Hands over one block a call."""
+    """Hands over one block a call.
 
-    def __init__(self, parts: Iterable[pa.RecordBatch]) -> None:
-        self._parts: Iterator[pa.RecordBatch] = iter(parts)
+    Args:
+        parts: the blocks.
+        of: digest of what they are.
+        first: row to begin with.
+    """
 
-    def poll(self) -> pa.RecordBatch | EndOfInput:
+    def __init__(self, parts: Iterable[pa.RecordBatch], of: str, first: int) -> None:
+        self._of = of
+        self._blocks = self._from(parts, first)
+
+    def poll(self) -> Block | EndOfInput:
         """Return the next block, or END_OF_INPUT."""
-        return next(self._parts, END_OF_INPUT)
+        return next(self._blocks, END_OF_INPUT)
 
     def close(self) -> None:
         """Drop the blocks. Idempotent."""
-        self._parts = iter(())
+        self._blocks = iter(())
+
+    def _from(self, parts: Iterable[pa.RecordBatch], first: int) -> Iterator[Block]:
+        row = 0
+        for part in parts:
+            if row + len(part) > first or row >= first:
+                skipped = max(first - row, 0)
+                rows = part.slice(skipped) if skipped else part
+                yield Block(rows, position_of(_KIND, self._of, [row + skipped]))
+            row += len(part)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from slackwater.ingest.inputs import FileInput, Good
+from slackwater.ingest.inputs import FileInput, Good, Mark
 from slackwater.ingest.int96 import Block, blocks_of, cast_in_both, in_both, opened, whole_value
 from slackwater.ingest.numerals import Misfit, cast_all
 from slackwater.ingest.record_walk import BadText
@@ -39,15 +39,16 @@ class ParquetInput(FileInput):
         self._check_names(path, shown, pa.schema(wanted))
         return self._united(whole, shown, path)
 
-    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Good]:
+    def _parts(self, path: str, schema: pa.Schema, mark: Mark) -> Iterator[Good | Mark]:
         with opened(path) as file:
             shown = file.schema_arrow
             self._check_names(path, shown, schema)
-            row = 0
+            row = mark.numbers[0] if mark.numbers else 0
             names = [f.name for f in schema if travels(f.type) and f.name in shown.names]
             names = names or shown.names[:1]  # for the number of rows
-            for block in blocks_of(file, path, names, self.batch_rows):
+            for block in blocks_of(file, path, names, self.batch_rows, first=row):
                 columns = [_cast(block, field, row=row) for field in schema]
+                yield Mark((row,))
                 row += len(block.rows)
                 yield Good(pa.record_batch(columns, schema=schema))
 

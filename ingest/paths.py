@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.nearest import choices
@@ -118,16 +119,40 @@ def print_of(files: Sequence[str]) -> tuple[str, str]:
     """
     digest, size = hashlib.sha256(), 0
     for path in files:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            size += status.st_size
-            ends = hashlib.sha256(file.read(_ENDS))
-            file.seek(max(status.st_size - _ENDS, 0))
-            ends.update(file.read(_ENDS))
-        facts = (os.path.realpath(path), status.st_size, status.st_mtime_ns, ends.hexdigest())
+        content = content_of(path)
+        size += content.size
+        facts = (os.path.realpath(path), content.size, content.changed_ns, content.ends)
         digest.update(repr(facts).encode(errors="surrogatepass"))
     count = count_of(len(files), "file")
     return f"{count} of {size:,} bytes", digest.hexdigest()
+
+
+class Content(NamedTuple):
+    """Content of a file, as far as it is looked at.
+
+    Attributes:
+        size: bytes.
+        ends: digest of its first and last bytes.
+        changed_ns: time of its last change.
+    """
+
+    size: int
+    ends: str
+    changed_ns: int
+
+
+def content_of(path: str) -> Content:
+    """Look at a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        ends = hashlib.sha256(file.read(_ENDS))
+        file.seek(max(status.st_size - _ENDS, 0))
+        ends.update(file.read(_ENDS))
+    return Content(status.st_size, ends.hexdigest(), status.st_mtime_ns)
 
 
 def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) -> str | None:

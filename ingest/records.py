@@ -15,7 +15,8 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ __all__ = [
     "Bad",
     "BadText",
     "Piece",
+    "TextMark",
     "first_record",
     "joined",
     "line_of_record",
@@ -64,6 +66,22 @@ _UNDECODABLE = "\udcff"
 _Places = npt.NDArray[np.int64]
 
 
+class TextMark(NamedTuple):
+    """Where a file can be read on, so that its pieces are cut as before.
+
+    Attributes:
+        read: bytes that had been read, as UTF-8; 0: the file's start.
+        rest: of these, the last ones that no piece had.
+        line: line of the first of these.
+        skips: 1 if they are in a line that is refused by its length, else 0.
+    """
+
+    read: int = 0
+    rest: int = 0
+    line: int = 1
+    skips: int = 0
+
+
 @dataclass(frozen=True)
 class Piece:
     """Whole records of a file.
@@ -73,12 +91,14 @@ class Piece:
         line: their first line, counted from 1.
         lines: the line of each record; None if no line of the piece was left out.
         bad: records that were left out, since they cannot be cut.
+        mark: where `pieces` can begin with this one; None: only at the piece before.
     """
 
     data: bytes
     line: int
     lines: tuple[int, ...] | None = None
     bad: tuple[Bad, ...] = ()
+    mark: TextMark | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -86,34 +106,42 @@ class Piece:
         return not self.data.strip(b"\r\n")
 
 
-def pieces(path: str, form: Form, *, keeps_bad: bool = False) -> Iterator[Piece]:
+def pieces(
+    path: str, form: Form, *, keeps_bad: bool = False, mark: TextMark | None = None
+) -> Iterator[Piece]:
     """Yield a file's records in pieces of about 1 MB, unpacked by the file's suffix.
 
     Args:
         path: the file.
         form: how records end.
         keeps_bad: whether records that cannot be cut are noted in their piece, not raised.
+        mark: where to begin; None: at the file's start.
 
     Raises:
         BadText: a quote is not closed, or a record is too long.
         OSError, ArrowInvalid: the file cannot be read.
     """
-    rest, line, is_first, skips = b"", 1, True, False
-    for more in _chunks(path, form.encoding):
+    read, kept, line, skips = mark or TextMark()
+    is_first = not read
+    chunks = _chunks(path, form.encoding) if is_first else _chunks_after(path, form, read, kept)
+    rest = b"" if is_first else next(chunks) or b""
+    for more in chunks:
+        mark = TextMark(read, len(rest), line, skips) if read else None
+        read += len(more or b"")
         is_end = more is None
         data = rest + (more or b"")
         if is_first and data:
             data, is_first = data.removeprefix(_BOM), False
         if skips:  # the rest of a line that was refused by its length
             over = len(data) if is_end else int(next(iter(line_ends(data)), len(data) - 1)) + 1
-            skips, line = not count_lines(data[:over]), line + count_lines(data[:over])
+            skips, line = int(not count_lines(data[:over])), line + count_lines(data[:over])
             data = data[over:]
         if not data:
             rest = b""
             continue
         piece, cut, skips = _cut(data, line, form, is_end=is_end, keeps_bad=keeps_bad)
         if piece.data or piece.bad:
-            yield piece
+            yield replace(piece, mark=mark)
         line += count_lines(data[:cut])
         rest = data[cut:]
 
@@ -144,7 +172,7 @@ def joined(parts: Iterable[Piece], least: int) -> Iterator[Piece]:
 def _one_of(held: list[Piece]) -> Piece:
     if len(held) == 1:
         return held[0]
-    return Piece(b"".join([each.data for each in held]), held[0].line)
+    return Piece(b"".join([each.data for each in held]), held[0].line, mark=held[0].mark)
 
 
 def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
@@ -168,6 +196,30 @@ def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
                 more = file.read(PIECE_BYTES)
             yield decoder.decode(b"", True).encode(errors="surrogateescape")
     yield None
+
+
+def _chunks_after(path: str, form: Form, read: int, kept: int) -> Iterator[bytes | None]:
+    """Yield the last `kept` of the first bytes, then what `_chunks` yields after these.
+
+    Raises:
+        OSError: the file ends before.
+    """
+    if form.encoding == "utf-8" and _packed_by(path) is None:
+        with pa.input_stream(path, compression=None) as file:
+            file.seek(read - kept)
+            yield file.read(kept)
+            while more := file.read(PIECE_BYTES):
+                yield more
+        yield None
+        return
+    tail, chunks = b"", _chunks(path, form.encoding)
+    while read and (more := next(chunks)) is not None:
+        read -= len(more)
+        tail = (tail + more)[-kept:] if kept else b""
+    if read:
+        raise OSError("it ends before the position at which it is opened")
+    yield tail
+    yield from chunks
 
 
 def _refuse_packed(start: bytes) -> None:
@@ -197,7 +249,7 @@ codecs.register_error("slackwater.undecodable", _mark)
 
 def _cut(
     data: bytes, line: int, form: Form, *, is_end: bool, keeps_bad: bool
-) -> tuple[Piece, int, bool]:
+) -> tuple[Piece, int, int]:
     """Return whole records, where the rest begins, and whether the rest's first line is refused."""
     if not _has_comments(data, form.comment):
         try:
@@ -207,13 +259,13 @@ def _cut(
             if not keeps_bad:
                 raise
         else:
-            return Piece(data[:cut], line), cut, False
+            return Piece(data[:cut], line), cut, 0
     walked = walk(data, line, form, is_end=is_end)
     if walked.bad and not keeps_bad:
         raise walked.bad[0].error()
     joined = b"".join([data[start:end] for start, end in walked.spans])
     piece = Piece(joined, line, tuple(walked.lines), tuple(walked.bad))
-    return piece, walked.rest, walked.is_in_line
+    return piece, walked.rest, int(walked.is_in_line)
 
 
 def _has_comments(data: bytes, comment: bytes) -> bool:

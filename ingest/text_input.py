@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from slackwater.ingest.inputs import FileInput, Good, Part
+from slackwater.ingest.inputs import FileInput, Good, Mark, Part
 from slackwater.ingest.record_walk import Bad
-from slackwater.ingest.records import CODECS
+from slackwater.ingest.records import CODECS, Piece
 from slackwater.runtime.model.diverted import OnBad
 
-__all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "suffixes_of"]
+__all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "marks_of", "suffixes_of"]
 
 RE_ENCODE = (
     "say its encoding, such as encoding='latin1' (iconv -f latin1 -t utf-8 converts it), or choose "
@@ -78,6 +78,12 @@ def _interleaved(bad: list[Bad], block: pa.RecordBatch, lines: list[int]) -> Ite
 
 def _rows(block: pa.RecordBatch, lines: list[int], start: int, stop: int) -> Good:
     return Good(block.slice(start, stop - start), lambda: lines[start:stop])
+
+
+def marks_of(piece: Piece) -> Iterator[Mark]:
+    """Yield the mark of a piece, if it has one."""
+    if piece.mark is not None:
+        yield Mark(piece.mark)
 
 
 def suffixes_of(*plain: str) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ from slackwater.ingest import blocks
 from slackwater.runtime.sinks import Output, OutputContext, Sink, SinkProgress, SinkTraits
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
+    BadRows,
+    Block,
     EndOfInput,
     Input,
     SourceReader,
@@ -12,6 +14,8 @@ from slackwater.runtime.sources.spec import (
 
 __all__ = [
     "END_OF_INPUT",
+    "BadRows",
+    "Block",
     "EndOfInput",
     "Input",
     "Output",

@@ -26,7 +26,14 @@ from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, traits_of
+from slackwater.runtime.sources.spec import (
+    BadRows,
+    Block,
+    EndOfInput,
+    Input,
+    Replay,
+    traits_of,
+)
 
 __all__ = ["ReadAhead", "ReadAheadInput", "read_ahead"]
 
@@ -57,7 +64,9 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
     if not isinstance(stage.step, SourceStep) or stage.step.source.traits.reads_inline:
         return stage, None
     own = stage.step.source
-    threaded = ReadAheadInput(stage.name, own.input, wake, is_history=own.is_history)
+    threaded = ReadAheadInput(
+        stage.name, own.input, wake, is_history=own.is_history, replay=own.traits.replay
+    )
     spec = replace(own, input=threaded)
     return replace(stage, step=replace(stage.step, source=spec)), threaded
 
@@ -76,6 +85,8 @@ class ReadAheadInput:
     """CPU time of the thread that its source has been charged for."""
     untaken: int = 0
     """Rows that were polled, but not taken before the end."""
+    replay: Replay = "again"
+    """How the input is read on after a restore."""
     wakes: ClassVar[bool] = True
     """So the slot polls it after a call of `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
@@ -94,9 +105,10 @@ class ReadAheadInput:
         """Return the wrapped input's columns."""
         return self.inner.schema()
 
-    def open(self) -> ReadAhead:
-        """Start the reading thread."""
-        self.reader = ReadAhead(self.source, self.inner, self.wake)
+    def open(self, name: str = "", at: bytes | None = None) -> ReadAhead:
+        """Start the reading thread, at a position of the input."""
+        del name
+        self.reader = ReadAhead(self.source, self.inner, self.wake, at)
         return self.reader
 
     @property
@@ -132,6 +144,11 @@ class ReadAheadInput:
         return f"{note}; {so}"
 
 
+_Read = tuple[pa.RecordBatch, int, int, BlockKind, bytes | None]
+"""Block, its rows, its bytes, what it may be joined with, its position. Blocks of one kind share
+that."""
+
+
 class ReadAhead:
     """Reads one source in a thread, and queues its blocks.
 
@@ -139,9 +156,16 @@ class ReadAhead:
         source: name of the source.
         input: opened and read in the thread.
         wake: called from the thread when there is a block to poll again.
+        at: position of a block of the input; None: its start.
     """
 
-    def __init__(self, source: str, input: Input, wake: Callable[[], None]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        source: str,
+        input: Input,  # noqa: A002 - as in SourceSpec
+        wake: Callable[[], None],
+        at: bytes | None = None,
+    ) -> None:
         self.waits_since_s: float | None = None
         """Monotonic time since which a call of the user's code has not returned; None: no call."""
         self.call = "open or poll"
@@ -150,12 +174,11 @@ class ReadAhead:
         """Error of the reader's close."""
         self.left_rows = 0
         """Rows that the input had handed over, but no poll took before the end."""
-        self._source, self._input, self._wake = source, input, wake
+        self._source, self._input, self._wake, self._at = source, input, wake, at
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
         self._takes = threading.Lock()  # held while blocks are taken from the queue
-        # Block, its rows, its bytes, what it may be joined with: blocks of one kind share this.
-        self._blocks: deque[tuple[pa.RecordBatch, int, int, BlockKind]] = deque()
+        self._blocks: deque[_Read] = deque()
         # Each has one writing thread: `in` the reader's, `out` the loop.
         self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
         self._waits_for_room = False
@@ -167,7 +190,7 @@ class ReadAhead:
         self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
         self._thread.start()
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Block | EndOfInput | None:
         """Return the queued blocks as one, the end, or None; raise the input's error.
 
         A thread that adds a block then wakes us.
@@ -184,29 +207,29 @@ class ReadAhead:
             raise end
         return end
 
-    def _next(self) -> pa.RecordBatch | BadRows:
+    def _next(self) -> Block:
         """Take the next block, joined with following blocks of the same columns.
 
         Together they have `MOST_ROWS` rows at most, or a block more: the slot's fixed cost of a
         block is that of some hundred rows. Blocks with dictionaries stay apart, for two of them may
-        not fit one index type.
+        not fit one index type. The position is that of the first: a source counts rows from it.
         """
-        block, rows, size, kind = self._joined()
+        block, rows, size, kind, at = self._joined()
         self._rows_out += rows
         self._bytes_out += size
-        return BadRows(block) if kind.is_bad else block
+        return Block(BadRows(block) if kind.is_bad else block, at)
 
-    def _joined(self) -> tuple[pa.RecordBatch, int, int, BlockKind]:
+    def _joined(self) -> _Read:
         # Under `_takes`.
         blocks = self._blocks
-        first, rows, size, kind = blocks.popleft()
+        first, rows, size, kind, at = blocks.popleft()
         together = [first]
         while kind.joins and rows < MOST_ROWS and blocks and blocks[0][3] is kind:
-            block, more_rows, more_bytes, _ = blocks.popleft()
+            block, more_rows, more_bytes, *_ = blocks.popleft()
             together.append(block)
             rows += more_rows
             size += more_bytes
-        return first if len(together) == 1 else pa.concat_batches(together), rows, size, kind
+        return first if len(together) == 1 else pa.concat_batches(together), rows, size, kind, at
 
     @property
     def cpu_ns(self) -> int:
@@ -253,7 +276,7 @@ class ReadAhead:
 
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
-        reader = self._reader = NamedReader(self._source, self._input)
+        reader = self._reader = NamedReader(self._source, self._input, self._at)
         found_s = time.monotonic()
         while not self._is_closed:
             self.waits_since_s = polled_s = time.monotonic()
@@ -263,11 +286,11 @@ class ReadAhead:
                 return polled
             if polled is None:
                 self._rest(found_s, polled_s)
-            elif isinstance(polled, BadRows):
-                bad = polled.rows.replace_schema_metadata({BAD: b""})
-                self._put(bad, bad.num_rows)
-            elif rows := polled.num_rows:
-                self._put(polled, rows)
+            elif isinstance(polled.rows, BadRows):
+                bad = polled.rows.rows.replace_schema_metadata({BAD: b""})
+                self._put(bad, bad.num_rows, polled.at)
+            elif rows := polled.rows.num_rows:
+                self._put(polled.rows, rows, polled.at)
                 found_s = time.monotonic()
         return None
 
@@ -295,7 +318,7 @@ class ReadAhead:
                 if not self._is_closed:
                     self._changed.wait(rest_s)
 
-    def _put(self, block: pa.RecordBatch, rows: int) -> None:
+    def _put(self, block: pa.RecordBatch, rows: int, at: bytes | None) -> None:
         if not self._has_room:
             self._join_waiting()
             with self._changed:
@@ -308,7 +331,7 @@ class ReadAhead:
         size = kind.bytes_of(block, rows)
         self._rows_in += rows
         self._bytes_in += size
-        self._blocks.append((block, rows, size, kind))
+        self._blocks.append((block, rows, size, kind, at))
         if self._is_closed:
             with self._changed:
                 self._leave()

@@ -13,6 +13,7 @@ import ray
 
 from slackwater.ingest.push.reader import PushReader
 from slackwater.ingest.push.wire import Keys
+from slackwater.runtime.sources.spec import Replay
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class StreamInput:
     ends_with_driver: ClassVar[bool] = True
     reads_inline: ClassVar[bool] = True
     blocks_stay: ClassVar[bool] = True
+    replay: ClassVar[Replay] = "none"
     feeder: str
     keys: Keys = field(repr=False)
     peer: bytes = field(repr=False)

@@ -23,7 +23,15 @@ from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
+from slackwater.runtime.sources.spec import (
+    Block,
+    Input,
+    Polled,
+    Replay,
+    SourceReader,
+    opened_at,
+    traits_of,
+)
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
 
@@ -87,6 +95,12 @@ class SyncedInput:
         """Whether the input never fills a block again."""
         return traits_of(self.input).blocks_stay
 
+    @property
+    def replay(self) -> Replay:
+        """How it is read on: with later offsets, so never the same rows."""
+        replay = traits_of(self.input).replay
+        return "retained" if replay == "exact" else replay
+
     def planned(self) -> SyncedInput:
         """Return it with the files of the input fixed."""
         planned = getattr(self.input, "planned", None)
@@ -128,14 +142,15 @@ class SyncedInput:
         path: str | None = reads_at and reads_at(place, kind=kind, is_file=is_file)
         return path
 
-    def open(self) -> SyncedReader:
-        """Compare the clocks, then open the input.
+    def open(self, name: str = "", at: bytes | None = None) -> SyncedReader:
+        """Compare the clocks, then open the input, at a position of it.
 
         Raises:
             SettingError: no key in the file, or others can read it.
             IngestError: the time server does not answer; or an error of the input.
         """
-        return SyncedReader(self.input, TimeSync(self.server, self.key), every_ns=self.every_ns)
+        sync = TimeSync(self.server, self.key)
+        return SyncedReader(self.input, sync, every_ns=self.every_ns, place=(name, at))
 
 
 class SyncedReader:
@@ -146,6 +161,7 @@ class SyncedReader:
         sync: client of the server; closed with this.
         every_ns: time between two comparisons.
         steady_ns: clock for that time.
+        place: partition and position at which it is opened.
 
     Attributes:
         sync: client of the server, with its counts.
@@ -159,6 +175,7 @@ class SyncedReader:
         *,
         every_ns: int,
         steady_ns: Callable[[], int] = time.monotonic_ns,
+        place: tuple[str, bytes | None] = ("", None),
     ) -> None:
         self.sync = sync
         self.unanswered_rounds = 0
@@ -166,7 +183,7 @@ class SyncedReader:
         try:
             sync.ask()
             self._asked_ns = steady_ns()
-            self._reader: SourceReader = input.open()
+            self._reader: SourceReader = opened_at(input, *place)
         except BaseException:
             sync.close()
             raise
@@ -180,7 +197,7 @@ class SyncedReader:
             "contradictions": self.sync.contradictions,
         }
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Polled:
         """Return what the input returns, rows with the two clock columns.
 
         Raises:
@@ -190,14 +207,19 @@ class SyncedReader:
             self.unanswered_rounds += self.sync.ask() == 0
             self._asked_ns = self._steady_ns()
         polled = self._reader.poll()
-        if not isinstance(polled, pa.RecordBatch):
-            return polled
+        if isinstance(polled, pa.RecordBatch):
+            return self._with_clock(polled)
+        if isinstance(polled, Block) and isinstance(polled.rows, pa.RecordBatch):
+            return Block(self._with_clock(polled.rows), polled.at)
+        return polled
+
+    def _with_clock(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         now = self.sync.now()
         added = [(OFFSET, now.offset_ns), (BOUND, now.bound_ns)]
-        schema, columns = polled.schema, list(polled.columns)
+        schema, columns = rows.schema, list(rows.columns)
         for name, value in added:
             schema = schema.append(pa.field(name, pa.int64()))
-            columns.append(pa.array(np.full(len(polled), value, dtype=np.int64)))
+            columns.append(pa.array(np.full(len(rows), value, dtype=np.int64)))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def close(self) -> None:

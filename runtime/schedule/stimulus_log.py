@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import dropwhile
 from typing import Any
 
 import pyarrow as pa
@@ -34,11 +35,11 @@ from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.actions import Slice
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput, Input
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 10
+VERSION = 11
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -229,6 +230,7 @@ class _Stands:
         self.source, self.inner = stage.name, stage.step.source.input
         self.is_history = stage.step.source.is_history
         self.on_bad = stage.step.source.traits.on_bad
+        self.replay = stage.step.source.traits.replay
 
     def describe(self) -> str:
         return self.inner.describe()
@@ -244,32 +246,32 @@ class _LoggingInput(_Stands):
         super().__init__(stage)
         self._slot = slot
 
-    def open(self) -> _LoggingReader:
-        return _LoggingReader(self.source, self.inner, self._slot)
+    def open(self, name: str = "", at: bytes | None = None) -> _LoggingReader:
+        del name
+        return _LoggingReader(self.source, self.inner, self._slot, at)
 
 
 class _LoggingReader:
-    def __init__(self, source: str, own: Input, slot: LoggedSlot) -> None:
+    def __init__(self, source: str, own: Input, slot: LoggedSlot, at: bytes | None) -> None:
         self._source, self._slot = source, slot
         try:
-            self._reader = NamedReader(source, own)  # so that errors name the user's own class
+            self._reader = NamedReader(source, own, at)  # so that errors name the user's own class
         except SlackwaterError as problem:
             slot.note("read", source, "error", str(problem))
             raise
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Block | EndOfInput | None:
         try:
             polled = self._reader.poll()
         except SlackwaterError as problem:
             self._slot.note("read", self._source, "error", str(problem))
             raise
-        if isinstance(polled, EndOfInput):
-            self._slot.note("read", self._source, "end", None)
-        elif isinstance(polled, BadRows):
-            self._slot.note("read", self._source, "bad", _bytes_of(polled.rows))
+        if polled is None or isinstance(polled, EndOfInput):
+            self._slot.note("read", self._source, "none" if polled is None else "end", None)
+        elif isinstance(polled.rows, BadRows):
+            self._slot.note("read", self._source, "bad", (_bytes_of(polled.rows.rows), polled.at))
         else:
-            block = None if polled is None else _bytes_of(polled)
-            self._slot.note("read", self._source, "block", block)
+            self._slot.note("read", self._source, "block", (_bytes_of(polled.rows), polled.at))
         return polled
 
     def close(self) -> None:
@@ -283,9 +285,12 @@ class _LoggedReads(_Stands):
         super().__init__(stage)
         self._log = log
 
-    def open(self) -> _LoggedReader:
-        stimuli = self._log["stimuli"]
-        return _LoggedReader([one[2:] for one in stimuli if one[:2] == ("read", self.source)])
+    def open(self, name: str = "", at: bytes | None = None) -> _LoggedReader:
+        del name
+        reads = [one[2:] for one in self._log["stimuli"] if one[:2] == ("read", self.source)]
+        if at is not None:
+            reads = list(dropwhile(lambda read: not _is_at(read, at), reads))
+        return _LoggedReader(reads)
 
 
 class _LoggedReader:
@@ -294,7 +299,7 @@ class _LoggedReader:
         if self._reads and self._reads[0][0] == "error":
             self.poll()  # it could not even be opened, or read: the same to who reads
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Block | EndOfInput | None:
         if not self._reads:
             return None  # the other slot has read no further
         what, of = self._reads.popleft()
@@ -302,12 +307,19 @@ class _LoggedReader:
             raise IngestError(of)
         if what == "end":
             return END_OF_INPUT
-        if what == "bad":
-            return BadRows(_block_of(of))
-        return None if of is None else _block_of(of)
+        if what == "none":
+            return None
+        rows, at = _block_of(of[0]), of[1]
+        return Block(BadRows(rows) if what == "bad" else rows, at)
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _is_at(read: Sequence[Any], at: bytes) -> bool:
+    """Whether a read returned the block of a position."""
+    what, of = read
+    return what in ("block", "bad") and of[1] == at
 
 
 def _bytes_of(block: pa.RecordBatch) -> bytes:

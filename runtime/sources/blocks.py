@@ -1,4 +1,4 @@
-"""The block reader gives rows of Arrow blocks a time, a promise and a verdict.
+"""The block reader gives rows of input blocks a time, a promise and a verdict.
 
 Everything that can be decided for a whole block is decided here, at once, row by row in
 the order of the input; `machine.py` only chooses how many of the rows to hand over when.
@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.errors import IngestError, OrderError, SlackwaterError
+from slackwater.runtime.errors import OrderError, SlackwaterError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.json_text import bad_rows_as_json
@@ -28,7 +28,6 @@ from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.bad_times import bad_time_text, known_times_ns, rows_with_times
-from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.clock import SourceClock
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.columns import (
@@ -42,9 +41,11 @@ from slackwater.runtime.sources.diverted_rows import DivertedRows
 from slackwater.runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
 from slackwater.runtime.sources.few_rows import FewRows, few_reader
 from slackwater.runtime.sources.idle_writers import IdleWriters
-from slackwater.runtime.sources.named_reader import CountingReader, open_named, placed
+from slackwater.runtime.sources.judged_block import JudgedBlock
+from slackwater.runtime.sources.named_reader import placed
 from slackwater.runtime.sources.numbered import NumberedBlocks
 from slackwater.runtime.sources.pacing import Pace
+from slackwater.runtime.sources.partition_reader import PartitionReader
 from slackwater.runtime.sources.promises import PromiseLine, spoken_promise_ns
 from slackwater.runtime.sources.refusals import all_are_early, older_than_promised
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, SourceSpec
@@ -90,11 +91,10 @@ class BlockReader:
     """
 
     STATE = Fields(
-        "_rows_read",
+        "_partition",
         "has_ended",
         "bad_times",
         "unreadable",
-        "_bad_read",
         "first_bad",
         "_newest_ns",
         "_before_ns",
@@ -169,10 +169,7 @@ class BlockReader:
         self._newest_ns = START_NS
         self._before_ns = START_NS  # newest time of the rows read, if rows are diverted
         self._has_times = False
-        self._rows_read = 0  # of the input: where a new reader is to go on
-        self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._bad_read = self._bad_to_skip = 0  # the same, of rows that could not be read
-        self._reader: CountingReader | None = None
+        self._partition = PartitionReader(source, spec)
         self._rest: pa.RecordBatch | None = None
         self._bad_rest: pa.RecordBatch | None = None  # rows that could not be read, not kept yet
 
@@ -183,7 +180,7 @@ class BlockReader:
             return None
         return str(self._writers.name(number))
 
-    def next_block(self, *, start_ns: int, now_ns: int) -> Block | FewRows | None:
+    def next_block(self, *, start_ns: int, now_ns: int) -> JudgedBlock | FewRows | None:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 
         None, too, after a piece of the input whose rows cannot be used (`goes_on`): its slot has
@@ -211,7 +208,7 @@ class BlockReader:
                 return block
         return self._last_block(start_ns)
 
-    def _block_of(self, rest: pa.RecordBatch, *, start_ns: int, now_ns: int) -> Block | None:
+    def _block_of(self, rest: pa.RecordBatch, *, start_ns: int, now_ns: int) -> JudgedBlock | None:
         """Return the next piece's block; None if its rows are bad or early."""
         rows = self._next_rows(rest, now_ns, most=_PIECE_ROWS)
         if rows is None:
@@ -224,7 +221,7 @@ class BlockReader:
             return self._put_in_order(rows, self._numbered, start_ns=start_ns, now_ns=now_ns)
         return self._judged(rows, start_ns=start_ns) if len(rows) else None
 
-    def _last_block(self, start_ns: int) -> Block | None:
+    def _last_block(self, start_ns: int) -> JudgedBlock | None:
         """Return what was held, nothing following; None: nothing was."""
         if self._numbered is not None:
             return self._numbered.rest(self._pace, start_ns=start_ns)
@@ -253,9 +250,9 @@ class BlockReader:
     def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
         """Return the block's next rows that have times; None if none has."""
         piece = rest.slice(0, most)
-        with placed(self._reader):
+        with placed(self._partition.reader):
             rows = self._rows(piece, now_ns)
-        self._rows_read += len(piece)
+        self._partition.taken(len(piece))
         self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
         return rows
 
@@ -276,7 +273,7 @@ class BlockReader:
 
     def clock_told(self) -> dict[str, int]:
         """Return what is known of its clocks, and a reader's counts of them."""
-        return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
+        return self.clock.told() | self._partition.clock_counts
 
     def close(self) -> None:
         """Close the input; safe to call twice.
@@ -285,15 +282,10 @@ class BlockReader:
         """
         self._rest = self._bad_rest = None
         self.diverted.clear()
-        if self._reader is not None:
-            try:
-                self._reader.close()
-            except SlackwaterError as problem:
-                self.close_problem = str(problem)
-
-    def after_restore(self) -> None:
-        """Skip what had been read, once a new reader is opened."""
-        self._to_skip, self._bad_to_skip = self._rows_read, self._bad_read
+        try:
+            self._partition.close()
+        except SlackwaterError as problem:
+            self.close_problem = str(problem)
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
         """Return the arrival that a paced source replays now; None if not paced."""
@@ -308,35 +300,22 @@ class BlockReader:
             if self._bad_rest is not None:
                 self._keep_unreadable(self._bad_rest)
                 return True
-            if self._reader is None:
-                self._reader = open_named(self._source, self._spec.input)
-            polled = self._reader.poll()
+            polled = self._partition.poll()
             if polled is None:
                 return True
             if isinstance(polled, EndOfInput):
-                self._check_end()
                 self.has_ended = True
             elif isinstance(polled, BadRows):
-                self._pass_over_bad(polled.rows)
-            elif len(polled) > self._to_skip:
-                self._rest = polled.slice(self._to_skip) if self._to_skip else polled
-                self._to_skip = 0
+                self._bad_rest = polled.rows
             else:
-                self._to_skip -= len(polled)
+                self._rest = polled
         return self._rest is not None
-
-    def _pass_over_bad(self, rows: pa.RecordBatch) -> None:
-        """Omit unreadable rows that were kept before the restart."""
-        skipped = min(self._bad_to_skip, len(rows))
-        self._bad_to_skip -= skipped
-        if skipped < len(rows):
-            self._bad_rest = rows.slice(skipped)
 
     def _keep_unreadable(self, bad: pa.RecordBatch) -> None:
         """Count a piece of unreadable rows, or keep it for its stream."""
         piece = bad.slice(0, _BAD_ROWS)
         self._bad_rest = bad.slice(len(piece)) if len(piece) < len(bad) else None
-        self._bad_read += len(piece)
+        self._partition.taken_bad(len(piece))
         self.goes_on = True
         is_diverted = self._spec.diverts_unreadable
         self.unreadable += 0 if is_diverted else len(piece)
@@ -355,30 +334,21 @@ class BlockReader:
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
         """Return the rest as few rows where nothing is unusual; None: look closer."""
-        if self._few is None or not self._rows_read:  # the first show which unit times are of
+        if self._few is None or not self._partition.rows:  # the first show which unit times are of
             return None
         few = self._few.read(rest, self._newest_ns, promised_ns=self._promises.reached_ns)
         if few is not None:
             self._rest = None
-            self._rows_read += few.rows
+            self._partition.taken(few.rows)
             self._newest_ns, self._promises.reached_ns = few.newest_ns, few.promised_ns
             if self._spec.diverts:
                 self._before_ns = max(self._before_ns, few.newest_ns)
         return few
 
-    def _check_end(self) -> None:
-        if self._to_skip:
-            raise IngestError(
-                f"source {self._source!r}: its input ({self._spec.input.describe()}) ends after "
-                f"{self._rows_read - self._to_skip} rows, and {self._rows_read} had been read "
-                "before the restart; the input must not change while a job runs: put it back, or "
-                "start from the beginning"
-            )
-
     def _rows(self, arrow: pa.RecordBatch, now_ns: int) -> Rows | None:
         """Return the rows that have times, all unless told; None if none has."""
         if self._computed is not None:
-            arrow = self._computed.added(arrow, row=self._rows_read)
+            arrow = self._computed.added(arrow, row=self._partition.rows)
         good, on_bad = None, self._spec.on_bad
         if on_bad != "error":
             good = rows_with_times(arrow, self._times, unit=self._spec.time_unit or "ns")
@@ -388,7 +358,7 @@ class BlockReader:
                 self._before_ns = self._newest_before(read).item(-1)
                 self.diverted.read(read.arrival_ns)
             return read
-        kept = self._columns.kept(arrow, good, row=self._rows_read)
+        kept = self._columns.kept(arrow, good, row=self._partition.rows)
         rows = self._read(kept, now_ns) if len(kept) else None
         is_diverted = on_bad == "divert"
         self.bad_times += 0 if is_diverted else len(arrow) - len(kept)
@@ -403,7 +373,7 @@ class BlockReader:
             arrival_ns = () if rows is None else rows.arrival_ns
             own_ns = self._own_arrivals(arrow, bad)
             self.diverted.read(np.array(arrival_ns, np.int64), without, own_ns, good_before)
-        return None if rows is None else replace(rows, row=self._rows_read + good.nonzero()[0])
+        return None if rows is None else replace(rows, row=self._partition.rows + good.nonzero()[0])
 
     def _newest_before(self, rows: Rows | None) -> Int64Array:
         """Return the newest times before each row, shape (rows + 1,).
@@ -437,7 +407,7 @@ class BlockReader:
             bad: places of such rows.
             times_ns: their event times, those of the rows before them.
         """
-        file = (self._reader.place or None) if self._reader is not None else None
+        file = self._partition.file
         columns = {
             name: column.take(pa.array(bad))
             for name, column in zip(arrow.schema.names, arrow.columns, strict=True)
@@ -452,7 +422,7 @@ class BlockReader:
 
     def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
-        source, spec, row = self._source, self._spec, self._rows_read
+        source, spec, row = self._source, self._spec, self._partition.rows
         arrival = spec.arrival if self._uses_arrival else None
         columns = self._columns.read(arrow, row=row)
         event_time_ns = self._time_ns(columns, spec.time_column)
@@ -478,7 +448,7 @@ class BlockReader:
             range(row, row + len(arrow)),
         )
 
-    def _judged(self, rows: Rows, *, start_ns: int, is_rest: bool = False) -> Block:
+    def _judged(self, rows: Rows, *, start_ns: int, is_rest: bool = False) -> JudgedBlock:
         """Say when each row is due, what it promises, and whether it is late.
 
         The rest of the input is in order, so each of its rows promises its own event time: else
@@ -529,7 +499,7 @@ class BlockReader:
         carried = {name: rows.columns[name] for name in self._carried}
         arrived_ns, arrivals = self._arrivals(rows)
         stimulus_time_ns = event_time_ns if due_ns is None else due_ns
-        return Block(
+        return JudgedBlock(
             Batch(
                 event_time_ns=event_time_ns,
                 stimulus_time_ns=stimulus_time_ns,
@@ -557,7 +527,7 @@ class BlockReader:
 
     def _put_in_order(
         self, rows: Rows, numbered: NumberedBlocks, *, start_ns: int, now_ns: int
-    ) -> Block:
+    ) -> JudgedBlock:
         ids, writers = None, self._writers
         if writers is not None and rows.writers is not None:
             ids = writers.ids(rows.writers)
@@ -583,7 +553,7 @@ class BlockReader:
     def _time_ns(self, columns: Columns, name: str) -> Int64Array:
         kind = self._schema.field(name).type
         unit = time_unit(kind) if is_time(kind) else self._spec.time_unit or "ns"
-        return near_time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+        return near_time_ns(self._source, name, columns[name], unit=unit, row=self._partition.rows)
 
 
 def _known_ns(time_ns: int) -> int:

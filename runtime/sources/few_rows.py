@@ -30,8 +30,8 @@ from slackwater.runtime.model.schema import (
     time_unit,
 )
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused
-from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.column_reader import ColumnReader
+from slackwater.runtime.sources.judged_block import JudgedBlock
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["FewReader", "FewRows", "few_reader"]
@@ -88,12 +88,12 @@ class FewRows:
             return batch
         return batch.take(np.array(passing))
 
-    def block(self) -> Block:
+    def block(self) -> JudgedBlock:
         """Return the same rows as a block, of which some can be taken."""
         times_ns = np.array(self._times_ns, dtype=np.int64)
         disorder_ns = self._reader.disorder_ns
         promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
-        return Block(
+        return JudgedBlock(
             Batch(
                 event_time_ns=times_ns,
                 stimulus_time_ns=times_ns,
@@ -109,7 +109,7 @@ class FewRows:
         )
 
     def rest(self, start: int) -> dict[str, Any]:
-        """Return all that is known of the rows from this position on; see `Block.rest`."""
+        """Return all that is known of the rows from this position on; see `JudgedBlock.rest`."""
         return self.block().rest(start)
 
 

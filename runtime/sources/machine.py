@@ -31,8 +31,8 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.order.reorder import Reordering
-from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.few_rows import FewRows
+from slackwater.runtime.sources.judged_block import JudgedBlock
 from slackwater.runtime.sources.state import SourceState
 
 
@@ -288,7 +288,7 @@ class SourceMachine(SourceState):
         self.diverted += len(rows)
         return rows
 
-    def _go_to(self, block: Block, stop: int) -> None:
+    def _go_to(self, block: JudgedBlock, stop: int) -> None:
         """Take rows up to `stop` out of a plain block."""
         due_ns, start = block.due_ns, self._position
         assert due_ns is not None, "the source is paced"
@@ -316,7 +316,7 @@ class SourceMachine(SourceState):
         self.left_out = rows if batch is None else rows - len(batch.event_time_ns)
         return Message(batch, self.progress)
 
-    def _reach_in(self, block: Block, start: int, stop: int, now_ns: int | None) -> None:
+    def _reach_in(self, block: JudgedBlock, start: int, stop: int, now_ns: int | None) -> None:
         """Promise what the last of these rows does: paced (`now_ns` is None), since the first."""
         promise_ns, stimulus_ns, *_ = self._consumed
         promised_ns, due_ns, last = block.promised_ns, block.due_ns, stop - 1
@@ -341,7 +341,7 @@ class SourceMachine(SourceState):
         if not self._is_closed:
             self._closed_before_ns = self._next_row_ns
             block, at = self._block, self._position
-            if isinstance(block, Block) and at < block.rows:
+            if isinstance(block, JudgedBlock) and at < block.rows:
                 self.untaken += block.rows_read(at, block.rows)
             elif isinstance(block, FewRows):
                 self.untaken += block.rows
@@ -351,7 +351,7 @@ class SourceMachine(SourceState):
         self._ready = None
         self._blocks.close()
 
-    def _current_block(self, now_ns: int) -> Block | FewRows | None:
+    def _current_block(self, now_ns: int) -> JudgedBlock | FewRows | None:
         if self._block is not None and self._position >= self._block.rows:
             self._begin(None)
         if self._block is None and not self._blocks.diverted.is_full:
@@ -363,7 +363,7 @@ class SourceMachine(SourceState):
                 self._is_exhausted = self._blocks.has_ended
         return self._block
 
-    def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
+    def _due_until(self, block: JudgedBlock, now_ns: int, limit: int) -> int:
         """Return the position after the last row to consume now."""
         position = self._position
         stop = block.due_until(position, min(block.rows, position + limit), now_ns)
@@ -373,7 +373,7 @@ class SourceMachine(SourceState):
             stop = block.refused_row
         return stop
 
-    def _consume(self, block: Block, stop: int, now_ns: int) -> None:
+    def _consume(self, block: JudgedBlock, stop: int, now_ns: int) -> None:
         """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
         if self._leaves_in_silence:
@@ -396,7 +396,7 @@ class SourceMachine(SourceState):
         if left is not None:
             self._release(left, block.released_ns(left, start, stop))
 
-    def _without_late(self, rows: Batch, block: Block, start: int, stop: int) -> Batch:
+    def _without_late(self, rows: Batch, block: JudgedBlock, start: int, stop: int) -> Batch:
         """Return those that are to be put in order, of rows [start, stop)."""
         if block.late is None or not (late := int(np.count_nonzero(block.late[start:stop]))):
             return rows

@@ -19,13 +19,27 @@ from slackwater.runtime.model.whose_code import (
     where_raised,
 )
 from slackwater.runtime.shown import MOST_SHOWN, in_words, is_of
-from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
+from slackwater.runtime.sources.spec import (
+    BadRows,
+    Block,
+    EndOfInput,
+    Input,
+    SourceReader,
+    place_of,
+    traits_of,
+)
 
-_POLLED = (pa.RecordBatch, BadRows, EndOfInput)  # a union would be made at each poll
+__all__ = ["CountingReader", "NamedReader", "called_by_name", "open_named", "placed"]
+
+_ROWS = (pa.RecordBatch, BadRows)  # a union would be made at each poll
 
 
 class CountingReader(SourceReader, Protocol):
     """An open input whose errors say whose they are."""
+
+    def poll(self) -> Block | EndOfInput | None:
+        """Return the next block; see `NamedReader`."""
+        ...
 
     @property
     def clock_counts(self) -> dict[str, int]:
@@ -42,12 +56,17 @@ class CountingReader(SourceReader, Protocol):
         ...
 
 
-def open_named(source: str, input: Input) -> CountingReader:  # noqa: A002 - as in SourceSpec
-    """Open an input for reading by its source's name; errors: as `NamedReader`."""
-    if traits_of(input).is_named:  # its reader has another one read by name
-        named: CountingReader = called_by_name(source, input, "open")
+def open_named(
+    source: str,
+    input: Input,  # noqa: A002 - as in SourceSpec
+    at: bytes | None = None,
+) -> CountingReader:
+    """Open an input for reading by its source's name; arguments and errors: as `NamedReader`."""
+    traits = traits_of(input)
+    if traits.is_named:  # its reader has another one read by name
+        named: CountingReader = called_by_name(source, input, "open", *place_of(traits, "", at))
         return named
-    return NamedReader(source, input)
+    return NamedReader(source, input, at)
 
 
 @contextmanager
@@ -69,39 +88,60 @@ class NamedReader:
     Args:
         source: the name of the source.
         input: what it reads.
+        at: position of a block of it; None: its start.
 
     Raises:
         IngestError: the user's code raised; with the source, the class, the line, and its
             traceback.
     """
 
-    def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
+    def __init__(
+        self,
+        source: str,
+        input: Input,  # noqa: A002 - as in SourceSpec
+        at: bytes | None = None,
+    ) -> None:
         self._source = source
         traits = traits_of(input)
         self._copies = not traits.blocks_stay
+        self._has_positions = traits.has_positions
         self._is_ours = traits.reads_inline and is_ours(input)
-        self._reader: SourceReader = called_by_name(source, input, "open", is_ours=self._is_ours)
+        self._reader: SourceReader = called_by_name(
+            source, input, "open", *place_of(traits, "", at), is_ours=self._is_ours
+        )
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Block | EndOfInput | None:
         """Return what the reader returns, rows in memory that it cannot fill again.
+
+        A block of an input that cannot be opened at a position has none.
 
         Raises:
             IngestError: as when it was opened.
             SchemaError: it returned no record batch.
         """
         polled: Any = self._called("poll")
-        if self._copies:
-            if isinstance(polled, pa.RecordBatch):
-                return copied_block(polled)
-            if isinstance(polled, BadRows):
-                return BadRows(copied_block(polled.rows))
-        if polled is None or isinstance(polled, _POLLED):
+        if polled is None or isinstance(polled, EndOfInput):
             return polled
-        raise SchemaError(
+        rows, at = polled if isinstance(polled, Block) else (polled, None)
+        if not isinstance(rows, _ROWS):
+            raise self._no_rows(polled)
+        if self._has_positions and not isinstance(at, bytes | None):
+            raise SchemaError(
+                f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a Block "
+                f"whose position is a {type(at).__name__}; write it as bytes, or None"
+            )
+        if self._copies:
+            is_bad = isinstance(rows, BadRows)
+            rows = BadRows(copied_block(rows.rows)) if is_bad else copied_block(rows)
+        return Block(rows, at if self._has_positions else None)
+
+    def _no_rows(self, polled: object) -> SchemaError:
+        return SchemaError(
             f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a "
-            f"{type(polled).__name__}; it must return a pyarrow.RecordBatch, None (nothing now) "
-            "or END_OF_INPUT (make one of a table with table.combine_chunks().to_batches()[0], of "
-            "columns with pyarrow.record_batch({name: values}))"
+            f"{type(polled).__name__}; it must return a pyarrow.RecordBatch, a Block of one, None "
+            "(nothing now) or END_OF_INPUT (make one of a table with "
+            "table.combine_chunks().to_batches()[0], of columns with "
+            "pyarrow.record_batch({name: values}))"
         )
 
     @property
@@ -127,13 +167,16 @@ class NamedReader:
         return called_by_name(self._source, self._reader, method, is_ours=self._is_ours)
 
 
-def called_by_name(source: str, of: object, method: str, *, is_ours: bool = False) -> Any:
+def called_by_name(
+    source: str, of: object, method: str, *given: object, is_ours: bool = False
+) -> Any:
     """Return what a method of an input, or of its reader, returns.
 
     Args:
         source: whose it is.
         of: the input or the reader.
         method: its name.
+        given: arguments of the method.
         is_ours: whether no code of a user runs.
 
     Raises:
@@ -142,7 +185,7 @@ def called_by_name(source: str, of: object, method: str, *, is_ours: bool = Fals
     """
     token = None if is_ours else RUNNING.set(source)
     try:
-        return getattr(of, method)()
+        return getattr(of, method)(*given)
     except BaseException as problem:
         if is_of(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
             raise

@@ -16,8 +16,8 @@ from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
 from slackwater.runtime.order.steps import Steps
-from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.early import Rows
+from slackwater.runtime.sources.judged_block import JudgedBlock
 from slackwater.runtime.sources.pacing import Pace
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -51,7 +51,7 @@ class NumberedBlocks:
         pace: Pace | None,
         start_ns: int,
         now_ns: int,
-    ) -> Block:
+    ) -> JudgedBlock:
         """Return what leaves as these rows are read; they stay where they wait.
 
         Args:
@@ -81,7 +81,7 @@ class NumberedBlocks:
         steps = self._order.extend(numbered, until_ns=self._clock_ns)
         return self._of_steps(steps, batch, pace, start_ns)
 
-    def waited(self, now_ns: int) -> Block | None:
+    def waited(self, now_ns: int) -> JudgedBlock | None:
         """Return what leaves by the clock, nothing having come; None: nothing does."""
         due_ns = self.wait_ends_ns
         if due_ns is None or due_ns > now_ns or self._nothing is None:
@@ -90,7 +90,7 @@ class NumberedBlocks:
         steps = self._order.extend(self._nothing, until_ns=self._clock_ns)
         return self._of_steps(steps, self._nothing, None, 0) if len(steps) else None
 
-    def rest(self, pace: Pace | None, *, start_ns: int) -> Block | None:
+    def rest(self, pace: Pace | None, *, start_ns: int) -> JudgedBlock | None:
         """Return what was held, nothing following; None: nothing was."""
         if not self._order.rows_held or self._nothing is None:
             return None
@@ -103,11 +103,11 @@ class NumberedBlocks:
         due_ns = self._order.due_ns() if self._by_clock else None
         return None if due_ns is None else due_ns + 1
 
-    def _of_steps(self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int) -> Block:
+    def _of_steps(self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int) -> JudgedBlock:
         newest_ns = np.append(self._newest_ns, running_max(rows.event_time_ns, self._newest_ns))
         self._newest_ns = int(newest_ns[-1])
         due_ns = None if pace is None else pace.at_ns(steps.time_ns, start_ns=start_ns)
-        return Block(
+        return JudgedBlock(
             steps.batch,
             len(steps),
             None if due_ns is None else due_ns.data,

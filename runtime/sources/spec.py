@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ class EndOfInput:
 
 
 END_OF_INPUT = EndOfInput()
+Replay = Literal["exact", "retained", "again", "none"]
 LEAST_IDLE_NS = 10**6
 """Least `idle` of a live source: the clock moves its time eight times in each."""
 
@@ -53,10 +54,27 @@ class BadRows(NamedTuple):
     rows: pa.RecordBatch
 
 
+class Block(NamedTuple):
+    """Rows of an input with their position.
+
+    Attributes:
+        rows: the rows, or records that the input could not read.
+        at: position before the first row: `open(name, at)` gives the same rows again, in blocks of
+            any size. None: not known.
+    """
+
+    rows: pa.RecordBatch | BadRows
+    at: bytes | None = None
+
+
+Polled: TypeAlias = Block | pa.RecordBatch | BadRows | EndOfInput | None
+"""What a reader may return. Rows without a `Block` have no position."""
+
+
 class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self) -> Polled:
         """Return the next block, None when none is there right now, or END_OF_INPUT.
 
         Between blocks it may return `BadRows`, if its input has an attribute `on_bad` that is
@@ -76,7 +94,9 @@ class Input(Protocol):
     """An input that can be opened, on whichever node the plan puts it. Must pickle.
 
     On Ray it is read in a thread of its own, some rows ahead, so that a `poll` may wait. Attributes
-    that are true say more, see `InputTraits`.
+    that are true say more, see `InputTraits`. One whose `replay` says that it knows positions is
+    opened with `open(name, at)`: the name of a partition, "" if it has one only; and the position
+    of a block, None for the start.
     """
 
     def describe(self) -> str:
@@ -105,6 +125,9 @@ class InputTraits:
         blocks_stay: it never writes again where a block lies that it has returned. Blocks of other
             inputs are copied.
         diverts: its `on_bad` is "divert": records that it cannot read leave by a stream.
+        replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
+            opened. "retained": at a position, while the origin has the rows. "again": from the
+            start; as many rows as were read are omitted. "none": not at all.
     """
 
     is_history: bool = False
@@ -113,6 +136,12 @@ class InputTraits:
     is_named: bool = False
     blocks_stay: bool = False
     diverts: bool = False
+    replay: Replay = "again"
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether its blocks have positions, at which it can be opened."""
+        return self.replay in ("exact", "retained")
 
     @property
     def on_bad(self) -> OnBad:
@@ -122,9 +151,25 @@ class InputTraits:
 
 def traits_of(given: Input) -> InputTraits:
     """Return the traits of an input."""
-    names = [one.name for one in fields(InputTraits) if one.name != "diverts"]
+    names = [one.name for one in fields(InputTraits) if one.name not in ("diverts", "replay")]
     traits = {name: bool(getattr(given, name, False)) for name in names}
-    return InputTraits(**traits, diverts=getattr(given, "on_bad", None) == "divert")
+    replay: Any = getattr(given, "replay", "again")
+    if replay not in get_args(Replay):
+        raise SettingError(
+            f"{type(given).__qualname__}.replay is {shown(replay)}; it must be one of "
+            f"{', '.join(map(repr, get_args(Replay)))}"
+        )
+    return InputTraits(**traits, diverts=getattr(given, "on_bad", None) == "divert", replay=replay)
+
+
+def opened_at(given: Input, name: str, at: bytes | None) -> SourceReader:
+    """Open a partition of an input at a position; one without positions from its start."""
+    return given.open(*place_of(traits_of(given), name, at))
+
+
+def place_of(traits: InputTraits, name: str, at: bytes | None) -> tuple[Any, ...]:
+    """Return the arguments of `open`; none for an input without positions."""
+    return (name, at) if traits.has_positions else ()
 
 
 @checked_fields

@@ -13,9 +13,9 @@ from slackwater.runtime.expressions.row_tests import RowTests, RowTestsOver
 from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, Progress
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.sources.arrivals import ArrivalTeller
-from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.blocks import BlockReader
 from slackwater.runtime.sources.few_rows import FewRows
+from slackwater.runtime.sources.judged_block import JudgedBlock
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["SourceState"]
@@ -96,9 +96,9 @@ class SourceState:
         )
         self._teller = teller
         self._arrived_ns = START_NS  # the newest arrival of the rows consumed
-        self._block: Block | FewRows | None = None
+        self._block: JudgedBlock | FewRows | None = None
         self._tests: RowTestsOver | None = None  # of the filter after it, over that block
-        self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
+        self._plain: JudgedBlock | None = None  # the same, if its rows leave one by one when due
         self._position = 0  # rows of the block consumed
         self._is_exhausted = False  # the input has ended, and all its rows were in blocks
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
@@ -179,13 +179,13 @@ class SourceState:
 
     @_block_left.setter
     def _block_left(self, rest: dict[str, Any] | None) -> None:
-        self._begin(None if rest is None else Block.of_rest(rest))
+        self._begin(None if rest is None else JudgedBlock.of_rest(rest))
 
-    def _begin(self, block: Block | FewRows | None) -> None:
+    def _begin(self, block: JudgedBlock | FewRows | None) -> None:
         """Go on with this block."""
         self._block = block
         self._plain = self._tests = None
-        if isinstance(block, Block) and block.is_plain and self._passes:
+        if isinstance(block, JudgedBlock) and block.is_plain and self._passes:
             self._plain = block
         if self._plain is not None and self.row_tests is not None:
             self._tests = self.row_tests.over(self._plain.batch)

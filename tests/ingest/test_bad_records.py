@@ -20,6 +20,7 @@ from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from tests.support.readers import next_rows
 
 TYPES = {"t": "int64", "x": "float64"}
 
@@ -27,7 +28,7 @@ TYPES = {"t": "int64", "x": "float64"}
 def sorted_out(given: FileInput) -> tuple[list[dict[str, Any]], list[tuple[int, str, str]]]:
     """Return good rows, and (line, reason, text) of bad ones."""
     good, bad, reader = [], [], given.open()
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
             rows = polled.rows.to_pylist()
             bad += [(row["line"], row["reason"], row["text"]) for row in rows]
@@ -231,7 +232,7 @@ def test_one_poll_judges_a_part_of_a_piece_of_bad_records(
     path = written(tmp_path / f"a.{kind}", text)
     read = getattr(ingest, kind)(path, types={"t": "int64", "x": "int64"}, on_bad=on_bad)
     reader, bad, rows = read.open(), list[int](), 0
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
             bad.append(len(polled.rows))
         else:
@@ -253,7 +254,7 @@ def test_diverted_records_stay_in_their_places_whatever_the_parts(
     types = {"t": "int64", "x": "string"} if kind == "csv" else {"t": "int64"}
     reader = getattr(ingest, kind)(path, types=types, on_bad="divert").open()
     first, order = 2 if kind == "csv" else 1, list[Any]()
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
             order += [("bad", line - first) for line in polled.rows["line"].to_pylist()]
         else:

@@ -17,7 +17,7 @@ from slackwater import ingest
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.sources import END_OF_INPUT, Input, SourceReader
-from tests.support.readers import JitterInput
+from tests.support.readers import JitterInput, next_rows
 
 KINDS = ["parquet", "jsonl", "csv"]
 
@@ -26,7 +26,7 @@ def rows_of(given: Input) -> list[dict[str, Any]]:
     """Read to the end, checking that blocks have the schema that was announced."""
     schema, rows = given.schema(), []
     reader = given.open()
-    while (block := reader.poll()) is not END_OF_INPUT:
+    while (block := next_rows(reader)) is not END_OF_INPUT:
         if block is None:
             continue
         assert isinstance(block, pa.RecordBatch)
@@ -103,7 +103,7 @@ def test_blocks_are_no_larger_than_asked(kind: str, tmp_path: Path) -> None:
     write(tmp_path / f"a.{kind}", {"t": list(range(10))})
     reader = input_of(kind, tmp_path, batch_rows=4).open()
     sizes = []
-    while (block := reader.poll()) is not END_OF_INPUT:
+    while (block := next_rows(reader)) is not END_OF_INPUT:
         assert isinstance(block, pa.RecordBatch)
         sizes.append(len(block))
     assert max(sizes) <= 4
@@ -175,7 +175,7 @@ def test_a_reader_that_failed_stays_failed(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", {"t": [1]})
     (tmp_path / "b.csv").write_text("t\nword\n")
     reader = ingest.csv(tmp_path).open()
-    assert len(reader.poll()) == 1  # type: ignore[arg-type]
+    assert len(next_rows(reader)) == 1  # type: ignore[arg-type]
     for _ in range(2):  # a failure is not the end of the input
         with pytest.raises(IngestError, match=r"b.csv"):
             reader.poll()
@@ -322,7 +322,7 @@ def test_a_table_that_is_none_is_refused() -> None:
 def test_blocks_come_as_they_are_cut() -> None:
     parts = [pa.record_batch({"t": [1]}), pa.record_batch({"t": pa.array([], pa.int64())})]
     reader = ingest.blocks(parts).open()
-    assert [len(reader.poll()), len(reader.poll())] == [1, 0]  # type: ignore[arg-type]
+    assert [len(next_rows(reader)), len(next_rows(reader))] == [1, 0]  # type: ignore[arg-type]
     assert reader.poll() is END_OF_INPUT
     assert rows_of(ingest.blocks([], schema=parts[0].schema)) == []
     with pytest.raises(SchemaError, match="schema="):
@@ -342,7 +342,7 @@ def test_jitter_changes_the_cut_and_nothing_else() -> None:
 
 def answers(given: Input) -> list[int | None]:
     reader, sizes = given.open(), []
-    while (block := reader.poll()) is not END_OF_INPUT:
+    while (block := next_rows(reader)) is not END_OF_INPUT:
         sizes.append(len(block) if isinstance(block, pa.RecordBatch) else None)
     return sizes
 
@@ -350,7 +350,7 @@ def answers(given: Input) -> list[int | None]:
 def test_a_header_that_begins_as_parquet_does_is_text(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("PAR1,PAR2,t\n1,2,3\n")
-    polled = ingest.csv(path).open().poll()
+    polled = next_rows(ingest.csv(path).open())
     assert isinstance(polled, pa.RecordBatch)
     assert polled.to_pylist() == [{"PAR1": 1, "PAR2": 2, "t": 3}]
     pq.write_table(pa.table({"t": [1]}), path)

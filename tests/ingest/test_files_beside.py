@@ -11,11 +11,12 @@ import slackwater as sw
 from slackwater import ingest
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from tests.support.readers import next_rows
 
 
 def count_rows(given: sw.connectors.Input) -> int:
     rows, reader = 0, given.open()
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         assert not isinstance(polled, BadRows)
         rows += len(polled)
     return rows

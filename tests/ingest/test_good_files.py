@@ -19,6 +19,7 @@ from slackwater.ingest.inputs import FileInput
 from slackwater.ingest.numerals import codes
 from slackwater.ingest.records import Bad, Piece, joined
 from slackwater.runtime.sources.spec import END_OF_INPUT
+from tests.support.readers import next_rows
 
 GOOD = {
     "csv": 't,s,at\n1,"a, b",2024-01-01 10:00:00\n2,c,2024-01-02 10:00:00.5\n',
@@ -100,7 +101,7 @@ def test_a_wide_file_is_read_in_pieces_of_many_rows(
     monkeypatch.setattr(arrow_csv, "read_csv", counted)
     reader = ingest.csv(path).open()
     blocks = []
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         blocks.append(polled)
     assert sum(len(block) for block in blocks) == rows
     assert len(blocks) == 1

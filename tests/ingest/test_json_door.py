@@ -15,6 +15,7 @@ from slackwater.ingest import json_door
 from slackwater.ingest.json_door import MOST_DEEP, read_objects
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from tests.support.readers import next_rows
 
 GOOD = '{"a": 1}'
 DEADLY = {
@@ -30,7 +31,13 @@ CHILD = """
 import json, sys
 from slackwater import ingest
 from slackwater.runtime.errors import IngestError, SchemaError
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block
+
+
+def next_rows(reader):
+    polled = reader.poll()
+    return polled.rows if isinstance(polled, Block) else polled
+
 
 for path in sys.argv[1:]:
     for types in (None, {"a": "int64"}):
@@ -38,7 +45,7 @@ for path in sys.argv[1:]:
             counts = [0, 0]
             try:
                 reader = ingest.jsonl(path, types=types, on_bad=on_bad).open()
-                while (polled := reader.poll()) is not END_OF_INPUT:
+                while (polled := next_rows(reader)) is not END_OF_INPUT:
                     is_bad = isinstance(polled, BadRows)
                     counts[is_bad] += len(polled.rows if is_bad else polled)
             except (IngestError, SchemaError) as problem:
@@ -75,7 +82,7 @@ def test_texts_that_end_arrows_reader_are_refused_in_words(tmp_path: Path) -> No
 
 def sorted_out(path: Path) -> tuple[int, list[tuple[int, str]]]:
     good, bad, reader = 0, list[tuple[int, str]](), ingest.jsonl(path, on_bad="skip").open()
-    while (polled := reader.poll()) is not END_OF_INPUT:
+    while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
             bad += [(row["line"], row["reason"]) for row in polled.rows.to_pylist()]
         else:

@@ -9,6 +9,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import EndOfInput
+from tests.support.readers import next_rows
 
 pytestmark = pytest.mark.data
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -21,7 +22,7 @@ NO_ROWS = ("beam", "duckdb")
 def rows_of(path: Path) -> int:
     reader = KINDS[path.suffix](path).open()
     rows = 0
-    while not isinstance(block := reader.poll(), EndOfInput):
+    while not isinstance(block := next_rows(reader), EndOfInput):
         rows += len(block)
     return rows
 

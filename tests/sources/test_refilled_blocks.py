@@ -15,6 +15,7 @@ from slackwater.actors.slot.read_ahead import ReadAhead
 from slackwater.runtime.model.copies import copied_array, copied_block
 from slackwater.runtime.sources.spec import END_OF_INPUT
 from tests.support.own_inputs import Refilling
+from tests.support.readers import next_rows
 
 ROWS = 12
 EXPECTED = [(n, float(n)) for n in range(ROWS)]
@@ -42,7 +43,7 @@ def test_a_thread_ahead_of_its_slot_keeps_what_each_poll_returned() -> None:
     reader = ReadAhead("s", Refilling(), lambda: None)
     reader._thread.join()
     read: list[Any] = []
-    while (block := reader.poll()) is not END_OF_INPUT:
+    while (block := next_rows(reader)) is not END_OF_INPUT:
         assert isinstance(block, pa.RecordBatch)
         read += block.column("x").to_pylist()
     assert read == [x for _, x in EXPECTED]

@@ -12,7 +12,7 @@ from slackwater.runtime.errors import IngestError, OrderError, SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
 from slackwater.runtime.model.state import restore, save
-from tests.support.sources import NOW, drain, machine, times
+from tests.support.sources import NOW, Stuttering, block, drain, machine, times
 from tests.support.states import differences
 
 
@@ -231,6 +231,12 @@ def test_an_input_that_shrank_before_a_restart_is_named() -> None:
     begun = machine({"t": [1, 2, 3]})
     begun.take(NOW)
     again = machine({"t": [1, 2]})
+    restore(again, save(begun))
+    with pytest.raises(IngestError, match="table of 2 rows: cannot be opened at this position"):
+        again.take(NOW)
+    begun = machine(Stuttering(block(t=[1, 2]), None, block(t=[3])))
+    assert times([*drain(begun), begun.take(NOW)]) == [1, 2, 3]
+    again = machine(Stuttering(block(t=[1, 2])))
     restore(again, save(begun))
     with pytest.raises(IngestError, match="ends after 2 rows, and 3 had been read"):
         again.take(NOW)

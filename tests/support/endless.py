@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Polled, SourceReader
+from tests.support.readers import next_rows
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns")), ("n", pa.int64())])
 TICK_NS = 1_000_000
@@ -92,7 +93,7 @@ class SilentReader:
     def __init__(self, inner: SourceReader) -> None:
         self._inner = inner
 
-    def poll(self) -> pa.RecordBatch | None:
+    def poll(self) -> Polled:
         polled = self._inner.poll()
         return None if isinstance(polled, EndOfInput) else polled
 
@@ -109,7 +110,7 @@ class ToldReader:
         if self._over.exists():
             return END_OF_INPUT
         if self._rest is None or len(self._rest) == 0:
-            polled = self._inner.poll()
+            polled = next_rows(self._inner)
             if not isinstance(polled, pa.RecordBatch):
                 return polled
             self._rest = polled

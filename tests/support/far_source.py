@@ -9,6 +9,7 @@ import pyarrow as pa
 import ray
 
 from slackwater.runtime.sources.spec import EndOfInput, Input
+from tests.support.readers import next_rows
 
 
 class FarSource:
@@ -22,7 +23,7 @@ class FarSource:
     def read(self, rows: int = 2**62) -> tuple[list[pa.RecordBatch], bool]:
         blocks: list[pa.RecordBatch] = []
         while sum(map(len, blocks)) < rows:
-            block = self._reader.poll()
+            block = next_rows(self._reader)
             if isinstance(block, EndOfInput):  # its pickled copy is another object
                 return blocks, True
             if isinstance(block, pa.RecordBatch):

@@ -8,7 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    Block,
+    EndOfInput,
+    Input,
+    SourceReader,
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class JitterReader:
         if self._chance.random() < self._none_share:
             return None
         if self._rest is None or len(self._rest) == 0:
-            polled = self._inner.poll()
+            polled = next_rows(self._inner)
             if polled is None or polled is END_OF_INPUT:
                 return polled
             assert isinstance(polled, pa.RecordBatch)
@@ -61,10 +68,16 @@ class JitterReader:
         self._inner.close()
 
 
+def next_rows(reader: SourceReader) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    """Poll a reader; return what it has without its position."""
+    polled = reader.poll()
+    return polled.rows if isinstance(polled, Block) else polled
+
+
 def rows_of(given: Input) -> list[dict[str, Any]]:
     """Return all rows of an input, whose blocks have the schema that it says."""
     rows, reader = [], given.open()
-    while (block := reader.poll()) is not END_OF_INPUT:
+    while (block := next_rows(reader)) is not END_OF_INPUT:
         assert isinstance(block, pa.RecordBatch)
         assert block.schema == given.schema()
         rows += block.to_pylist()

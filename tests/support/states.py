@@ -86,8 +86,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("StageMachine", "next"): ("polls come at once", _nothing),
     ("StageSource", "_polled_ns"): ("polled at once", _nothing),
     ("StageSource", "_found_ns"): ("polled at once", _nothing),
-    ("Slot", "_ready"): ("next work of the stages, which are compared", _nothing),
-    ("StageMachine", "on_next"): ("a method of the slot's", _nothing),
+    ("Slot", "_still"): ("stages that have ended are left out when it is asked for", _nothing),
     ("Slot", "_has_asked"): ("a new one asks anew, before its first slice", _nothing),
     ("Slot", "_asked"): ("of the stages, which are compared", _nothing),
     ("StageMachine", "rows_released"): ("of the last slice", _nothing),
@@ -99,9 +98,11 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
                                   None if _rest_of_block(source) is None
                                   else source._plain is source._block),
     ("SourceMachine", "_position"): ("rows handed over are cut off", _nothing),
-    ("BlockReader", "_reader"): ("opened anew, when more rows are needed", _nothing),
     ("BlockReader", "_rest"): ("what the reader had read ahead", _nothing),
-    ("BlockReader", "_to_skip"): ("until the reader is where the old one was", _nothing),
+    ("PartitionReader", "reader"): ("opened anew, when more rows are needed", _nothing),
+    **{("PartitionReader", name): ("rows since a position, read or to be passed over", lambda of:
+                                   canonical(of._place))
+       for name in ("_since", "_bad_since", "_to_skip", "_bad_to_skip")},
     ("ColumnReader", "_known"): ("where columns lie is looked up anew", _nothing),
     ("ColumnReader", "_places"): ("where columns lie is looked up anew", _nothing),
     ("FilterMachine", "_nothing"): ("a batch of no rows, made once", _nothing),

@@ -16,6 +16,7 @@ import slackwater as sw
 from slackwater.ingest.frame_input import FrameInput
 from slackwater.runtime.errors import FlowError, IngestError, SchemaError, SettingError
 from slackwater.runtime.measure import imbalances
+from tests.support.readers import next_rows
 from tests.support.waiting import until
 
 pytestmark = [
@@ -33,7 +34,7 @@ def rows_in(data: FrameInput) -> list[dict[str, Any]]:
     reader, rows = data.open(), list[dict[str, Any]]()
 
     def has_ended() -> bool:
-        block = reader.poll()
+        block = next_rows(reader)
         if isinstance(block, pa.RecordBatch):
             assert block.schema == data.schema()
             rows.extend(block.to_pylist())

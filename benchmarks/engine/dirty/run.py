@@ -27,7 +27,7 @@ from benchmarks.engine.dirty.cases import NAMES, Case, Row, cases
 from benchmarks.engine.dirty.special import special_cases
 from benchmarks.frame import Claim, Options, Result, check
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block
 
 CASES, QUICK_CASES = 200, 60
 LONGEST_S = 60
@@ -99,10 +99,11 @@ def _difference(case: Case, rows: list[Row], bad: int) -> str:
 def _read(case: Case) -> tuple[list[Row], int]:
     reader, rows, bad = case.read().open(), list[Row](), 0
     while (polled := reader.poll()) is not END_OF_INPUT:
-        if isinstance(polled, BadRows):
-            bad += len(polled.rows)
+        assert isinstance(polled, Block)
+        if isinstance(polled.rows, BadRows):
+            bad += len(polled.rows.rows)
         else:
-            rows += polled.to_pylist()
+            rows += polled.rows.to_pylist()
     reader.close()
     return rows, bad
 

@@ -23,10 +23,12 @@ from slackwater.runtime.sources.computed_time import ComputedTime, computed_time
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,
+    Block,
     EndOfInput,
     Input,
     SourceReader,
     SourceSpec,
+    opened_at,
     traits_of,
 )
 
@@ -63,7 +65,7 @@ class SomeRows:
     def open(self) -> SourceReader:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
-        return _PartReader(self.input.open(), self.rows, self.seen, copies=copies)
+        return _PartReader(opened_at(self.input, "", None), self.rows, self.seen, copies=copies)
 
 
 class _PartReader:
@@ -80,6 +82,7 @@ class _PartReader:
             if not self._rows:
                 return END_OF_INPUT
             read = self._reader.poll()
+            read = read.rows if isinstance(read, Block) else read
             if not isinstance(read, pa.RecordBatch):
                 return read
             if self._copies:

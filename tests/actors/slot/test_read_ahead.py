@@ -13,10 +13,13 @@ import slackwater as sw
 from slackwater.actors.slot import read_ahead as module
 from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput
 from slackwater.runtime.errors import IngestError
-from slackwater.runtime.sources.spec import EndOfInput, traits_of
+from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.sources.spec import Block, EndOfInput, traits_of
 from tests.support import waiting
 from tests.support.endless import EndlessInput
-from tests.support.own_inputs import Feed, rows
+from tests.support.own_inputs import Feed, FeedReader, rows
+from tests.support.readers import next_rows
+from tests.support.sources import NOW, machine, times
 
 
 class Reading:
@@ -29,7 +32,7 @@ class Reading:
 
     def next(self) -> Any:
         """Poll until there is something, as a slot does."""
-        while (polled := self.reader.poll()) is None:
+        while (polled := next_rows(self.reader)) is None:
             assert self.woken.wait(5), "a reader that has something wakes the slot"
             self.woken.clear()
         return polled
@@ -60,6 +63,63 @@ def test_blocks_that_wait_are_put_together_unless_their_columns_differ() -> None
     assert reading.next()["t"].to_pylist() == [0, 1, 2, 3, 4]
     assert reading.next()["t"].to_pylist() == [5, 5]
     assert isinstance(reading.next(), EndOfInput)
+
+
+class Numbers(Feed):
+    """Numbers up to 40 in blocks of three, which know where they are."""
+
+    replay = "exact"
+
+    def __init__(self) -> None:
+        super().__init__(lambda: iter([]))
+        self.opened: list[bytes | None] = []
+
+    def open(self, name: str = "", at: bytes | None = None) -> Any:
+        del name
+        self.opened.append(at)
+        first = int(at or b"0")
+
+        def script() -> Iterator[Any]:
+            for n in range(first, 40, 3):
+                yield Block(rows(n, min(3, 40 - n)), b"%d" % n)
+
+        return FeedReader(Feed(script))
+
+
+def test_blocks_that_are_joined_keep_the_position_of_the_first() -> None:
+    numbers = Numbers()
+    reading = Reading(numbers)
+    waiting.until(lambda: reading.reader._end is not None, within_s=5, what="the end")
+    block = reading.reader.poll()
+    assert isinstance(block, Block)
+    assert (len(block.rows), block.at) == (40, b"0")
+    again = ReadAheadInput("feed", numbers, lambda: None, replay="exact").open("", b"33")
+    waiting.until(lambda: again._end is not None, within_s=5, what="the end")
+    block = again.poll()
+    assert isinstance(block, Block)
+    assert (block.rows["t"].to_pylist(), block.at) == (list(range(33, 40)), b"33")
+    assert numbers.opened == [None, b"33"]
+
+
+def test_a_source_read_ahead_goes_on_at_a_position_of_its_input() -> None:
+    for stop in range(1, 41, 3):
+        numbers = Numbers()
+        begun, taken = read_ahead(numbers), list[list[int]]()
+        while sum(map(len, taken)) < stop:
+            if (message := begun.take(NOW, max_rows=stop)) is not None:
+                taken.append(times([message]))
+        again = read_ahead(numbers)
+        restore(again, save(begun))
+        begun.close()
+        while not again.is_over:
+            if (message := again.take(NOW)) is not None:
+                taken.append(times([message]))
+        assert [one for some in taken for one in some] == list(range(40))
+        again.close()
+
+
+def read_ahead(numbers: Numbers) -> Any:
+    return machine(ReadAheadInput("feed", numbers, lambda: None, replay="exact"))
 
 
 def test_blocks_with_dictionaries_stay_apart() -> None:

@@ -17,6 +17,7 @@ from slackwater.ingest.timesync.synced import SyncedReader
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.sources import END_OF_INPUT
+from tests.support.readers import next_rows
 
 MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9
 ROWS = {"t": [1_000, 2_000, 3_000]}
@@ -38,7 +39,7 @@ def test_each_row_says_how_far_its_hosts_clock_was_off_when_it_was_read(key: str
         given = synced(ingest.table(ROWS, batch_rows=2), server=server.endpoint, key=key)
         assert given.schema().names == ["t", "clock_offset_ns", "clock_bound_ns"]
         reader = given.open()
-        first, second, end = (reader.poll() for _ in range(3))
+        first, second, end = (next_rows(reader) for _ in range(3))
         reader.close()
         reader.close()
     assert end is END_OF_INPUT
@@ -67,7 +68,7 @@ def test_clocks_are_compared_again_and_a_server_that_fell_silent_is_counted(key:
     assert server.answered == 4
     fresh = sync.now()
     later_ns[0] += 100 * SECOND
-    block = reader.poll()
+    block = next_rows(reader)
     reader.close()
     assert isinstance(block, pa.RecordBatch)
     assert reader.clock_counts == {"unanswered_rounds": 1, "refused": 0, "contradictions": 0}

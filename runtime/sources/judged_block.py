@@ -17,7 +17,7 @@ the due times further on lie elsewhere in memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class JudgedBlock:
     """Rows read but not yet handed over, with all that is decided of them.
 
     What is asked row by row is a memoryview, one integer a row: an element of it costs a third
@@ -139,7 +139,7 @@ class Block:
         }
 
     @classmethod
-    def of_rest(cls, state: dict[str, Any]) -> Block:
+    def of_rest(cls, state: dict[str, Any]) -> JudgedBlock:
         """Return the block that `rest` described."""
         due_ns, promised_ns = state["due_ns"], state["promised_ns"]
         refused_row, refusal = state["refused"]

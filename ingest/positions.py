@@ -1,0 +1,92 @@
+"""Positions of our inputs, as bytes: what they are of, and where.
+
+```
+[1, "csv", "9f2c…", 3, "/data/c.csv", 88041, "77ab…", 2000, …]
+ │   │      │        └ facts of the kind
+ │   │      └ the input's settings, or its rows
+ │   └ kind of the input
+ └ version of this text
+```
+
+A position that is not of this input is refused by name: rows would be lost, or read twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.shown import shown
+
+__all__ = ["check_name", "digest_of", "facts_of", "position_of", "refused"]
+
+VERSION = 1
+_DIGITS = 16
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """Return a short digest of text and bytes."""
+    digest = sha256()
+    for part in parts:
+        content = part.encode(errors="surrogatepass") if isinstance(part, str) else part
+        digest.update(len(content).to_bytes(8) + content)
+    return digest.hexdigest()[:_DIGITS]
+
+
+def position_of(kind: str, of: str, facts: Sequence[str | int]) -> bytes:
+    """Return a position.
+
+    Args:
+        kind: of the input, such as "csv".
+        of: digest of what the input is.
+        facts: where it is.
+    """
+    return json.dumps([VERSION, kind, of, *facts]).encode()
+
+
+def facts_of(at: bytes, *, who: str, kind: str, of: str, count: int) -> list[str | int]:
+    """Return the facts of a position.
+
+    Args:
+        at: position.
+        who: describes the input, for errors.
+        kind: of the input.
+        of: digest of what the input is.
+        count: least number of facts.
+
+    Raises:
+        IngestError: the position is not of this input, or of another version.
+    """
+    try:
+        written: list[Any] = json.loads(at)
+        version, its_kind, its_of, *facts = written
+    except (ValueError, TypeError):
+        raise refused(who, f"{shown(at)} is no position") from None
+    if version != VERSION:
+        raise refused(who, f"it is of version {version!r}, and this release reads {VERSION}")
+    if its_kind != kind:
+        raise refused(who, f"it is of an input of kind {its_kind!r}")
+    if its_of != of or len(facts) < count:
+        raise refused(who, f"it is of another {kind} input: its settings, columns or rows differ")
+    return facts
+
+
+def refused(who: str, why: str) -> IngestError:
+    """Return the error for a position that is not of an input."""
+    return IngestError(
+        f"{who}: cannot be opened at this position: {why}; put the input back as it was, or start "
+        "from the beginning"
+    )
+
+
+def check_name(name: str, who: str) -> None:
+    """Check the name of the only partition, "".
+
+    Raises:
+        IngestError: another one.
+    """
+    if name:
+        raise IngestError(f"{who}: there is no partition {shown(name)}; it has one, named ''")
