@@ -71,7 +71,8 @@ class Simulation(FlowHost):
         """Take a flow; it runs when the job is waited for.
 
         Args:
-            flow: the flow; it is checked again here.
+            flow: the flow; it is checked again here. The run uses copies of its objects, except
+                outputs.
             faults: faults of the run (`sw.testing.SlotDies(…)` and others); the seed draws how late
                 each peer hears of a fault.
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
@@ -83,7 +84,7 @@ class Simulation(FlowHost):
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
-        from slackwater.actors.jobs.picklable import check_picklable  # noqa: PLC0415 (Ray's part of it)
+        from slackwater.actors.jobs.picklable import copied_plan  # noqa: PLC0415 (Ray's part of it)
 
         cost = self._cost
         if cost is None and (rates := how.get("rates")) is not None:
@@ -93,8 +94,7 @@ class Simulation(FlowHost):
                 from slackwater.runtime.foresight.observed.flow_sample import costs_of  # noqa: PLC0415
 
                 how["rates"], cost = prediction, costs_of(prediction.sample)
-        plan = self._ready(flow, how)
-        check_picklable(plan)
+        plan = copied_plan(self._ready(flow, how))
         job = SimulatedJob(
             plan,
             seed=self._seed,

@@ -10,13 +10,14 @@ from typing import Any
 
 from ray import cloudpickle
 
+from slackwater.actors.nodes.in_band import copied
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
 from slackwater.runtime.shown import in_words
 
-__all__ = ["check_picklable", "not_picklable", "pickled"]
+__all__ = ["check_picklable", "copied_plan", "not_picklable", "pickled"]
 
 
 def pickled(plan: Plan) -> bytes:
@@ -39,7 +40,21 @@ def check_picklable(plan: Plan) -> None:
         FlowError: a part of the plan does not pickle; names it.
     """
     try:
-        _try(plan)
+        copied(plan)
+    except Exception as problem:  # an object of the user's may raise anything
+        raise not_picklable(plan, problem) from problem
+
+
+def copied_plan(plan: Plan) -> Plan:
+    """Return a plan of copies, as a cluster's slots get it; outputs are shared.
+
+    Raises:
+        FlowError: a part of the plan does not pickle; names it.
+    """
+    outputs = [stage.step.output for stage in plan.stages if isinstance(stage.step, SinkStep)]
+    try:
+        copied(outputs)  # a cluster copies them, too
+        return copied(plan, shared=outputs)
     except Exception as problem:  # an object of the user's may raise anything
         raise not_picklable(plan, problem) from problem
 
@@ -53,13 +68,9 @@ def not_picklable(plan: Plan, problem: Exception) -> FlowError:
     return _error(plan, "something in it", problem, "")
 
 
-def _try(held: object) -> None:
-    cloudpickle.dumps(held, protocol=5, buffer_callback=lambda _: False)  # type: ignore[no-untyped-call]
-
-
 def _problem(held: object) -> Exception | None:
     try:
-        _try(held)
+        copied(held)
     except Exception as problem:
         return problem
     return None

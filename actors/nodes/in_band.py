@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ import ray
 from ray import cloudpickle
 from ray.actor import ActorHandle
 
-__all__ = ["InBand"]
+__all__ = ["InBand", "copied"]
 
 _T = TypeVar("_T")
 _BY_RAY = (pa.RecordBatch, pa.Table, pa.Array, pa.ChunkedArray, ray.ObjectRef, ActorHandle)
@@ -38,21 +38,37 @@ class InBand(Generic[_T]):
         self._argument = argument
 
     def __reduce__(self) -> tuple[Callable[[bytes, list[Any]], _T], tuple[bytes, list[Any]]]:
-        stream = io.BytesIO()
-        pickler = _Pickler(stream)
-        pickler.dump(self._argument)  # type: ignore[no-untyped-call]
-        return _unpacked, (stream.getvalue(), pickler.beside)
+        return _unpacked, _packed(self._argument)
+
+
+def copied(held: _T, *, shared: Collection[object] = ()) -> _T:
+    """Return an object as it would arrive through Ray.
+
+    Args:
+        held: the object. Arrow's rows in it are shared, since they never change.
+        shared: objects in it that are to be shared, too.
+    """
+    arrived: _T = _unpacked(*_packed(held, shared))
+    return arrived
+
+
+def _packed(held: object, shared: Collection[object] = ()) -> tuple[bytes, list[Any]]:
+    stream = io.BytesIO()
+    pickler = _Pickler(stream, shared)
+    pickler.dump(held)  # type: ignore[no-untyped-call]
+    return stream.getvalue(), pickler.beside
 
 
 class _Pickler(cloudpickle.CloudPickler):
-    """Pickles all but objects that Ray sends better, which it collects."""
+    """Pickles all but objects that Ray sends better, or that are shared, which it collects."""
 
-    def __init__(self, stream: io.BytesIO) -> None:
+    def __init__(self, stream: io.BytesIO, shared: Collection[object]) -> None:
         super().__init__(stream, protocol=5)  # type: ignore[no-untyped-call]
         self.beside: list[Any] = []
+        self._shared = {id(one) for one in shared}
 
     def persistent_id(self, held: Any) -> int | None:
-        if not isinstance(held, _BY_RAY):
+        if not isinstance(held, _BY_RAY) and id(held) not in self._shared:
             return None
         self.beside.append(held)
         return len(self.beside) - 1

@@ -39,11 +39,8 @@ def computed(**columns: sw.Expr) -> dict[str, list[Any]]:
 
 
 def test_each_value_goes_through_the_function_and_nulls_do_not() -> None:
-    seen: list[object] = []
-
     def doubled(value: int) -> float:
-        seen.append(value)
-        return value * 2
+        return value * 2  # raises for None
 
     given = computed(
         twice=sw.col("n").map_elements(doubled, "float64") + 1,
@@ -57,7 +54,6 @@ def test_each_value_goes_through_the_function_and_nulls_do_not() -> None:
         "shout": ["A", "", None],
         "none": [None, None, 3],
     }
-    assert set(seen) == {1, 3}
 
 
 def test_times_are_given_as_nanoseconds_and_return_in_the_declared_unit() -> None:

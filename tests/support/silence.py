@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +49,16 @@ def silent_flow(*, idle: str | None, ended: bool = False, **order: str) -> sw.Da
                 return
             yield None
 
+    def noting(word: str) -> Callable[[dict[str, Any]], dict[str, str]]:
+        def note(_: dict[str, Any]) -> dict[str, str]:
+            came.append(word)
+            return {"came": word}
+
+        return note
+
+    def noted(stream: sw.Stream, word: str) -> None:
+        stream.map_rows(noting(word), {"came": "string"}).sink(word, sw.collect_sink())
+
     flow = sw.Dataflow("silent")
     options: dict[str, Any] = {"time_unit": "ms", "idle": idle, **order}
     live = flow.source("live", Feed(script), event_time="t", **options)
@@ -56,10 +66,8 @@ def silent_flow(*, idle: str | None, ended: bool = False, **order: str) -> sw.Da
         table = sw.table(pa.table({"t": pa.array([0], pa.int64())}))
         live = flow.merge(live, flow.source("ended", table, event_time="t", time_unit="ms"))
     keyed = live.with_columns(key=sw.lit(1))
-    alerts = keyed.process(Silent, {"key": "int64", "at_ms": "int64"}, by="key")
-    alerts.sink("alerts", sw.callback_sink(lambda _: came.append("alert")))
-    windows = live.aggregate(window=sw.tumbling("50ms"), n=sw.count())
-    windows.sink("windows", sw.callback_sink(lambda _: came.append("window")))
+    noted(keyed.process(Silent, {"key": "int64", "at_ms": "int64"}, by="key"), "alert")
+    noted(live.aggregate(window=sw.tumbling("50ms"), n=sw.count()), "window")
     live.sink("seen", sw.collect_sink())
     return flow
 

@@ -64,6 +64,16 @@ class Connected:
         return [{"n": key + len(rows)}]
 
 
+class Unreadable(Connected):
+    """Pickles, and cannot be made from the pickle."""
+
+    def __init__(self) -> None:
+        self.due_ns = None
+
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError("no base here")
+
+
 class ByLock(EndAndAWhile):
     """Closes windows under a lock."""
 
@@ -102,6 +112,10 @@ N = {"n": "int64"}
         (
             lambda rows: rows.key_by("n").process(Connected, N, within="1s", name="each"),
             r"the operator of step 'each' \(Connected\) .* because of 'base', a Connection",
+        ),
+        (
+            lambda rows: rows.map_batches(Unreadable().known, N, name="known"),
+            r"the function of step 'known' .* because of 'self', a Unreadable .*no base here",
         ),
         (
             lambda rows: counts(rows, ByLock()),

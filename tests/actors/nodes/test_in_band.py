@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from ray import cloudpickle
 
-from slackwater.actors.nodes.in_band import InBand
+from slackwater.actors.nodes.in_band import InBand, copied
 
 
 def sent(argument: Any) -> Any:
@@ -40,3 +40,12 @@ def test_rows_of_arrow_are_not_copied_into_it() -> None:
     table = pa.table({"x": np.arange(100_000)})
     assert len(InBand({"rows": table}).__reduce__()[1][0]) < 1_000
     assert sent(InBand([table, 7])) == [table, 7]
+
+
+def test_a_copy_is_writable_and_shares_rows_of_arrow_and_what_it_is_told_to() -> None:
+    table, array, calls = pa.table({"n": [1, 2, 3]}), np.arange(3), [1]
+    rows, other, same, list_of_calls = copied((table, array, calls, [calls]), shared=[calls])
+    assert rows is table
+    other[0] = 7
+    assert array[0] == 0
+    assert same is calls is list_of_calls[0]
