@@ -54,6 +54,7 @@ ROW_FIELDS = {
     "writers": RowField(np.int64),
     "marks": RowField(np.uint8, absent=0),
     "arrivals": RowField(np.int64, width=2),
+    "codes": RowField(np.int64),
 }
 """{name: field}. Another one is a line here, and who writes and reads it."""
 
@@ -156,6 +157,11 @@ class Batch:
         many of its rows left before).
         """
         return self.fields.get("arrivals")
+
+    @property
+    def codes(self) -> Int64Array | None:
+        """Code of each row's key, where an operator holds rows by key; else None."""
+        return self.fields.get("codes")
 
     def __len__(self) -> int:
         return len(self.event_time_ns)

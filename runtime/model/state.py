@@ -7,6 +7,9 @@ class Frontier:
 save(frontier) ─▶ {"promises_ns": [7, 9], "newest_ns": 9, "idle": [1]} ─▶ restore(fresh, …)
 ```
 
+A field whose elements belong to keys says so: `Field("_times", by="_codes")`. The walker that keeps
+some of the keys uses it (`runtime/model/divided.py`).
+
 A class without STATE packs itself: it has `snapshot()` and `restore(state)`, where what it keeps is
 not what it saves, such as arrays with room for more rows. What the walker saves shares no container
 and no array with its machine; batches and messages are frozen, and shared (`runtime/model/plain.py`
@@ -31,6 +34,38 @@ MadeBy = Callable[..., Any] | str
 """See `Fields`."""
 
 
+OWNER: Final = ""
+"""Numbers by which its owner divides a machine; of an operator, its keys' codes."""
+
+
+class Field(NamedTuple):
+    """A field whose elements belong to numbers: codes of keys, rows, cells.
+
+    ```
+    Field("_codes", of="_keys")      each element is a number of `_keys`; rows are numbered by it
+    Field("_times", by="_codes")     element n belongs to row n
+    Field("_newest", by="_keys")     element n belongs to key n, as the value of a dict's key n
+    ```
+
+    Args:
+        name: of the attribute.
+        by: the field of which a number has each element, or OWNER.
+        of: the field whose numbers the elements are, or OWNER. Of a batch or a record these are its
+            `codes`; a machine says by its own fields where they are.
+        each: whether that is so of each element of a list or dict, not of the whole.
+    """
+
+    name: str
+    by: str | None = None
+    of: str | None = None
+    each: bool = False
+
+    @property
+    def divided_by(self) -> str | None:
+        """The field, or OWNER, that divides it; None without any."""
+        return self.of if self.by is None else self.by
+
+
 class Fields:
     """Fields of a class's state, in the order in which they are restored.
 
@@ -40,7 +75,8 @@ class Fields:
     that is there. A field may be a property, where what is kept is not what is saved.
 
     Args:
-        names: of the attributes. A leading underscore is not saved.
+        fields: the attributes: names, and a `Field` where elements belong to numbers, after the
+            field that it is divided by. A leading underscore is not saved.
         elements: {name: what its value, or each element of it, is made by}. A type of record, or a
             function that returns one, is called with its saved values; `set` and `deque` are
             called with their elements. A type of machine, or the method that a text names, makes a
@@ -48,25 +84,37 @@ class Fields:
             element of a dict or list.
 
     Raises:
-        TypeError: two names are saved as one.
+        TypeError: two names are saved as one, or a field is divided by none before it.
     """
 
-    __slots__ = ("elements", "names")
+    __slots__ = ("divided", "elements", "names")
 
-    def __init__(self, *names: str, elements: Mapping[str, MadeBy] | None = None) -> None:
+    def __init__(self, *fields: str | Field, elements: Mapping[str, MadeBy] | None = None) -> None:
+        names = [one if isinstance(one, str) else one.name for one in fields]
         if len({name.lstrip("_") for name in names}) < len(names):
             raise TypeError(f"fields {', '.join(names)}: two of them are saved by one name")
-        self.names: Final = names
+        self.names: Final = tuple(names)
         self.elements: Final[Mapping[str, MadeBy]] = elements or {}
+        self.divided: Final = tuple(one for one in fields if isinstance(one, Field))
+        known = {OWNER}
+        for one in self.divided:
+            if one.divided_by not in known:
+                raise TypeError(f"field {one.name}: no field {one.divided_by!r} is before it")
+            known.add(one.name)
 
     def __add__(self, more: Fields) -> Fields:
         """Return these fields, then those of a subclass."""
-        return Fields(*self.names, *more.names, elements={**self.elements, **more.elements})
+        return Fields(*self._all, *more._all, elements={**self.elements, **more.elements})
+
+    @property
+    def _all(self) -> list[str | Field]:
+        divided = {one.name: one for one in self.divided}
+        return [divided.get(name, name) for name in self.names]
 
 
 def save(machine: Any) -> Any:
     """Return the state of a machine; of a class with STATE a dict, by field."""
-    declared = _declared(machine)
+    declared = declared_of(machine)
     if declared is None:
         return machine.snapshot()
     return {name.lstrip("_"): _saved(getattr(machine, name)) for name in declared.names}
@@ -75,9 +123,10 @@ def save(machine: Any) -> Any:
 def restore(machine: Any, state: Any) -> None:
     """Continue from a saved state, in a fresh machine.
 
-    A class whose other attributes follow from its state derives them in `after_restore()`.
+    A class whose other attributes follow from its state derives them in `after_restore()`, here
+    and after `keep_keys`.
     """
-    declared = _declared(machine)
+    declared = declared_of(machine)
     if declared is None:
         machine.restore(state)
         return
@@ -102,13 +151,9 @@ class _Make(NamedTuple):
     fresh: bool
 
 
-def _declared(machine: Any) -> Fields | None:
-    return _declared_by(type(machine))
-
-
-def _declared_by(kind: type) -> Fields | None:
-    """Return the fields of a class; None if it packs itself, as a subclass may."""
-    for base in kind.__mro__:
+def declared_of(machine: Any) -> Fields | None:
+    """Return the fields of a machine's class; None if it packs itself."""
+    for base in type(machine).__mro__:
         if isinstance(declared := vars(base).get("STATE"), Fields):
             return declared
         if "snapshot" in vars(base):
@@ -196,7 +241,7 @@ def _check_same(is_same: bool, now: Any, saved: Any) -> None:
 
 def _one(now: Any, saved: Any, make: _Make, *key: Any) -> Any:
     """Return a saved value or element: by what makes it, or as what is there."""
-    packs_itself = _is_machine(type(now)) and _declared(now) is None  # and may save anything
+    packs_itself = _is_machine(type(now)) and declared_of(now) is None  # and may save anything
     if saved is None and not packs_itself:
         return None
     if make.call in _CONTAINERS:

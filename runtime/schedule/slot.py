@@ -484,7 +484,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.stage!r}: {problem}") from None
 
 
-VERSION = 21
+VERSION = 22
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

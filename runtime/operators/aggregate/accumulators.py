@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.row_marks import Marks
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
 
 
 class Accumulator(Protocol):
-    """An accumulator holds one state per cell."""
+    """An accumulator holds one state per cell: its fields are divided by its owner's cells."""
 
     STATE: Fields
 
@@ -46,14 +46,11 @@ class Accumulator(Protocol):
     def combined(self, pairs: Pairs) -> Any:
         """Return the state of each result."""
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
-        """Forget all other cells (`cells` ascends); `moved` has the new number of each old cell."""
-
 
 class FoldAccumulator:
     """A fold holds one number per cell: `ufunc` over the values, beginning with its identity."""
 
-    STATE = Fields("_state")
+    STATE = Fields(Field("_state", by=OWNER))
 
     def __init__(
         self, ufunc: np.ufunc, dtype: npt.DTypeLike, identity: Any, values: Values
@@ -91,9 +88,6 @@ class FoldAccumulator:
             self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))
         return results
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002, D102 - has the cells
-        self._state.replace(self.state[cells])
-
 
 class MarkAccumulator:
     """Marks accumulate per cell: a cell has the marks of all its rows.
@@ -101,7 +95,7 @@ class MarkAccumulator:
     Nothing is allocated until a row has a mark.
     """
 
-    STATE = Fields("_state", elements={"_state": "_new_state"})
+    STATE = Fields(Field("_state", by=OWNER), elements={"_state": "_new_state"})
 
     def __init__(self) -> None:
         self._state: GrowableArray | None = None
@@ -130,11 +124,6 @@ class MarkAccumulator:
         np.bitwise_or.at(results, pairs.results, self._state.values.take(pairs.cells))
         return results if results.any() else None
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: D102 - see Accumulator
-        self._cover(len(moved))
-        if self._state is not None:
-            self._state.replace(self._state.values[cells])
-
 
 class SortedValues(NamedTuple):
     """Sorted values of all results, one result after the other; `starts` has their places."""
@@ -150,7 +139,7 @@ class ValueAccumulator:
     Memory grows with open panes.
     """
 
-    STATE = Fields("_cells", "_values")
+    STATE = Fields(Field("_cells", of=OWNER), Field("_values", by="_cells"))
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
@@ -176,12 +165,6 @@ class ValueAccumulator:
         values = values.take(np.lexsort((values, results)))
         sizes = np.bincount(results, minlength=pairs.size)
         return SortedValues(values, sizes.cumsum() - sizes, sizes)
-
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002, D102 - moved says it all
-        numbers = moved.take(self._cells.values)
-        stays = numbers >= 0
-        self._cells.replace(numbers[stays])
-        self._values.replace(self._values.values[stays])
 
 
 def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:

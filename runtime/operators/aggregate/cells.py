@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.panes import PaneCells
 from slackwater.runtime.operators.ground.arrays import (
     GrowableArray,
@@ -27,7 +28,7 @@ _LONG_RUN = 512
 class Cells:
     """Cells gives each row its cell, and knows each cell's pane and key code."""
 
-    STATE = Fields("_panes", "_codes")
+    STATE = Fields(Field("_codes", of=OWNER), Field("_panes", by="_codes"))
 
     def __init__(self) -> None:
         self._clear()
@@ -92,22 +93,9 @@ class Cells:
             chunks.append(self._find(panes, codes[some].take(of)))
         return np.unique(np.concatenate(chunks))
 
-    def keep(self, cells: Int64Array, codes: Int64Array) -> None:
-        """Forget all other cells (`cells` ascends); `codes` are the new codes of their keys."""
-        self._panes.replace(self.panes[cells])
-        self._codes.replace(codes)
-        self._slots.clear()
-        self._pane_of_slot.resize(0)
-        self.of_panes = PaneCells()
-        self.of_panes.add(self.panes, first=0)
-        self._index.replace(self._together(self.panes, self.codes))
-
-    def moved(self, first: int) -> tuple[Int64Array, Int64Array]:
-        """Return the cells of panes from `first` on, and each cell's new number, or −1."""
-        kept = np.flatnonzero(self.panes >= first)
-        moved = np.full(len(self.panes), -1, dtype=np.int64)
-        moved[kept] = np.arange(len(kept))
-        return kept, moved
+    def keep(self, cells: Int64Array) -> None:
+        """Forget all other cells; `cells` ascends."""
+        keep(self, "_codes", cells)
 
     def first_within(self, rows: Int64Array, most: int) -> int:
         """Return the first pane from which on at most `most` rows follow.

@@ -18,15 +18,15 @@ from slackwater.runtime.model import (
     Int64Array,
     concat_batches,
 )
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.keys import KeyIndex
 
 
-def closer_of(step: AggregateStep) -> Closer:
-    """Return the closer of a step's windows."""
-    return ByWatermark() if step.close is None else ByPolicy(step)
+def closer_of(step: AggregateStep, keys: KeyIndex) -> Closer:
+    """Return the closer of a step's windows; `keys` are the aggregate's."""
+    return ByWatermark() if step.close is None else ByPolicy(step, keys)
 
 
 class ByPolicy:
@@ -40,7 +40,7 @@ class ByPolicy:
     STATE = Fields(
         "run",
         "_types",
-        "_held",
+        Field("_held", of=OWNER, each=True),
         "_has_begun",
         "waited_ns",
         "_is_held",
@@ -53,7 +53,8 @@ class ByPolicy:
         "_chances",
     )
 
-    def __init__(self, step: AggregateStep) -> None:
+    def __init__(self, step: AggregateStep, keys: KeyIndex) -> None:
+        self._keys, self._key_columns = keys, step.keys
         close = step.close
         assert close is not None, "else windows close by the watermark"
         self._close, self._corrects = close, step.late == "correct"
@@ -171,19 +172,30 @@ class ByPolicy:
         for place, batch in enumerate(held):
             own_ns = self._own_arrivals(batch)
             if self._close.by_clock or int(own_ns.max()) < told_ns:
-                due.append(batch)
+                due.append(batch.with_(codes=None))
             elif int(own_ns.min()) < told_ns:
                 is_due = own_ns < told_ns
-                due.append(batch.keep(is_due))
-                self._held.append(batch.keep(~is_due))
+                due.append(batch.keep(is_due).with_(codes=None))
+                self._held.append(self._coded(batch.keep(~is_due)))
             else:  # rows that have just come belong to their batch, which may change
                 is_ours = place < len(held) - len(came)
-                self._held.append(batch if is_ours else batch.take(np.arange(len(batch))))
+                rows = batch if is_ours else self._coded(batch.take(np.arange(len(batch))))
+                self._held.append(rows)
         self.rows_held = sum(map(len, self._held))
         if not due:
             return None
         rows = concat_batches(due)
         return rows.take(self._order(rows))
+
+    def _coded(self, rows: Batch) -> Batch:
+        """Return rows with the codes of their keys."""
+        if rows.codes is not None:
+            return rows
+        columns = [rows.columns[name] for name in self._key_columns]
+        return rows.with_(codes=self._keys.codes(columns, len(rows)))
+
+    def codes(self) -> Sequence[Int64Array]:  # noqa: D102 - see Closer
+        return [rows.codes for rows in self._held if rows.codes is not None]
 
     def _own_arrivals(self, rows: Batch) -> Int64Array:
         if self._close.by_clock or rows.arrivals is None:

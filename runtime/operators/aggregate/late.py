@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.ground.late_rows import LateRows
 
@@ -41,7 +41,7 @@ class Revisions:
     Only corrected results are counted, until their window is final: {window: {code: revision}}.
     """
 
-    STATE = Fields("_known")
+    STATE = Fields(Field("_known", by=OWNER, each=True))
 
     def __init__(self) -> None:
         self._known: dict[int, dict[int, int]] = {}
@@ -68,13 +68,3 @@ class Revisions:
         """Forget windows that are final."""
         for window in [window for window in self._known if window <= last_final]:
             del self._known[window]
-
-    def recode(self, moved: Int64Array) -> None:
-        """Give each key its new code.
-
-        `moved` has it by old code, less than 0 for forgotten keys.
-        """
-        for window, of_window in self._known.items():
-            self._known[window] = {
-                int(moved[code]): n for code, n in of_window.items() if moved[code] >= 0
-            }

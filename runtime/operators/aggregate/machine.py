@@ -21,10 +21,19 @@ import numpy as np
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Columns,
+    GateRead,
+    Int64Array,
+    concat_batches,
+)
+from slackwater.runtime.model.divided import keep, keep_keys
 from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.row_marks import REVISED, marked
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
@@ -70,17 +79,16 @@ class AggregateMachine(PlainOperator):
     """
 
     STATE = Fields(
-        "_keys",
-        "_cells",
-        "_all",
+        Field("_keys", by=OWNER),
+        Field("_cells", of="_keys"),
+        Field("_all", by="_cells", each=True),
         "_last_closed",
         "_last_kept",
-        "_revisions",
-        "_rows_held",
+        Field("_revisions", by="_keys"),
         "_missed",
         "dropped_early",
         "late_used",
-        "_closer",
+        Field("_closer", of="_keys"),
     )
 
     def __init__(
@@ -91,7 +99,6 @@ class AggregateMachine(PlainOperator):
         closer: Closer | None = None,
     ) -> None:
         self._step = step
-        self._closer = closer or closer_of(step)
         self._most_kept_rows = most_kept_rows
         self._corrects = step.late == "correct"
         self._uses_clock = step.traits.uses_clock
@@ -107,6 +114,7 @@ class AggregateMachine(PlainOperator):
         self._all = [*self._own, *self._accumulators.values()]
         self._held = self._rows  # by cell: the rows that it holds
         self._keys = KeyIndex(len(self._step.keys))
+        self._closer = closer or closer_of(step, self._keys)
         self._cells = Cells()
         self._last_closed = START_NS  # the k of the last closed window
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
@@ -360,15 +368,10 @@ class AggregateMachine(PlainOperator):
         panes = self._cells.panes
         if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
             return
-        kept, moved = self._cells.moved(first)
-        for accumulator in self._all:
-            accumulator.keep(kept, moved)
-        codes = self._cells.codes[kept]
-        if self._keys.is_worth_keeping(len(panes)):
-            recoded = self._keys.keep(np.unique(codes))
-            self._revisions.recode(recoded)
-            codes = recoded.take(codes)
-        self._cells.keep(kept, codes)
+        keep(self, "_cells", np.flatnonzero(panes >= first))
+        codes = np.concatenate([self._cells.codes, *self._closer.codes()])
+        if self._keys.is_worth_keeping(len(codes)):
+            keep_keys(self, np.unique(codes))
 
     def _drop_early(self) -> None:
         """Make the oldest closed windows final until few enough rows are held.
@@ -384,4 +387,7 @@ class AggregateMachine(PlainOperator):
         self.dropped_early += before - self._rows_held
 
     def after_restore(self) -> None:  # noqa: D102
-        self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
+        of_panes = self._cells.of_panes
+        of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
+        held = of_panes.cells(of_panes.between(START_NS, END_NS))
+        self._rows_held = int(self._held.state.take(held).sum())

@@ -90,6 +90,10 @@ class Closer(Protocol):
         """Rows that have come, and wait for their turn."""
         ...
 
+    def codes(self) -> Sequence[Int64Array]:
+        """Return the codes of the keys of these rows."""
+        ...
+
     @property
     def waited_ns(self) -> int:
         """The longest wait, by the clock, of the windows that closed with the last read."""
@@ -118,6 +122,10 @@ class ByWatermark:
             released.progress.stimulus_ns,
             released.progress.promise_ns,
         )
+
+    def codes(self) -> Sequence[Int64Array]:
+        """Return nothing: no row waits here."""
+        return ()
 
     def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer
         return frontier_ns

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
 _HALF = 32
@@ -42,7 +42,9 @@ Sums = npt.NDArray[Any] | Halves
 class SumAccumulator:
     """A sum per cell: of floats as floats, of whole numbers exactly."""
 
-    STATE = Fields("_is_whole", "_folds", elements={"_folds": "_new_fold"})
+    STATE = Fields(
+        "_is_whole", Field("_folds", by=OWNER, each=True), elements={"_folds": "_new_fold"}
+    )
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
@@ -68,10 +70,6 @@ class SumAccumulator:
     def combined(self, pairs: Pairs) -> Sums:  # noqa: D102 - see Accumulator
         sums = [fold.combined(pairs) for fold in self._folds]
         return sums[0] if len(sums) == 1 else Halves(*sums)
-
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: D102 - see Accumulator
-        for fold in self._folds:
-            fold.keep(cells, moved)
 
     def _new_fold(self, part: int) -> FoldAccumulator:
         del part  # both halves are alike

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep, keep_keys
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
@@ -44,10 +45,10 @@ class DedupeMachine(PlainOperator):
     """
 
     STATE = Fields(
-        "_keys",
-        "_codes",
-        "_times",
-        "_newest",
+        Field("_keys", by=OWNER),
+        Field("_codes", of="_keys"),
+        Field("_times", by="_codes"),
+        Field("_newest", by="_keys"),
         "_horizon_ns",
         "_tidied",
         "_looks_at",
@@ -210,14 +211,10 @@ class DedupeMachine(PlainOperator):
 
     def _tidy(self) -> None:
         """Clear away forgotten rows, and keys without rows."""
-        stays = self._times.values >= self._horizon_ns
-        self._codes.replace(self._codes.values[stays])
-        self._times.replace(self._times.values[stays])
-        self._by_code = None
+        keep(self, "_codes", np.flatnonzero(self._times.values >= self._horizon_ns))
         if self._horizon_ns == END_NS or self._keys.is_worth_keeping(len(self._codes)):
-            moved = self._keys.keep(np.unique(self._codes.values))
-            self._codes.replace(moved.take(self._codes.values))
-            newest = np.full(len(self._keys), START_NS)
-            np.maximum.at(newest, self._codes.values, self._times.values)
-            self._newest.replace(newest)
+            keep_keys(self, np.unique(self._codes.values))
         self._tidied = len(self._times)
+
+    def after_restore(self) -> None:  # noqa: D102
+        self._by_code = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model import START_NS, Batch, BoolArray, concat_batches
+from slackwater.runtime.model.divided import keep
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.followed_by.before import Events, Moments, not_done
 
 
@@ -20,7 +21,13 @@ class Held:
         done: the earliest end of the events that surely follow each.
     """
 
-    STATE = Fields("rows", "events", "may_begin", "may_follow", "done")
+    STATE = Fields(
+        Field("events", of=OWNER),
+        Field("rows", by="events"),
+        Field("may_begin", by="events"),
+        Field("may_follow", by="events"),
+        Field("done", by="events"),
+    )
 
     def __init__(self) -> None:
         none = np.empty(0, dtype=np.int64)
@@ -61,19 +68,8 @@ class Held:
         self.may_follow &= (passed_ns - most_ns <= times + bounds) & (most_ns > 0)
         kept = np.flatnonzero(self.may_begin | self.may_follow)
         if len(kept) < len(self):
-            self._keep(kept)
-
-    def _keep(self, which: Int64Array) -> None:
-        assert self.rows is not None
-        self.rows = self.rows.take(which)
-        self.events, self.done = self.events.take(which), self.done.take(which)
-        self.may_begin, self.may_follow = self.may_begin[which], self.may_follow[which]
+            keep(self, "events", kept)
 
     def clear(self) -> None:
         """Forget all."""
-        if self.rows is not None:
-            self._keep(np.empty(0, dtype=np.int64))
-
-    def recode(self, moved: Int64Array) -> None:
-        """Give each key its new code; `moved` has it by old code."""
-        self.events = self.events._replace(codes=moved.take(self.events.codes))
+        keep(self, "events", np.empty(0, dtype=np.int64))

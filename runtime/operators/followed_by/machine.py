@@ -27,8 +27,9 @@ from slackwater.runtime.model import (
     GateRead,
     Int64Array,
 )
+from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.followed_by.before import Events, Followers, followers
 from slackwater.runtime.operators.followed_by.held import Held
 from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
@@ -55,7 +56,14 @@ class FollowedByMachine(PlainOperator):
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
-    STATE = Fields("_keys", "_held", "_turn", "_passed_ns", "_missed", "bounds_cut")
+    STATE = Fields(
+        Field("_keys", by=OWNER),
+        Field("_held", of="_keys"),
+        "_turn",
+        "_passed_ns",
+        "_missed",
+        "bounds_cut",
+    )
 
     def __init__(self, step: FollowedByStep, *, most_kept_rows: int) -> None:
         self._step, self._most_kept_rows = step, most_kept_rows
@@ -222,4 +230,4 @@ class FollowedByMachine(PlainOperator):
         else:
             held.forget(self._passed_ns, within_ns=self._step.within_ns, most_ns=most_ns)
         if self._keys.is_worth_keeping(len(held)):
-            held.recode(self._keys.keep(np.unique(held.events.codes)))
+            keep_keys(self, np.unique(held.events.codes))

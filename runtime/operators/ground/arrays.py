@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.divided import Kept
 
 
 class GrowableArray:
@@ -47,6 +48,18 @@ class GrowableArray:
             grown[: self._size] = self._data[: self._size]
             self._data = grown
         self._size = size
+
+    def keep(self, stay: Int64Array) -> None:
+        """Forget all places but these, which ascend; what is beyond the end is `fill`."""
+        self.replace(self.values.take(stay[: stay.searchsorted(len(self))]))
+        self.resize(len(stay))
+
+    def renumber(self, kept: Kept) -> Kept:
+        """Give values, which are numbers, their new ones; return the places that stay."""
+        moved = kept.moved(self.values)
+        stay = np.flatnonzero(moved >= 0)
+        self.replace(moved.take(stay))
+        return Kept(stay)
 
     def replace(self, values: npt.NDArray[Any]) -> None:
         """Hold a copy of these values instead."""

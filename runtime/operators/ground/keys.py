@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.nullable import NUMBERS, Nullable, valid_of, without_mask
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import Fields, declared_of
 from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 
 _FEW_ROWS = 8
@@ -94,7 +94,21 @@ class KeyIndex:
             The new code of each old one, shape (old length,); −1 for the forgotten.
         """
         self._known.clear()
+        if not self._columns:  # all rows have one key, which needs no place
+            return np.zeros(1, dtype=np.int64)
         return self._part.keep(codes)
+
+
+def keys_of(machine: Any) -> KeyIndex | None:
+    """Return the keys that divide a machine's state; None without any."""
+    declared = declared_of(machine)
+    for field in () if declared is None else declared.divided:
+        value = getattr(machine, field.name)
+        if isinstance(value, KeyIndex):
+            return value
+        if (keys := keys_of(value)) is not None:
+            return keys
+    return None
 
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:

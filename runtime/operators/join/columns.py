@@ -24,6 +24,9 @@ class HeldColumns:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
+        self._clear()
+
+    def _clear(self) -> None:
         self._numbers: dict[str, npt.NDArray[Any]] = {}
         self._valid: dict[str, BoolArray] = {}  # of columns that have had a null
         self._arrays: dict[str, ArrayQueue] = {}
@@ -118,6 +121,19 @@ class HeldColumns:
         self.start += rows
         for array in self._arrays.values():
             array.drop_before(self.start)
+
+    def keep(self, stays: BoolArray) -> None:
+        """Hold only the rows where `stays` is true, at places from 0 on.
+
+        Args:
+            stays: shape (rows held,).
+        """
+        places = self.start + stays.nonzero()[0]
+        held = [name for name in self._names if name in self._numbers or name in self._arrays]
+        columns = dict(zip(held, self.take(held, places), strict=True))
+        self._clear()
+        self._make_room(len(places))
+        self._extend(columns, len(places))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held."""

@@ -29,7 +29,8 @@ from slackwater.runtime.model import (
     concat_batches,
     format_ns,
 )
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
@@ -80,7 +81,13 @@ class JoinMachine(PlainOperator):
     """
 
     STATE = Fields(
-        "_keys", "_state", "_passed_ns", "_missed", "_rows_seen", "comparisons", "dropped_early"
+        Field("_keys", by=OWNER),
+        Field("_state", of="_keys"),
+        "_passed_ns",
+        "_missed",
+        "_rows_seen",
+        "comparisons",
+        "dropped_early",
     )
 
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
@@ -382,7 +389,7 @@ class JoinMachine(PlainOperator):
 
     def _forget_keys(self) -> None:
         if self._keys.is_worth_keeping(self.rows_held):
-            self._state.recode(self._keys.keep(np.unique(self._state.codes())))
+            keep_keys(self, np.unique(self._state.codes()))
 
 
 def partly_late(

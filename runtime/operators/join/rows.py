@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
+from slackwater.runtime.model.divided import Kept
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.operators.join.columns import HeldColumns
 
@@ -301,10 +302,36 @@ class HeldRows:
         both: Marks = left | right
         return both if both.any() else None
 
-    def recode(self, moved: Int64Array) -> None:
-        """Give each row the key of its new code; `moved` has it by old code."""
+    def renumber(self, kept: Kept) -> Kept:
+        """Give rows the keys of their new codes; return the places that stay.
+
+        If some go, the others get positions from 0 on.
+        """
         keys = self.keys(self.start, self.end)
-        keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
+        codes = kept.moved(keys >> 1)
+        keys[:] = (codes << 1) | (keys & 1)
+        stays = codes >= 0
+        if not stays.all():
+            self._keep(stays)
+        return Kept(stays.nonzero()[0])
+
+    def _keep(self, stays: BoolArray) -> None:
+        """Hold only the rows where `stays`, shape (rows held,), is true."""
+        held = slice(self.start - self.origin, self.end - self.origin)
+        sides = self._keys[held] & 1
+        own = {name: getattr(self, name)[held][stays] for name in _ARRAYS}
+        for number, side in enumerate(self.sides):
+            side.keep(stays[sides == number])
+            is_own = (own["_keys"] & 1) == number
+            own["_places"][is_own] = np.arange(len(side))
+        np.maximum.accumulate(own["_times"], out=own["_newest"])
+        if self._marks is not None:
+            marks = self._marks[held][stays]
+            self._marks[: len(marks)] = marks
+        self.origin = self.start = 0
+        self.end = len(own["_keys"])
+        for name, values in own.items():
+            getattr(self, name)[: self.end] = values
 
     def newest_of(self, rows: int) -> int:
         """Return the newest event time of the first `rows` rows held, at least one."""

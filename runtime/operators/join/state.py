@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_key
 from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
 
@@ -31,7 +31,7 @@ class JoinState:
         within_ns: how far apart partners may be.
     """
 
-    STATE = Fields("rows", "_newest_ns", "horizon_ns")
+    STATE = Fields(Field("rows", of=OWNER), "_newest_ns", "horizon_ns")
 
     def __init__(self, left: Sequence[str], right: Sequence[str], *, within_ns: int) -> None:
         self._within_ns = within_ns
@@ -234,12 +234,8 @@ class JoinState:
         """Return the codes of the keys of all rows held."""
         return self.rows.keys(self.rows.start, self.rows.end) >> 1
 
-    def recode(self, moved: Int64Array) -> None:
-        """Give each row's key its new code; `moved` has it by old code."""
-        self.rows.recode(moved)
-        self._forget_index()
-
     def after_restore(self) -> None:
         """Find the oldest row; the index is made when it is needed."""
+        self._forget_index()
         held = self.rows.times(self.rows.start, self.rows.end)
         self._oldest_ns = int(held.min()) if len(held) else END_NS

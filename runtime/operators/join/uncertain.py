@@ -23,7 +23,7 @@ import pyarrow as pa
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import Batch, GateRead, Int64Array
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN
 from slackwater.runtime.operators.join.machine import JoinMachine
@@ -52,7 +52,7 @@ class UncertainJoin(PlainOperator):
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
-    STATE = Fields("_joined", "bounds_cut")
+    STATE = Fields(Field("_joined", by=OWNER), "bounds_cut")
 
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         assert step.drift is not None

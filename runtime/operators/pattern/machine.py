@@ -17,7 +17,8 @@ import numpy as np
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
@@ -26,7 +27,7 @@ from slackwater.runtime.operators.pattern.fits import Fits
 from slackwater.runtime.operators.pattern.leaving import Leaving
 from slackwater.runtime.operators.pattern.matchers import Events, Matchers
 from slackwater.runtime.operators.pattern.numbering import EventNumbers, with_openers
-from slackwater.runtime.operators.pattern.rows import Rows
+from slackwater.runtime.operators.pattern.rows import Part, Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
 from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
@@ -79,13 +80,13 @@ class PatternMachine(PlainOperator):
     """
 
     STATE = Fields(
-        "_keys",
-        "rows",
-        "matchers",
+        Field("_keys", by=OWNER),
+        Field("rows", of="_keys"),
+        Field("matchers", by="_keys"),
         "_most_keys",
         "_most_rows",
         "_looks_at",
-        "_numbers",
+        Field("_numbers", by="_keys"),
         "_turn",
         "passed_ns",
         "_missed",
@@ -143,7 +144,8 @@ class PatternMachine(PlainOperator):
             matches = [] if came is None else self._matched(came)
             matches += self.pass_time(released.watermark_ns)
         result = self.result(matches, released)
-        self.forget()
+        if (codes := self.forget()) is not None:
+            keep_keys(self, codes)
         self.check_size()
         return result
 
@@ -249,11 +251,11 @@ class PatternMachine(PlainOperator):
         """Return rows as events, which are remembered from now on."""
         turns = np.arange(self._turn, self._turn + len(rows))
         self._turn += len(rows)
-        self.rows.add(turns, self._leaving.kept(rows))
         if numbers is None:
             numbers = turns
         if codes is None:
             codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+        self.rows.add(Part(codes, turns, self._leaving.kept(rows)))
         of_kind = self.fits.of_kind
         opens = None
         if self.settings.drift is not None:
@@ -267,28 +269,32 @@ class PatternMachine(PlainOperator):
 
     # -- state --------------------------------------------------------------------------
 
-    def forget(self, held: Callable[[], list[int]] = list) -> dict[int, int] | None:
-        """Forget what is over: rows as time passes, keys when most are over.
+    def forget(self, held: Callable[[], list[int]] = list) -> Int64Array | None:
+        """Forget rows that are over as time passes; all, at the end.
 
         Args:
             held: returns the places in the stream of further rows that are not over.
 
         Returns:
-            {old code: new code} of all keys that are left; None if all codes stay.
+            Codes of the keys to be kept, ascending; None: keep all.
         """
         if self.passed_ns == END_NS:
             missed, cut = self._missed, self.bounds_cut
             self._start()
             self.passed_ns, self._missed = END_NS, missed
             self._values.bounds_cut = cut
-            return {}
+            return np.empty(0, dtype=np.int64)
         if self._step.counts_events:
             if len(self.rows) > self._most_rows:
                 self._keep_rows(held())
             return None
         self.rows.forget_before(self.passed_ns - self._step.traits.reach_ns)
         keys = len(self._keys) if self._counts_all else len(self.matchers.of_key)
-        return self._keep_keys() if keys > self._most_keys else None
+        if keys <= self._most_keys or not self._step.keys:
+            return None
+        kept = self.matchers.codes_since(self.passed_ns - self._step.traits.reach_ns)
+        self._most_keys = max(2 * len(kept), _MANY_KEYS)
+        return np.array(kept, dtype=np.int64)
 
     def check_size(self, held: Callable[[], list[int]] = list) -> None:
         """Check that no more events are held than may be; see `forget`.
@@ -314,19 +320,6 @@ class PatternMachine(PlainOperator):
         )
         self.rows.keep(np.array(turns, dtype=np.int64), since_ns=since_ns)
         self._most_rows = max(2 * len(turns), _MANY_ROWS)
-
-    def _keep_keys(self) -> dict[int, int] | None:
-        """Drop keys of which no event is in a match to come."""
-        kept = self.matchers.codes_since(self.passed_ns - self._step.traits.reach_ns)
-        self._most_keys = max(2 * len(kept), _MANY_KEYS)
-        if not self._step.keys:
-            return None
-        codes = np.array(kept, dtype=np.int64)
-        moved = dict(zip(kept, self._keys.keep(codes).take(codes).tolist(), strict=True))
-        self.matchers.keep(moved)
-        if self._counts_all:
-            self._numbers.keep(codes)
-        return moved
 
 
 def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:

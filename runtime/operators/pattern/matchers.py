@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.patterns.keys import AnyMatcher, matcher_of
 from slackwater.runtime.patterns.rules import MOST_ROLES
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
@@ -87,7 +87,7 @@ class Matchers:
         of_key: {code: its matcher}.
     """
 
-    STATE = Fields("of_key", elements={"of_key": "_new_matcher"})
+    STATE = Fields(Field("of_key", by=OWNER), elements={"of_key": "_new_matcher"})
 
     def __init__(
         self,
@@ -235,13 +235,8 @@ class Matchers:
             if one.waiting.due_ns is not None or one.log.newest_ns >= time_ns
         )
 
-    def keep(self, moved: dict[int, int]) -> None:
-        """Forget all keys but these: {old code: new code}."""
-        self.of_key = {new: self.of_key[old] for old, new in moved.items()}
-        self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in moved]
-        heapq.heapify(self._due)
-
     def after_restore(self) -> None:  # noqa: D102
+        self._due = []
         for code, one in self.of_key.items():
             self._push(one, code)
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 
 
 class EventNumbers:
     """EventNumbers counts the events of each key.
 
     Attributes:
-        counts: shape (keys or more,), the number of events of each so far.
+        counts: shape (keys,), the number of events of each so far.
     """
 
-    STATE = Fields("counts")
+    STATE = Fields(Field("counts", by=OWNER))
 
     def __init__(self) -> None:
-        self.counts = np.zeros(1, dtype=np.int64)
+        self.counts = GrowableArray(np.int64)
 
     def of(self, codes: Int64Array, keys: int) -> Int64Array:
         """Return the number of each row among those of its key, from 1 on.
@@ -27,12 +28,11 @@ class EventNumbers:
             codes: shape (rows,), of their keys.
             keys: all codes are below this, or 0.
         """
-        if keys > len(self.counts):
-            more = np.zeros(2 * keys - len(self.counts), dtype=np.int64)
-            self.counts = np.concatenate([self.counts, more])
+        self.counts.resize(max(keys, len(self.counts), 1))
+        counts = self.counts.values
         if keys <= 1:
-            begin = int(self.counts[0]) + 1
-            self.counts[0] += len(codes)
+            begin = int(counts[0]) + 1
+            counts[0] += len(codes)
             return np.arange(begin, begin + len(codes))
         order = codes.argsort(kind="stable")
         ordered = codes.take(order)
@@ -40,13 +40,9 @@ class EventNumbers:
         lengths = np.diff(begins, append=len(codes))
         numbers = np.empty(len(codes), dtype=np.int64)
         numbers[order] = np.arange(1, len(codes) + 1) - begins.repeat(lengths)
-        numbers += self.counts.take(codes)
-        self.counts[ordered.take(begins)] += lengths
+        numbers += counts.take(codes)
+        counts[ordered.take(begins)] += lengths
         return numbers
-
-    def keep(self, codes: Int64Array) -> None:
-        """Forget all keys but these, which get the codes from 0 on."""
-        self.counts = np.concatenate([self.counts.take(codes), np.zeros(1, dtype=np.int64)])
 
 
 def with_openers(

@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from slackwater.runtime.model import Batch, Int64Array, concat_batches
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model import Batch, BoolArray, Int64Array, concat_batches
+from slackwater.runtime.model.state import OWNER, Field, Fields
 
 _MOST_TOGETHER = 1 << 16
 """The most rows of a part: parts are joined up to this, and dropped as a whole."""
 
 
+class Part(NamedTuple):
+    """Rows that follow each other.
+
+    Attributes:
+        codes: shape (rows,), the codes of their keys.
+        turns: shape (rows,), their places in the stream, ascending.
+        rows: with the columns that matches need.
+    """
+
+    codes: Int64Array
+    turns: Int64Array
+    rows: Batch
+
+    def keep(self, which: BoolArray) -> Part:
+        """Return the rows where `which`, shape (rows,), is true."""
+        return Part(self.codes[which], self.turns[which], self.rows.keep(which))
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    codes, turns, rows = zip(*parts, strict=True)
+    return Part(np.concatenate(codes), np.concatenate(turns), concat_batches(rows))
+
+
 class Rows:
     """Rows holds rows in order, in parts."""
 
-    STATE = Fields("_parts")
+    STATE = Fields(Field("_parts", of=OWNER, each=True), elements={"_parts": Part})
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Int64Array, Batch]] = []  # turns ascending, and their rows
+        self._parts: list[Part] = []
 
     def __len__(self) -> int:
-        return sum(len(turns) for turns, _ in self._parts)
+        return sum(len(part.turns) for part in self._parts)
 
-    def add(self, turns: Int64Array, rows: Batch) -> None:
-        """Add rows that follow all others.
-
-        Args:
-            turns: shape (rows,), their places in the stream, ascending.
-            rows: with the columns that matches need.
-        """
+    def add(self, part: Part) -> None:
+        """Add rows that follow all others."""
         parts = self._parts
-        parts.append((turns, rows))
+        parts.append(part)
         while len(parts) > 1:
-            (before, old), (later, new) = parts[-2:]
-            if len(before) > 2 * len(later) or len(before) + len(later) > _MOST_TOGETHER:
+            before, later = (len(one.turns) for one in parts[-2:])
+            if before > 2 * later or before + later > _MOST_TOGETHER:
                 return
-            parts[-2:] = [(np.concatenate([before, later]), concat_batches([old, new]))]
+            parts[-2:] = [_joined(parts[-2:])]
 
     def at(self, turns: Int64Array) -> Batch:
         """Return rows by their places, shape (n,), in any order, also repeatedly."""
-        firsts = np.array([part[0].item(0) for part in self._parts])
+        firsts = np.array([part.turns.item(0) for part in self._parts])
         of_part = np.searchsorted(firsts, turns, side="right") - 1
         if (of_part == of_part[0]).all():
-            places, rows = self._parts[of_part.item(0)]
+            _, places, rows = self._parts[of_part.item(0)]
             return rows.take(np.searchsorted(places, turns))
         order = np.argsort(of_part, kind="stable")
         batches = []
         for one in np.unique(of_part).tolist():
-            places, rows = self._parts[one]
+            _, places, rows = self._parts[one]
             batches.append(rows.take(np.searchsorted(places, turns[of_part == one])))
         back = np.empty(len(turns), dtype=np.int64)
         back[order] = np.arange(len(turns))
@@ -56,20 +77,16 @@ class Rows:
     def forget_before(self, time_ns: int) -> None:
         """Forget parts all of whose rows are older."""
         gone = 0
-        while gone < len(self._parts) and self._parts[gone][1].event_time_ns.item(-1) < time_ns:
+        while gone < len(self._parts) and self._parts[gone].rows.event_time_ns.item(-1) < time_ns:
             gone += 1
         del self._parts[:gone]
 
     def keep(self, turns: Int64Array, *, since_ns: int) -> None:
         """Forget all other rows; `turns` ascend, and older rows go as well."""
         parts = []
-        for places_of_part, rows in self._parts:
-            kept = np.isin(places_of_part, turns, assume_unique=True) & (
-                rows.event_time_ns >= since_ns
-            )
+        for part in self._parts:
+            kept = np.isin(part.turns, turns, assume_unique=True)
+            kept &= part.rows.event_time_ns >= since_ns
             if kept.any():
-                parts.append((places_of_part[kept], rows.keep(kept)))
-        self._parts = []
-        if parts:
-            places, batches = zip(*parts, strict=True)
-            self._parts = [(np.concatenate(places), concat_batches(batches))]
+                parts.append(part.keep(kept))
+        self._parts = [_joined(parts)] if parts else []

@@ -18,7 +18,8 @@ import numpy as np
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import END_NS, Batch, GateRead
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.pattern.kept import Kept
 from slackwater.runtime.operators.pattern.machine import Inside, PatternMachine
@@ -47,7 +48,7 @@ class SheddingPattern(PlainOperator):
         most_kept_rows: see PatternMachine.
     """
 
-    STATE = Fields("_pattern", "_events", "_shedding")
+    STATE = Fields(Field("_pattern", by=OWNER), "_events", Field("_shedding", by=OWNER))
 
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         assert step.shed is not None
@@ -77,8 +78,8 @@ class SheddingPattern(PlainOperator):
             matches += pattern.pass_time(released.watermark_ns)
             self._learn()
         result = pattern.result(matches, released)
-        if (moved := pattern.forget(shedding.turns_tried)) is not None:
-            shedding.keep(moved)
+        if (codes := pattern.forget(shedding.turns_tried)) is not None:
+            keep_keys(self, codes)
         if pattern.passed_ns == END_NS:
             self._events = 0
         pattern.check_size(shedding.turns_tried)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.pattern.event_drops import EventDrops
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.kinds import EventKinds
@@ -46,9 +46,9 @@ class WindowShedding:
 
     STATE = Fields(
         "_overload",
-        "_of_key",
+        Field("_of_key", by=OWNER),
         "_numbers",
-        "_tried",
+        Field("_tried", by=OWNER),
         "_gap_ns",
         "_cut_ns",
         "_is_blind",
@@ -406,11 +406,6 @@ class WindowShedding:
             sampled=sampled,
             events=places_of(every),
         )
-
-    def keep(self, moved: dict[int, int]) -> None:
-        """Forget all keys but these: {old code: new code}."""
-        self._of_key = {moved[code]: one for code, one in self._of_key.items() if code in moved}
-        self._tried = {moved[code]: many for code, many in self._tried.items() if code in moved}
 
     def _new_windows(self, code: int) -> KeyWindows:
         del code

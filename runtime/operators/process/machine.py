@@ -22,13 +22,15 @@ import numpy as np
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import given, rows_of
-from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects, one_nan
+from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
 from slackwater.runtime.operators.process.step import ProcessStep
 
 _MOST_CALLS = 10_000
@@ -42,15 +44,25 @@ class ProcessMachine(PlainOperator):
         timers: calls of `on_time` so far.
     """
 
-    STATE = Fields("_objects", "_waiting", "_done_ns", "_newest_ns", "_tidied", "_missed", "timers")
+    STATE = Fields(
+        Field("_keys", by=OWNER),
+        Field("_objects", of="_keys"),
+        Field("_waiting", of="_keys", each=True),
+        "_done_ns",
+        "_newest_ns",
+        "_tidied",
+        "_missed",
+        "timers",
+    )
 
     def __init__(self, step: ProcessStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
         self._step = step
         self._most_kept = most_kept_rows  # objects: which of them could go is not known
         self._looks_at = most_kept_rows  # when there are more, they are checked
+        self._keys = KeyIndex(len(step.keys))
         self._objects = Objects(step)
         self._waiting: list[Batch] = []  # rows of a time of which more may come
-        self._due: list[tuple[int, int, Any]] = []  # heap: (when, number of the object, key)
+        self._due: list[tuple[int, int, int]] = []  # heap: (when, number of the object, its code)
         self._done_ns = START_NS  # rows that happened before this have gone to their objects
         self._newest_ns = START_NS  # of the rows that have gone to their objects
         self._tidied = 0
@@ -70,7 +82,8 @@ class ProcessMachine(PlainOperator):
             self._done_ns = until_ns
             self._tidy()
             if until_ns == END_NS:
-                self._objects.by_key.clear()
+                self._objects.by_code.clear()
+            self._forget_keys()
         # What follows is as new as a row, or a time, to come.
         failed = self._failed.take() if self._failed is not None else []
         failed.sort(key=attrgetter("event_time_ns"))  # those with times too far away came first
@@ -85,7 +98,7 @@ class ProcessMachine(PlainOperator):
 
     @property
     def rows_held(self) -> int:  # noqa: D102
-        return sum(len(batch) for batch in self._waiting) + len(self._objects.by_key)
+        return sum(len(batch) for batch in self._waiting) + len(self._objects.by_code)
 
     def _tidy(self) -> None:
         """Forget objects that are over: at the end, and whenever most may be.
@@ -93,9 +106,16 @@ class ProcessMachine(PlainOperator):
         By the newest row and not by the promise, so that their number is the same in each run.
         """
         objects = self._objects
-        if self._done_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
+        if self._done_ns == END_NS or len(objects.by_code) > 2 * self._tidied + 1024:
             objects.forget_before(self._newest_ns)
-            self._tidied = len(objects.by_key)
+            self._tidied = len(objects.by_code)
+
+    def _forget_keys(self) -> None:
+        """Forget keys without an object and without rows, when most are."""
+        if self._keys.is_worth_keeping(self.rows_held):
+            of_rows = [batch.codes for batch in self._waiting if batch.codes is not None]
+            codes = np.array(list(self._objects.by_code), dtype=np.int64)
+            keep_keys(self, np.unique(np.concatenate([codes, *of_rows])))
 
     def _check_size(self, time_ns: int) -> None:
         """Forget objects that are over, as there may be too many.
@@ -105,7 +125,7 @@ class ProcessMachine(PlainOperator):
         """
         objects, most = self._objects, self._most_kept
         objects.forget_before(time_ns)
-        kept = len(objects.by_key)
+        kept = len(objects.by_code)
         if kept > most:
             raise OperatorError(
                 f"step {self._step.name!r}: {kept:,} keys are kept, more than "
@@ -122,7 +142,9 @@ class ProcessMachine(PlainOperator):
         if is_late.any():
             self._missed.drop(batch.keep(is_late), self._done_ns)
         if not is_late.all():
-            self._waiting.append(batch.keep(~is_late))
+            rows = batch.keep(~is_late)
+            keys = [rows.columns[name] for name in self._step.keys]
+            self._waiting.append(rows.with_(codes=self._keys.codes(keys, len(rows))))
 
     def _ready(self, until_ns: int) -> Batch | None:
         """Return the rows that happened before that, in order; the others wait on."""
@@ -177,18 +199,19 @@ class ProcessMachine(PlainOperator):
         self, rows: list[dict[str, Any]], batch: Batch, time_ns: int, made: _Made
     ) -> None:
         """Give rows of one event time to their keys' objects, in order of appearance."""
-        places: dict[Any, list[int]] = {}
+        assert batch.codes is not None, "rows that wait have them"
+        places: dict[int, list[int]] = {}
         names, stimuli = self._step.keys, batch.stimulus_time_ns.tolist()
-        for place, row in enumerate(rows):
-            key = row[names[0]] if len(names) == 1 else tuple([row[name] for name in names])
-            places.setdefault(one_nan(key), []).append(place)
-        for key, own in places.items():
-            one = self._objects.of(key, time_ns)
+        for place, code in enumerate(batch.codes.tolist()):
+            places.setdefault(code, []).append(place)
+        for code, own in places.items():
+            values = tuple([rows[own[0]][name] for name in names])
+            one = self._objects.of(code, values[0] if len(values) == 1 else values, time_ns)
             one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in own]])
             given = KeyedRows([rows[place] for place in own], time_ns)
             self._give(one, given, batch, made)
             self._note_due(one)
-            if len(self._objects.by_key) > self._looks_at:
+            if len(self._objects.by_code) > self._looks_at:
                 self._check_size(time_ns)
 
     def _give(self, one: Keyed, rows: KeyedRows, batch: Batch, made: _Made) -> None:
@@ -215,8 +238,8 @@ class ProcessMachine(PlainOperator):
         """
         calls: dict[int, int] = {}  # after the last row, {number of an object: calls}
         while self._due and (self._due[0][0] < before_ns or before_ns == END_NS):
-            due_ns, number, key = heappop(self._due)
-            one = self._objects.by_key.get(key)
+            due_ns, number, code = heappop(self._due)
+            one = self._objects.by_code.get(code)
             if one is None or (one.due_ns, one.number) != (due_ns, number):
                 continue  # the object has changed its due_ns
             self.timers += 1
@@ -229,12 +252,13 @@ class ProcessMachine(PlainOperator):
 
     def _note_due(self, one: Keyed) -> None:
         if one.due_ns is not None:
-            heappush(self._due, (one.due_ns, one.number, one.key))
+            heappush(self._due, (one.due_ns, one.number, one.code))
 
     # -- state --------------------------------------------------------------------------
 
     def after_restore(self) -> None:  # noqa: D102
-        for one in self._objects.by_key.values():
+        self._due = []
+        for one in self._objects.by_code.values():
             self._note_due(one)
 
 

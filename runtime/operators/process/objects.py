@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch
 from slackwater.runtime.model.copies import copied_value
+from slackwater.runtime.model.divided import Kept
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.operators.ground.user_code import (
     called,
@@ -20,13 +22,6 @@ from slackwater.runtime.operators.ground.user_code import (
 )
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.shown import shown, text_of
-
-
-def one_nan(key: Any) -> Any:
-    """Return a key whose NaNs are one object, so that a dict finds it again."""
-    if isinstance(key, tuple):
-        return tuple([one_nan(part) for part in key])
-    return math.nan if key != key else key  # noqa: PLR0124 - only NaN differs from itself
 
 
 def _rows_read(returned: Any) -> Any:
@@ -57,6 +52,7 @@ class Keyed:
 
     Attributes:
         number: in the order in which objects began.
+        code: of the key.
         key: the value of the key column, or those of several.
         operator: the object.
         last_row_ns: when its last row happened.
@@ -66,6 +62,7 @@ class Keyed:
     """
 
     number: int
+    code: int
     key: Any
     operator: Any
     last_row_ns: int = START_NS
@@ -83,26 +80,26 @@ class Objects:
         step: the step whose objects they are.
 
     Attributes:
-        by_key: {key: its object}.
+        by_code: {code of a key: its object}.
         forgotten: objects whose `within` was over before the newest row, so far.
     """
 
     def __init__(self, step: ProcessStep) -> None:
         self._step = step
         self._names = step.schema.names
-        self.by_key: dict[Any, Keyed] = {}
+        self.by_code: dict[int, Keyed] = {}
         self.forgotten = 0
         self._number = 0
 
-    def of(self, key: Any, time_ns: int) -> Keyed:
+    def of(self, code: int, key: Any, time_ns: int) -> Keyed:
         """Return a key's object at an event time, in place of a forgotten one."""
-        keyed = self.by_key.get(key)
+        keyed = self.by_code.get(code)
         if keyed is None or self._is_over(keyed, time_ns):
             if keyed is not None:
                 self.forgotten += 1
-            keyed = Keyed(self._number, key, self._copied(key))
+            keyed = Keyed(self._number, code, key, self._copied(key))
             self._number += 1
-            self.by_key[key] = keyed
+            self.by_code[code] = keyed
         return keyed
 
     def _copied(self, key: Any) -> Any:
@@ -202,9 +199,17 @@ class Objects:
 
     def forget_before(self, time_ns: int) -> None:
         """Forget, and count, the objects that are over at an event time."""
-        left = {key: one for key, one in self.by_key.items() if not self._is_over(one, time_ns)}
-        self.forgotten += len(self.by_key) - len(left)
-        self.by_key = left
+        left = {code: one for code, one in self.by_code.items() if not self._is_over(one, time_ns)}
+        self.forgotten += len(self.by_code) - len(left)
+        self.by_code = left
+
+    def renumber(self, kept: Kept) -> None:
+        """Keep the objects of keys that stay, with the new codes."""
+        objects = list(self.by_code.values())
+        codes = kept.moved(np.array(list(self.by_code), dtype=np.int64)).tolist()
+        self.by_code = {code: one for code, one in zip(codes, objects, strict=True) if code >= 0}
+        for code, one in self.by_code.items():
+            one.code = code
 
     def _is_over(self, one: Keyed, time_ns: int) -> bool:
         """Whether a row at that event time would begin with a new object."""
@@ -225,6 +230,7 @@ class Objects:
             "objects": [
                 {
                     "number": one.number,
+                    "code": one.code,
                     "key": one.key,
                     "state": self._plain(one),
                     "last_row_ns": one.last_row_ns,
@@ -232,7 +238,7 @@ class Objects:
                     "due_ns": one.due_ns,
                     "called_ns": one.called_ns,
                 }
-                for one in self.by_key.values()
+                for one in self.by_code.values()
             ],
         }
 
@@ -247,10 +253,9 @@ class Objects:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._number, self.forgotten, self.by_key = state["number"], state["forgotten"], {}
+        self._number, self.forgotten, self.by_code = state["number"], state["forgotten"], {}
         for own in state["objects"]:
             operator = copy.copy(self._step.operator)
             operator.__dict__ = copy.deepcopy(from_plain(own["state"]))
             known = {name: own[name] for name in own if name != "state"}
-            known["key"] = one_nan(own["key"])
-            self.by_key[known["key"]] = Keyed(operator=operator, **known)
+            self.by_code[known["code"]] = Keyed(operator=operator, **known)
