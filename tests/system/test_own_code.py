@@ -80,11 +80,11 @@ def test_an_output_of_ones_own_writes_on_its_node_and_its_error_comes_home(
     with pytest.raises(SinkError) as caught:
         cluster.submit(flow, placement={"*": "node-2"}).wait()
     said = str(caught.value)
-    assert "sink 'mine': PrintsWriter.write raised ValueError: 13 brings bad luck, at " in said
+    assert "sink 'mine': PrintsSink.write raised ValueError: 13 brings bad luck, at " in said
     assert 'raise ValueError("13 brings bad luck")' in said
     lines = capfd.readouterr().err.splitlines()
     assert "[mine] opened for mine ['t']" in lines
-    assert sum("[mine] aborted: sink 'mine': PrintsWriter.write" in line for line in lines) == 1
+    assert sum("[mine] aborted: sink 'mine': PrintsSink.write" in line for line in lines) == 1
 
 
 def test_buffers_of_users_are_theirs_to_write_to_and_no_row_is_lost(cluster: sw.Cluster) -> None:
