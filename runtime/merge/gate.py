@@ -182,25 +182,6 @@ class SlackGate:
             self.left_since_ns = waits.left(state.cut, has_late=state.has_late)
         return None if released is None else self._timed(released, state, ready[0])
 
-    @property
-    def may_pass(self) -> bool:
-        """Whether `pass_row` may be called: nothing is held, no waits are kept, one reader."""
-        readers = self._readers
-        return len(readers) == 1 and not readers[0].rows and self._waits is None
-
-    def pass_row(self, writer: int, batch: Batch, progress: Progress) -> GateRead | None:
-        """Take one row, as `insert` does, and return what `read` would: most often that row.
-
-        At the speed of the clock that is what a gate does. A row that may go is not put down first.
-        """
-        place = self._place[writer]
-        self._hear(place, batch, progress)
-        time_ns = batch.event_time_ns.item(0)
-        cut, ready = self._cuts()
-        reader = self._readers[0]
-        released = reader.pass_row(place, batch, time_ns, cut, ready)
-        return None if released is None else self._timed(released, reader, ready[0])
-
     def _timed(self, released: GateRead, reader: ReaderState, frontier_ns: int) -> GateRead:
         """Say with a read how far it is."""
         by_promise = released.watermark_ns <= frontier_ns

@@ -16,7 +16,7 @@ from slackwater.runtime.merge.lanes import (
     prefix_before,
 )
 from slackwater.runtime.merge.late import LateQueue
-from slackwater.runtime.merge.pieces import merge_pieces, without_writers
+from slackwater.runtime.merge.pieces import merge_pieces
 from slackwater.runtime.merge.writer import Writer
 from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
@@ -104,43 +104,6 @@ class ReaderState:
         lane.add(batch)
         if self._heads is not None:
             self._heads[place] = lane.head_ns
-
-    def pass_row(
-        self, place: int, batch: Batch, time_ns: int, cut: Cut, ready: Cut
-    ) -> GateRead | None:
-        """Take one row, nothing being held, and return what `add` and `release` would.
-
-        Args:
-            place: of its writer.
-            batch: of that row.
-            time_ns: its event time.
-            cut: as `release` takes it.
-            ready: as `release` takes it.
-
-        Source: [ssg] Algorithms 2 and 3, for one row.
-        """
-        seen_ns = self._seen[0]
-        is_late = time_ns < seen_ns
-        if time_ns == seen_ns or ((time_ns, place) >= cut and not is_late):
-            self.add(place, batch)  # it may be late, or has to wait
-            return self.release(cut, ready, None)
-        self.cut, seen = cut, self._seen
-        if cut > ready and not is_late:
-            seen = (time_ns, place, 0 if batch.writers is None else batch.writers.item(0))
-        self._watermark_ns = watermark_ns = self._come_to(seen, cut, ready)
-        self.frontier_ns = max(self.frontier_ns, min(ready[0], watermark_ns))
-        is_ready = (time_ns, place) < ready
-        ports = self._no_late.copy()
-        ports[self._writers[place].port] = without_writers(batch)
-        if is_late:
-            self.late += 1
-            self.late_ready += is_ready
-            return GateRead(self._no_late, ports, watermark_ns, NO_PROGRESS)
-        if is_ready:
-            self.ready += 1
-        else:
-            self.slack_ready += 1
-        return GateRead(ports, self._no_late, watermark_ns, NO_PROGRESS)
 
     def _divert_late(self, place: int, batch: Batch) -> Batch | None:
         seen_ns, seen_place, seen_writer = self._seen

@@ -249,9 +249,6 @@ class GateIntake(HeldIntake[SlackGate]):
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
             self.waits_for_silence = True
-        # Whether a row that comes alone has no more to do with than the gate.
-        self._may_pass = sampler is None and self._idle is None and self._arrivals is None
-        self._may_pass = self._may_pass and not any(self._may_be_behind)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken, and is not idle."""
@@ -266,10 +263,6 @@ class GateIntake(HeldIntake[SlackGate]):
         """Put what has come into the gate, and read that."""
         gate, sampler = self._held, self._sampler
         used: list[tuple[str, int]] = []
-        if self._may_pass and not self.more and gate.may_pass:
-            item = self._queues.pop_row(now_ns)
-            if item is not None:
-                return self._pass_row(item[0], item[1], now_ns)
         for writer, message, came_ns in self._come(now_ns, max_rows, used):
             gate.insert(writer, message.batch, message.progress, came_ns=came_ns)
             if message.batch is not None and self._may_be_behind[writer]:
@@ -298,21 +291,6 @@ class GateIntake(HeldIntake[SlackGate]):
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
         return Taken(released, used, sum([rows for _, rows in used]))
-
-    def _pass_row(self, channel: str, message: Message, now_ns: int) -> Taken:
-        """Do as `take` for a row that came alone to an empty gate.
-
-        At the speed of the clock nearly all do, and what takes the time then is how much code a
-        row passes: it is not in the caches.
-        """
-        batch, report = message.batch, self._report
-        assert batch is not None, "it has one row"
-        self._since_ns = now_ns
-        report.max_gate_rows = max(report.max_gate_rows, 1)
-        released = self._held.pass_row(self._writer[channel], batch, message.progress)
-        if released is not None and self._kept_ns is not None:
-            self._count_held_back(released)
-        return Taken(released, [(channel, 1)], 1)
 
     def _told_of_arrivals(
         self, arrivals: ArrivalFrontier, released: GateRead | None

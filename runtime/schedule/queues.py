@@ -113,18 +113,6 @@ class PathQueues:
         self.wait_ns += message.rows * (now_ns - since_ns)
         return channel, message, since_ns
 
-    def pop_row(self, now_ns: int) -> tuple[str, Message, int] | None:
-        """Take the only message here, if it has one row; else return None."""
-        if self._messages != 1 or self.rows != 1:
-            return None
-        for channel, path in self._paths.items():
-            if path.messages:
-                message, since_ns = path.pop()
-                self._messages = self.rows = 0
-                self.wait_ns += now_ns - since_ns
-                return channel, message, since_ns
-        return None
-
     @property
     def has_any(self) -> bool:
         """Whether a message waits here."""
