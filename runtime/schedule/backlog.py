@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 from slackwater.runtime.config import Limits
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.idle_channels import may_be_behind
+from slackwater.runtime.schedule.ready import ReadyStages
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
@@ -69,54 +70,42 @@ class SliceLengths:
             for one in stages.values()
         )
 
-    def next_rows(
-        self, machine: StageMachine, stages: Mapping[str, StageMachine], now_ns: int
-    ) -> int:
+    def next_rows(self, machine: StageMachine, ready: ReadyStages, now_ns: int) -> int:
         """Return the most rows of a stage's next slice.
 
         Args:
             machine: of the stage.
-            stages: {name: machine}, of the slot.
+            ready: the slot's stages that have work.
             now_ns: by the slot's clock.
         """
         size = self.sizes[machine.stage.name]
         if not size.is_full or machine.stage.kind == "sink":  # its rows leave as a slice ends
             return size.rows
-        waited_ns = max(self._behind_ns(stages, now_ns), machine.waited_ns(now_ns))
+        waited_ns = max(self._behind_ns(ready, now_ns), machine.waited_ns(now_ns))
         if waited_ns <= self._least_wait_ns:
             return size.rows
         rows = size.within(waited_ns // SHARE_OF_WAIT)
-        other_ns = _earliest_other(machine, stages, now_ns)
-        if rows == size.rows or other_ns is None:
+        if rows == size.rows or (other_ns := _earliest_other(machine, ready)) is None:
             return rows
         older = 0 if machine.intake.more else machine.queues.rows_until(other_ns, rows)
         return max(size.rows, older)
 
-    def _behind_ns(self, stages: Mapping[str, StageMachine], now_ns: int) -> int:
+    def _behind_ns(self, ready: ReadyStages, now_ns: int) -> int:
         """Return the least wait of rows that the slot can be given."""
         if not self._sees_sources:
             return 0
-        sources = [one.source_at for one in stages.values() if one.source_at is not None]
-        behind_ns = [source.behind_ns(now_ns) for source in sources]
-        since_start_ns = max(now_ns - self._start_ns, 0)
-        return min((ns for ns in behind_ns if ns is not None), default=since_start_ns)
+        since_ns = ready.latest_wait_ns()
+        return max(now_ns - (self._start_ns if since_ns is None else since_ns), 0)
 
 
-def _earliest_other(
-    machine: StageMachine, stages: Mapping[str, StageMachine], now_ns: int
-) -> int | None:
+def _earliest_other(machine: StageMachine, ready: ReadyStages) -> int | None:
     """Return the earliest stimulus of other stages' work; None if they have none.
 
     Rows that an input has, and a slot has not taken, have none yet.
     """
-    ranks_ns = [
-        wakeup.rank_ns
-        for other in stages.values()
-        if other is not machine and (other.is_paced or other.source_at is None)
-        if (wakeup := other.next) is not None
-        if wakeup.at_ns <= now_ns and wakeup.rank_ns is not None
-    ]
-    return min(ranks_ns, default=None)
+    return ready.earliest_ns(
+        lambda other: other is not machine and (other.is_paced or other.source_at is None)
+    )
 
 
 class AwaitedSources:

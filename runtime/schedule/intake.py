@@ -98,14 +98,14 @@ class Intake(ABC):
         del channel, limits
         return True
 
-    def count_wait(self, now_ns: int) -> None:
-        """Count how long rows have been held by now."""
-        del now_ns
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        """Note whether a channel is given credit."""
+        del channel, may_send
 
-    def count(self, dropped: int) -> None:
-        """Fill in the report; so many late rows the operator had no use for."""
-        del dropped
-        self._report.in_flight = self._queues.rows
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
+        """Fill in a report as of now; the operator dropped so many late rows."""
+        del dropped, now_ns
+        report.in_flight = self._queues.rows
 
 
 class PassIntake(Intake):
@@ -187,11 +187,15 @@ class HeldIntake(Intake, Generic[_H]):
         self._held: _H = held
         self._since_ns = start_ns
 
-    def count_wait(self, now_ns: int) -> None:
-        """Count how long rows have been held by now."""
+    def _waited_ns(self, now_ns: int) -> int:
+        """Return how long rows have been held since that was last counted, summed."""
         # Mean wait × rows = the integral of the rows held over time (Little's law).
-        self._report.gate_wait_ns += self._held.rows_held * (now_ns - self._since_ns)
-        self._since_ns = now_ns
+        return self._held.rows_held * (now_ns - self._since_ns)
+
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
+        """Fill in a report as of now; the operator dropped so many late rows."""
+        super().count(report, dropped, now_ns)
+        report.gate_wait_ns += self._waited_ns(now_ns)
 
     def _come(
         self, now_ns: int, max_rows: int, used: list[tuple[str, int]]
@@ -202,7 +206,8 @@ class HeldIntake(Intake, Generic[_H]):
         reach of the credit that bounds the queue.
         """
         rows = 0
-        self.count_wait(now_ns)
+        self._report.gate_wait_ns += self._waited_ns(now_ns)
+        self._since_ns = now_ns
         while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
             channel, message, came_ns = item
             rows += message.rows
@@ -330,9 +335,12 @@ class GateIntake(HeldIntake[SlackGate]):
             may = writer in holders or not holders
         if may and held >= limits.most_gate_rows:
             raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
-        if self._idle is not None:
-            self._idle.allow(writer, self._since_ns, may_send=may)
         return may
+
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        """Note whether a channel has credit: without it, it is not silent."""
+        if self._idle is not None:
+            self._idle.allow(self._writer[channel], self._since_ns, may_send=may_send)
 
     def _overflow(self, writer: int, held: int, most: int) -> str:
         source = self._sources[writer]
@@ -343,15 +351,16 @@ class GateIntake(HeldIntake[SlackGate]):
             "promise=; or give the job Limits(most_gate_rows=…), if its input ends before that"
         )
 
-    def count(self, dropped: int) -> None:
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
         """Fill in what the gate has released, and which writers were idle."""
+        super().count(report, dropped, now_ns)
         names = self._sources
-        count_gate(self._report, self._held, queued=self._queues.rows, dropped=dropped, names=names)
+        count_gate(report, self._held, queued=self._queues.rows, dropped=dropped, names=names)
         if self._arrivals is not None:  # on the way to who puts rows in order: none is late here
-            self._report.slack_ready += self._report.late
-            self._report.late = 0
+            report.slack_ready += report.late
+            report.late = 0
         if self._idle is not None:
-            self._report.idle_marks = dict(self._idle.marks)
+            report.idle_marks = dict(self._idle.marks)
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

@@ -55,6 +55,7 @@ class PartitionedIntake(HeldIntake[ReplicaReads]):
         del channel
         return self._held.rows_held < limits.gate_rows or not self._held.has_more
 
-    def count(self, dropped: int) -> None:
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
         """Fill in what of the reads has gone on."""
-        count_reads(self._report, self._held, queued=self._queues.rows, dropped=dropped)
+        super().count(report, dropped, now_ns)
+        count_reads(report, self._held, queued=self._queues.rows, dropped=dropped)

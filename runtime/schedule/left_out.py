@@ -15,21 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slackwater.runtime.schedule.actions import Slice
+from slackwater.runtime.schedule.ready import ReadyStages
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["leave_out", "rows_left_out"]
 
 
-def rows_left_out(
-    stages: Mapping[str, StageMachine], now_ns: int, sizes: Mapping[str, SliceSize]
-) -> Slice | None:
+def rows_left_out(ready: ReadyStages, now_ns: int, sizes: Mapping[str, SliceSize]) -> Slice | None:
     """Work off due rows of paced sources that no consumer is to see.
 
     Counts, promises and the sources' state are then what they would be after a slice of each.
 
     Args:
-        stages: {name: machine}, of a slot.
+        ready: the slot's stages that have work.
         now_ns: by its clock.
         sizes: {stage: length of its slices}.
 
@@ -38,9 +37,8 @@ def rows_left_out(
         consumer needs.
     """
     each: list[Slice] = []
-    for name, machine in stages.items():
-        if not machine.is_paced or (wakeup := machine.next) is None or wakeup.at_ns > now_ns:
-            continue
+    for machine in ready.newly_due(now_ns):
+        name = machine.stage.name
         if rows := leave_out(machine, now_ns, sizes[name].rows):
             each.append(Slice(name, rows, [], now_ns, released=rows))
     if len(each) < 2:

@@ -28,6 +28,7 @@ from slackwater.runtime.schedule.by_order import chosen_by
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.queues import credit_of
+from slackwater.runtime.schedule.ready import ReadyStages
 from slackwater.runtime.schedule.source_at import Looks
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimuli import in_words, ring
@@ -76,7 +77,7 @@ class Slot:
         }
         self._asked, self._awaited = AskedPromises(self._stages), AwaitedSources(self._stages)
         self._has_asked = False
-        self._still = list(self._stages.values())  # those that had not ended when last asked
+        self._ready = ReadyStages(self._stages.values())
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
         }
@@ -126,21 +127,24 @@ class Slot:
     def credit(self, channel: str, rows: int) -> None:
         """Take credit that the other end has granted."""
         self._recent.append((None, "credit", channel, rows))
-        self._credit[channel] += rows
+        self._add_credit(self._channels[channel], rows)
+
+    def _add_credit(self, channel: Channel, rows: int) -> None:
+        had = self._credit[channel.name]
+        self._credit[channel.name] = had + rows
+        if had <= 0:
+            self._ready.unblock(channel.source)
 
     def open(self, now_ns: int) -> None:
         """Open the inputs and read their first blocks, before the start: no stage is charged."""
         for machine in self._stages.values():
-            if machine.source_at is not None:
-                machine.source_at.open(now_ns)
-                machine.tell_next()
+            machine.open(now_ns)
 
     def woken(self, now_ns: int) -> None:
         """Poll the inputs again that end a sleep when they have something: one may have."""
         for machine in self._stages.values():
             if machine.source_at is not None:
-                machine.source_at.woken(now_ns)
-                machine.tell_next()
+                machine.woken(now_ns)
 
     def step(self, now_ns: int) -> Slice | None:
         """Do the most urgent slice of work now; return None if no stage may run.
@@ -151,7 +155,7 @@ class Slot:
             self._has_asked = True
             if unsaid := self._asked.begin():
                 return self._say(unsaid, now_ns)
-        done = None if self._order else rows_left_out(self._stages, now_ns, self._lengths.sizes)
+        done = None if self._order else rows_left_out(self._ready, now_ns, self._lengths.sizes)
         chosen = self._chosen(now_ns) if done is None else None
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -168,21 +172,8 @@ class Slot:
                 and self._has_credit(machine)
             }
             return chosen_by(self._order, able, self._turns, now_ns, slot=self.name)
-        chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice; and `AwaitedSources`.
-        first_ns = 0
-        for machine in self._stages.values():
-            wakeup = machine.next
-            if wakeup is None or wakeup.at_ns > now_ns:
-                continue
-            rank_ns = now_ns if wakeup.rank_ns is None else wakeup.rank_ns
-            if chosen is not None and (
-                rank_ns > first_ns
-                or (rank_ns == first_ns and machine.progress_ns >= chosen.progress_ns)
-            ):
-                continue
-            if self._has_credit(machine):
-                chosen, first_ns = machine, rank_ns
+        chosen = self._ready.first(now_ns, self._has_credit)
         if chosen is None or chosen.stage.name not in self._awaited.gates:
             return chosen
         stages, turns, has_credit = self._stages, self._turns, self._has_credit
@@ -194,7 +185,7 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        max_rows = self._lengths.next_rows(machine, self._stages, now_ns)
+        max_rows = self._lengths.next_rows(machine, self._ready, now_ns)
         self._recent.append((now_ns, "slice", name, max_rows))
         work = machine.work(now_ns, max_rows=max_rows)
         message = work.message
@@ -257,11 +248,16 @@ class Slot:
     def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
         for channel in machine.stage.inputs:
             rows = self._owed.get(channel.name, 0)
-            if rows < self._grant_rows or not machine.may_grant(channel.name):
+            if rows < self._grant_rows:
+                continue
+            may_send = machine.may_grant(channel.name)
+            if machine.waits_for_silence:
+                machine.allow(channel.name, may_send=may_send)
+            if not may_send:
                 continue
             del self._owed[channel.name]
             if channel.source in self._stages:
-                self._credit[channel.name] += rows
+                self._add_credit(channel, rows)
             else:
                 actions.append(Grant(channel, rows))
 
@@ -318,20 +314,9 @@ class Slot:
         What could be done but for credit waits for that, not for a time. Paced sources share one
         wake-up.
         """
-        first_ns = paced_ns = guess_ns = END_NS
-        for machine in self._stages.values():
-            if (wakeup := machine.next) is None:
-                continue
-            at_ns = wakeup.at_ns
-            if at_ns <= now_ns:
-                if self._has_credit(machine):
-                    return Rest(now_ns, is_guess=False)
-            elif wakeup.is_guess:
-                guess_ns = at_ns if at_ns < guess_ns else guess_ns
-            elif machine.is_paced:
-                paced_ns = at_ns if at_ns < paced_ns else paced_ns
-            elif at_ns < first_ns:
-                first_ns = at_ns
+        if self._ready.first(now_ns, self._has_credit) is not None:
+            return Rest(now_ns, is_guess=False)
+        first_ns, paced_ns, guess_ns = self._ready.later()
         if paced_ns < first_ns:
             first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
         if guess_ns < first_ns:
@@ -348,10 +333,7 @@ class Slot:
     @property
     def is_finished(self) -> bool:
         """Whether every stage has seen its end."""
-        still = self._still
-        while still and still[-1].is_finished:
-            still.pop()
-        return not still
+        return self._ready.all_have_ended
 
     @property
     def stages(self) -> dict[str, StageMachine]:
@@ -365,7 +347,7 @@ class Slot:
 
     def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
         """Return the counters of all stages and channels as they stand; they change no more."""
-        stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
+        stages = [machine.report_at(now_ns) for machine in self._stages.values()]
         return stages, [replace(report) for report in self._reports.values()]
 
     def recent(self) -> list[str]:
@@ -419,7 +401,6 @@ class Slot:
         for machine in kept.values():
             if machine.source_at is not None:
                 machine.source_at.looks = self._looks
-        self._still = list(self._stages.values())
         for name in state["stages"]:
             restore(self._stages[name], from_plain(state["stages"][name]))
         self._asked, self._has_asked = AskedPromises(self._stages), False
@@ -434,6 +415,7 @@ class Slot:
         self._turn = max(self._turns.values(), default=0)
         self._idle_ns, self._idle_since_ns = state["idle"]
         restore(self._looks, state["looks"])
+        self._ready = ReadyStages(self._stages.values())
 
     @property
     def close_problems(self) -> list[str]:

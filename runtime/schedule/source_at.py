@@ -9,7 +9,7 @@ looks         |      |      |      |
 
 from __future__ import annotations
 
-from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model import END_NS, START_NS, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -141,14 +141,23 @@ class StageSource:
         else:
             self._polled_ns = self._caught_up_ns = now_ns
 
-    def behind_ns(self, now_ns: int) -> int | None:
-        """Return the wait of its input's rows; None if it is over."""
+    @property
+    def since_ns(self) -> int | None:
+        """Time since which rows of its input wait.
+
+        None if it is over, END_NS if none waits.
+        """
         machine = self.machine
         if self.is_paced and (due_ns := machine.due_ns) is not None:
-            return max(now_ns - due_ns, 0)
+            return due_ns
         if machine.is_over:
             return None
-        return 0 if self.is_paced else max(now_ns - self._caught_up_ns, 0)
+        return END_NS if self.is_paced else self._caught_up_ns
+
+    def behind_ns(self, now_ns: int) -> int:
+        """Return the wait of its input's rows."""
+        since_ns = self.since_ns
+        return 0 if since_ns is None else max(now_ns - since_ns, 0)
 
     def open(self, now_ns: int) -> None:
         """Open the input and read its first block, before the start."""

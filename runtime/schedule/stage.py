@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
@@ -52,12 +53,32 @@ from slackwater.runtime.schedule.source_at import Looks, StageSource, source_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 from slackwater.runtime.sources.machine import SourceMachine
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _changes(
+    method: Callable[Concatenate[StageMachine, P], R],
+) -> Callable[Concatenate[StageMachine, P], R]:
+    """Make a method that changes a stage tell what is next."""
+
+    @wraps(method)
+    def changed(self: StageMachine, /, *args: P.args, **given: P.kwargs) -> R:
+        done = method(self, *args, **given)
+        self.next = self.wakeup()
+        if self.on_next is not None:
+            self.on_next(self)
+        return done
+
+    return changed
+
 
 class StageMachine:
     """Machine of a stage. The slot says when it runs, and carries what it returns.
 
     Every row that comes in is queued, then held by the gate, then handed to the operator (or
-    passed on); each move is counted.
+    passed on); each move is counted. A method that changes what is to be done next says so: it is
+    one of `_changes`.
     """
 
     STATE = Fields(
@@ -143,11 +164,18 @@ class StageMachine:
         self.moved_ns = start_ns  # when it let rows go
         self.is_finished = False
         self.next: Wakeup | None = None
-        """Next work; None if it waits for something to come. Set by `tell_next`."""
-        self.tell_next()
+        """Next work, after the last change; None if it waits for something to come."""
+        self.on_next: Callable[[StageMachine], None] | None = None
+        """Is told when the next work may have changed: the slot's `ReadyStages`."""
+        self.begin()
 
     # -- what may be done ---------------------------------------------------------------
 
+    @_changes
+    def begin(self) -> None:
+        """Begin, in a fresh stage or after a restore."""
+
+    @_changes
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         if self._sampler is not None:
@@ -156,30 +184,25 @@ class StageMachine:
         self.queues.push(channel, message, now_ns)
         self.intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
-        self.tell_next()
 
-    def tell_next(self) -> None:
-        """Set the next work, after something has changed.
+    def wakeup(self) -> Wakeup | None:
+        """Return the next work; None if it waits for something.
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
         if self.source_at is not None:
-            self.next = self.source_at.wakeup
-            return
+            return self.source_at.wakeup
         rank_ns = self.queues.earliest_stimulus_ns()
         if self.intake.more:
             goes_on_ns = self.intake.goes_on_ns
-            rank_ns = goes_on_ns if rank_ns is None else min(goes_on_ns, rank_ns)
-            self.next = Wakeup(START_NS, rank_ns)
-            return
+            return Wakeup(START_NS, goes_on_ns if rank_ns is None else min(goes_on_ns, rank_ns))
         due_ns = self._due_by_clock_ns()
         if rank_ns is not None:
-            self.next = Wakeup(START_NS, rank_ns if due_ns is None else min(rank_ns, due_ns))
-            return
+            return Wakeup(START_NS, rank_ns if due_ns is None else min(rank_ns, due_ns))
         idle_ns = self.intake.idle_from_ns()
         if idle_ns is not None:
             due_ns = idle_ns if due_ns is None else min(due_ns, idle_ns)
-        self.next = None if due_ns is None else Wakeup(due_ns, due_ns)
+        return None if due_ns is None else Wakeup(due_ns, due_ns)
 
     def _due_by_clock_ns(self) -> int | None:
         """Return when the gate or the operator is due by the clock; None if never."""
@@ -197,7 +220,7 @@ class StageMachine:
     def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its next rows for the stage, not for a promise."""
         if self.source_at is not None:
-            return self.source_at.behind_ns(now_ns) or 0
+            return self.source_at.behind_ns(now_ns)
         since_ns = self.intake.more_since_ns if self.intake.more else self.queues.oldest_ns()
         return 0 if since_ns is None else max(now_ns - since_ns, 0)
 
@@ -215,6 +238,19 @@ class StageMachine:
 
     # -- doing it -----------------------------------------------------------------------
 
+    @_changes
+    def open(self, now_ns: int) -> None:
+        """Open the input of a source and read its first block, before the start."""
+        if self.source_at is not None:
+            self.source_at.open(now_ns)
+
+    @_changes
+    def woken(self, now_ns: int) -> None:
+        """Poll the input of a source again: it may have something."""
+        if self.source_at is not None:
+            self.source_at.woken(now_ns)
+
+    @_changes
     def set_rule(self, rule: ReleaseRule, *, trials: Sequence[Trial] = ()) -> None:
         """Let the gate release by another rule from the next slice on.
 
@@ -233,28 +269,24 @@ class StageMachine:
             self.intake.more = self.intake.more or gate.may_release()
         if self._sampler is not None:
             self._sampler.try_out(trials)
-        self.tell_next()
 
+    @_changes
     def work(self, now_ns: int, *, max_rows: int) -> Work:
         """Work off about `max_rows` rows."""
         if (sampler := self._sampler) is not None:
             sampler.count(now_ns, self.queues)
             sampler.begin()
         source = self.source_at
-        done = (
-            self._work_off(now_ns, max_rows)
-            if source is None
-            else self._take_from(source, now_ns, max_rows)
-        )
-        self.tell_next()
-        return done
+        if source is None:
+            return self._work_off(now_ns, max_rows)
+        return self._take_from(source, now_ns, max_rows)
 
+    @_changes
     def left_out(self, rows: int, now_ns: int) -> None:
         """Count rows of the source that its filter has left out already."""
         self.moved_ns = now_ns
         self.report.batches += 1
         self.chain.tested(0, rows, self.report)
-        self.tell_next()
 
     def _take_from(self, source: StageSource, now_ns: int, max_rows: int) -> Work:
         machine = source.machine
@@ -409,10 +441,17 @@ class StageMachine:
 
     def may_grant(self, channel: str) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        may = self.intake.may_grant(channel, self._limits)
-        if self.intake.waits_for_silence:  # who may not send is not silent
-            self.tell_next()
-        return may
+        return self.intake.may_grant(channel, self._limits)
+
+    @property
+    def waits_for_silence(self) -> bool:
+        """Whether a channel may be left out once it has been silent for too long."""
+        return self.intake.waits_for_silence
+
+    @_changes
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        """Note whether a channel has credit: without it, it is not silent."""
+        self.intake.allow(channel, may_send=may_send)
 
     @property
     def rows_waiting(self) -> int:
@@ -425,15 +464,15 @@ class StageMachine:
         return None if self._operator_at is None else self._operator_at.operator
 
     def report_at(self, now_ns: int) -> StageReport:
-        """Return the stage's counters as they stand."""
-        report = self.report
-        self.intake.count_wait(now_ns)
+        """Return the stage's counters as they stand; they change no more."""
+        report = self.report.copy()
         report.queue_wait_ns = self.queues.wait_ns
         report.still_ns = None if self.is_finished else max(now_ns - self.moved_ns, 0)
         if self.source is not None:
             count_source(report, self.source, now_ns)
         else:
-            self.intake.count(0 if self.operator is None else self.operator.late_dropped)
+            dropped = 0 if self.operator is None else self.operator.late_dropped
+            self.intake.count(report, dropped, now_ns)
         if self._operator_at is not None:
             self._operator_at.fill(report)
         elif self.stage.step.traits.role is not Role.EACH_ROW:
@@ -453,17 +492,17 @@ class StageMachine:
                 sends = [*sends, *side.parts(message, now_ns)]
         return sends
 
+    @_changes
     def close(self) -> None:
         """Close the source's input."""
         if self.source is not None:
             self.source.close()
-        self.tell_next()
 
     # -- its state ----------------------------------------------------------------------
 
     def after_restore(self) -> None:
         """Find the next work."""
-        self.tell_next()
+        self.begin()
 
     @property
     def _counted(self) -> dict[str, Any]:

@@ -233,6 +233,15 @@ def test_row_far_behind_all_that_is_held_is_found_whichever_way_it_comes() -> No
             assert event_times(result) == [7]
 
 
+def test_rows_held_of_the_rarer_side_find_just_the_new_rows_that_are_near() -> None:
+    joined = machine()
+    first = joined.work(read(buses([0, 20]), loops([20]), watermark=20, frontier=0), now_ns=0).rows
+    assert event_times(first) == [20]
+    result = joined.work(read(None, loops([20] * 9), watermark=20, frontier=0), now_ns=0).rows
+    assert result is not None
+    assert result.columns["delay"].tolist() == [1] * 9, "0 is too far, and one 20 was found"
+
+
 def test_join_pairs_rows_within_the_window() -> None:
     joined = machine()
     result = joined.work(read(buses([10]), loops([4, 5, 15, 16]), watermark=16), now_ns=0).rows

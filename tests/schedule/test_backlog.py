@@ -202,7 +202,8 @@ def settled_size(slot: Slot, stage: str = "pairs") -> None:
 
 
 def next_rows(slot: Slot, now_ns: int, stage: str = "pairs") -> int:
-    return slot._lengths.next_rows(slot.stages[stage], slot.stages, now_ns)
+    slot._ready.first(now_ns, lambda _: True)  # what is due by now has work
+    return slot._lengths.next_rows(slot.stages[stage], slot._ready, now_ns)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +244,8 @@ def test_an_input_that_always_has_rows_is_a_backlog_until_it_has_none() -> None:
     settled_size(slot)
     assert next_rows(slot, 15 * MS) == pytest.approx(1.5 * ROWS_OF_2_MS, rel=0.01)
     for name in ("l", "r"):
-        source = slot.stages[name].source_at
-        assert source is not None
-        while source.work(14 * MS, max_rows=1_000) is not None:  # until a poll has nothing
+        stage = slot.stages[name]
+        while stage.work(14 * MS, max_rows=1_000).message is not None:  # until a poll has nothing
             pass
     assert next_rows(slot, 15 * MS) == pytest.approx(ROWS_OF_2_MS, rel=0.01)
 

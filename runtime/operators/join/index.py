@@ -106,7 +106,6 @@ class RunIndex:
         searching: Int64Array,
         *,
         order: Int64Array | None = None,
-        first_run: int = 0,
     ) -> Iterator[tuple[Int64Array, Int64Array]]:
         """Yield pairs of (who searches, row found), some at a time, in no particular order.
 
@@ -115,17 +114,16 @@ class RunIndex:
             high: the highest entry of each search.
             searching: shape (searches,), who searches.
             order: shape (searches,), about the order of `low`, if it is known.
-            first_run: leave out the runs before this one.
         """
-        if self.runs == first_run or not len(low):
+        if not self.runs or not len(low):
             return
         if len(low) > _WORTH_SORTING:
             if order is None:
                 order = low.argsort()  # neighbours look at the same memory: twice as fast
             low, high, searching = low.take(order), high.take(order), searching.take(order)
         if self.runs > 1:
-            numbers = np.arange(first_run, self.runs)[:, np.newaxis] << _ENTRY_BITS
-            searching = searching[np.newaxis].repeat(len(numbers), 0).ravel()
+            numbers = np.arange(self.runs)[:, np.newaxis] << _ENTRY_BITS
+            searching = searching[np.newaxis].repeat(self.runs, 0).ravel()
             low, high = (numbers | low).ravel(), (numbers | high).ravel()
         entries = self._entries.values
         starts = entries.searchsorted(low)

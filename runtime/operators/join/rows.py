@@ -83,6 +83,20 @@ class Arrivals:
         """Return the event times of one side."""
         return self.times[self.lefts :] if side else self.times[: self.lefts]
 
+    def searches(
+        self, side: int, rows: int, first: int
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Return positions, keys and times of a side's first rows, each of shape (rows,).
+
+        Args:
+            side: 0 left, 1 right.
+            rows: how many.
+            first: the position of the first new row of both sides.
+        """
+        begin = self.lefts if side else 0
+        some = slice(begin, begin + rows)
+        return self.turns[some] + first, self.keys[some], self.times[some]
+
 
 def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
     """Return the place of each time in the merged order; left before right.

@@ -141,27 +141,39 @@ class JoinState:
             rights += own if side else partners
         return np.array(lefts, dtype=np.int64), np.array(rights, dtype=np.int64)
 
-    @property
-    def runs(self) -> int:
-        """The number of runs of the index."""
-        return self._index.runs
-
     def partners(
-        self, searching: Int64Array, keys: Int64Array, times: Int64Array, *, first_run: int = 0
+        self,
+        searching: Int64Array,
+        keys: Int64Array,
+        times: Int64Array,
+        *,
+        older: int = 0,
+        since_ns: int = START_NS,
     ) -> Found:
-        """Yield the indexed rows that may pair with rows of these positions, keys and times."""
+        """Yield the indexed rows that may pair with rows of these positions, keys and times.
+
+        Args:
+            searching: shape (rows,), the positions.
+            keys: shape (rows,).
+            times: shape (rows,).
+            older: the first so many search no rows older than `since_ns`.
+            since_ns: an event time.
+        """
+        if not len(searching):
+            return iter(())
         order = order_by_key(keys, times)
         keys = keys ^ 1  # the other side
         within_ns, layout = self._within_ns, self._layout
         low, high = times - within_ns, times + within_ns
         if self.horizon_ns > START_NS:
             np.maximum(low, self.horizon_ns, out=low)
+        if older:
+            np.maximum(low[:older], since_ns, out=low[:older])
+            np.maximum(
+                high[:older], since_ns - 1, out=high[:older]
+            )  # an empty range, no negative one
         return self._index.matches(
-            layout.pack(keys, low),
-            layout.pack(keys, high),
-            searching,
-            order=order,
-            first_run=first_run,
+            layout.pack(keys, low), layout.pack(keys, high), searching, order=order
         )
 
     def partners_among(self, new: Arrivals, which: Int64Array) -> Found:

@@ -1,0 +1,228 @@
+"""Ready stages of a slot, the most urgent first, and those to be ready later.
+
+```
+ready    by stimulus        12 join   31 filter   40 bus         the first that has credit runs
+         without stimulus   files                                counts as of now
+blocked  a full sink's                                           no credit: until some is given
+later    45 paced source    50 hold of a gate                    ready once their time has come
+```
+
+It is told of a stage when the stage's next work changes. So a slice costs the same whether a slot
+has ten stages or three hundred. Source: [mace] §VI-A, Efficient Implementation, where a heap has
+the paths of an operator.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
+
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.progress import Wakeup
+from slackwater.runtime.schedule.stage import StageMachine
+
+__all__ = ["Later", "ReadyStages"]
+
+_SPARE = 64
+"""Entries of a heap that may be out of date, beside three for each stage."""
+
+_Entry: TypeAlias = tuple[int, int, int, int]
+"""(time, promise of a source, place among the stages, number): ties go to the least promise, then
+to the first in the plan."""
+
+
+class Later(NamedTuple):
+    """Times of the next work that is not due yet; END_NS: of none."""
+
+    work_ns: int
+    paced_ns: int
+    """Of the next row of a paced source."""
+    guess_ns: int
+    """Of a poll that may find nothing."""
+
+
+class _Known:
+    """Next work of one stage."""
+
+    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "wakeup")
+
+    def __init__(self, machine: StageMachine, place: int) -> None:
+        self.machine, self.place = machine, place
+        self.wakeup: Wakeup | None = None
+        self.progress_ns = START_NS
+        self.since_ns: int | None = None  # rows of its input wait
+        self.number = 0  # of its entry; entries of another number are out of date
+
+
+class _Heap:
+    """Heap of entries, of which some are out of date."""
+
+    __slots__ = ("_entries", "_known")
+
+    def __init__(self, known: list[_Known]) -> None:
+        self._known = known
+        self._entries: list[_Entry] = []
+
+    def push(self, time_ns: int, one: _Known) -> None:
+        """Add the entry of a stage."""
+        entries = self._entries
+        heapq.heappush(entries, (time_ns, one.progress_ns, one.place, one.number))
+        if len(entries) > 3 * len(self._known) + _SPARE:
+            entries[:] = filter(self._holds, entries)
+            heapq.heapify(entries)
+
+    def first(self) -> _Entry | None:
+        """Return the first entry; None without one."""
+        entries = self._entries
+        while entries and not self._holds(entries[0]):
+            heapq.heappop(entries)
+        return entries[0] if entries else None
+
+    def pop(self) -> _Known:
+        """Remove the first entry, which `first` has returned."""
+        return self._known[heapq.heappop(self._entries)[2]]
+
+    def least(self, counts: Callable[[StageMachine], bool]) -> int | None:
+        """Return the least time of the stages that count; None without one."""
+        entries, at = self._entries, [0]
+        found: int | None = None
+        while at:  # down the heap as far as an entry may be less
+            one = at.pop()
+            if one >= len(entries) or (found is not None and entries[one][0] >= found):
+                continue
+            if self._holds(entries[one]) and counts(self._known[entries[one][2]].machine):
+                found = entries[one][0]
+            else:
+                at += (2 * one + 1, 2 * one + 2)
+        return found
+
+    def _holds(self, entry: _Entry) -> bool:
+        return self._known[entry[2]].number == entry[3]
+
+
+class ReadyStages:
+    """Next work of all stages of a slot.
+
+    Args:
+        machines: of the stages, in their order in the plan.
+    """
+
+    def __init__(self, machines: Iterable[StageMachine]) -> None:
+        self._known = [_Known(machine, place) for place, machine in enumerate(machines)]
+        self._by_name = {one.machine.stage.name: one for one in self._known}
+        self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
+        self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
+        self._waits = _Heap(self._known)  # of sources, by the time since which rows wait
+        self._newly_due: list[_Known] = []  # paced sources
+        self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
+        self._going = {one.machine.stage.name for one in self._known}
+        for one in self._known:
+            one.machine.on_next = self.told
+            self.told(one.machine)
+
+    def told(self, machine: StageMachine) -> None:
+        """Note the next work of a stage, which may have changed."""
+        name, wakeup, progress_ns = machine.stage.name, machine.next, machine.progress_ns
+        if machine.is_finished:
+            self._going.discard(name)
+        one, source = self._by_name[name], machine.source_at
+        since_ns = None if source is None else source.since_ns
+        if wakeup == one.wakeup and progress_ns == one.progress_ns and since_ns == one.since_ns:
+            return
+        one.wakeup, one.progress_ns, one.since_ns = wakeup, progress_ns, since_ns
+        one.number += 1
+        self._blocked.pop(name, None)
+        if since_ns is not None:
+            self._waits.push(-since_ns, one)
+        if wakeup is None:
+            return
+        if wakeup.at_ns == START_NS:
+            self._add(one, wakeup)
+        elif wakeup.is_guess:
+            self._guesses.push(wakeup.at_ns, one)
+        elif machine.is_paced:
+            self._paced.push(wakeup.at_ns, one)
+        else:
+            self._work.push(wakeup.at_ns, one)
+
+    @property
+    def all_have_ended(self) -> bool:
+        """Whether every stage has seen its end."""
+        return not self._going
+
+    def _add(self, one: _Known, wakeup: Wakeup) -> None:
+        """Add a stage to those that are ready."""
+        if wakeup.rank_ns is None:
+            self._unranked.push(START_NS, one)
+        else:
+            self._ranked.push(wakeup.rank_ns, one)
+
+    def _move_due(self, now_ns: int) -> None:
+        for heap in (self._work, self._paced, self._guesses):
+            while (entry := heap.first()) is not None and entry[0] <= now_ns:
+                one = heap.pop()
+                assert one.wakeup is not None, "its entry is up to date"
+                self._add(one, one.wakeup)
+                if heap is self._paced:
+                    self._newly_due.append(one)
+
+    def newly_due(self, now_ns: int) -> list[StageMachine]:
+        """Return the paced sources with rows newly due, once, in their order."""
+        self._move_due(now_ns)
+        if not self._newly_due:
+            return []
+        due = sorted({one.place for one in self._newly_due})
+        self._newly_due = []
+        return [self._known[place].machine for place in due]
+
+    def first(self, now_ns: int, has_credit: Callable[[StageMachine], bool]) -> StageMachine | None:
+        """Return the stage with the most urgent work; None if none may run.
+
+        Args:
+            now_ns: by the slot's clock; what has no stimulus counts as of now.
+            has_credit: whether a stage may send what it makes. One that may not waits for
+                `unblock`.
+        """
+        self._move_due(now_ns)
+        ranked = self._with_credit(self._ranked, has_credit)
+        unranked = self._with_credit(self._unranked, has_credit)
+        if ranked is None or unranked is None:
+            entry = ranked or unranked
+        else:
+            entry = ranked if ranked < (now_ns, *unranked[1:]) else unranked
+        return None if entry is None else self._known[entry[2]].machine
+
+    def _with_credit(
+        self, heap: _Heap, has_credit: Callable[[StageMachine], bool]
+    ) -> _Entry | None:
+        while (entry := heap.first()) is not None:
+            if has_credit(self._known[entry[2]].machine):
+                return entry
+            one = heap.pop()
+            self._blocked[one.machine.stage.name] = one
+        return None
+
+    def unblock(self, stage: str) -> None:
+        """Note that a stage has been given credit."""
+        one = self._blocked.pop(stage, None)
+        if one is not None and one.wakeup is not None:
+            self._add(one, one.wakeup)
+
+    def earliest_ns(self, counts: Callable[[StageMachine], bool]) -> int | None:
+        """Return the earliest stimulus of due work of stages that count."""
+        blocked = [one for one in self._blocked.values() if counts(one.machine)]
+        ranks_ns = [one.wakeup.rank_ns for one in blocked if one.wakeup is not None]
+        ranks_ns.append(self._ranked.least(counts))
+        return min([ns for ns in ranks_ns if ns is not None], default=None)
+
+    def latest_wait_ns(self) -> int | None:
+        """Return since when rows of each input wait; None: all are over."""
+        entry = self._waits.first()
+        return None if entry is None else -entry[0]
+
+    def later(self) -> Later:
+        """Return when the next work is due that is not due now."""
+        heaps = (self._work, self._paced, self._guesses)
+        firsts = [heap.first() for heap in heaps]
+        return Later(*(END_NS if entry is None else entry[0] for entry in firsts))
