@@ -9,7 +9,7 @@ import pytest
 from slackwater.runtime.config import Limits
 from slackwater.runtime.foresight.sampled import StageCost
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.schedule.slice_size import SliceSize
+from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SliceSize
 
 US, MS = 1_000, 1_000_000
 
@@ -47,8 +47,16 @@ def cost_of(slices: list[tuple[int, int]], fixed_ns: float, row_ns: float) -> fl
 
 def test_cheap_rows_soon_fill_the_longest_slice() -> None:
     rows = [one for one, _ in settled(50 * US, 10)]
-    assert rows[:4] == [64, 128, 256, 512]
-    assert rows[10] == Limits().max_slice_rows
+    assert rows[:4] == [64, 512, 4_096, 32_768]
+    assert rows[4] == Limits().max_slice_rows
+
+
+def test_rows_beyond_the_line_are_tried_some_times_as_many_at_once() -> None:
+    size = new_size()
+    size.took(64, MS)
+    assert size.rows == 128, "64 rows alone tell no fixed part"
+    size.took(128, MS)
+    assert size.rows == MOST_GROWTH * 128
 
 
 @pytest.mark.parametrize("row_ms", [1.5, 5, 40])
