@@ -61,6 +61,7 @@ class Outcomes:
 
     Attributes:
         sure_ns, sure_open: shape (steps,): from this tick on all windows before `open` are known.
+            The first step has those that were known when the stretch began.
         late_ns, first, last: shape (late,): a row of this tick missed the closed windows
             `first` … `last`.
     """
@@ -84,8 +85,8 @@ def outcomes_of(stretch: Stretch, what: Happenings, sure: Sure, settled: Settled
     last = np.minimum(what.limit[late], closed - 1)
     is_missed = what.window[late] <= last
     return Outcomes(
-        sure.step_ns[:known],
-        sure.step_open[:known],
+        np.append(stretch.now_ns, sure.step_ns[:known]),
+        np.append(stretch.pending, sure.step_open[:known]),
         late_ns[is_missed],
         what.window[late][is_missed],
         last[is_missed],
@@ -130,6 +131,7 @@ class Calibration:
         chances, begin, heard = np.empty(len(raw)), 0, 0
         while (step := int(np.searchsorted(ends, self._known + self._due))) < len(ends):
             tick_ns = known_ns[step]
+            step = int(np.searchsorted(known_ns, tick_ns, side="right")) - 1
             stop = int(np.searchsorted(settled.at_ns, tick_ns, side="right"))
             chances[begin:stop] = self._chances(classes[begin:stop], raw[begin:stop])
             until = int(np.searchsorted(outcomes.late_ns, tick_ns, side="right"))

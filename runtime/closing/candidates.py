@@ -49,6 +49,7 @@ class Scope:
     """Windows to decide, and their clock.
 
     Attributes:
+        begun: the first window of the run.
         pending: the first window that is not known to be complete, at most `first`.
         first: the first open window.
         last: the last window to decide, inclusive.
@@ -56,6 +57,7 @@ class Scope:
         lead_ns: a window closes after its end less this: f, or 1 ns.
     """
 
+    begun: int
     pending: int
     first: int
     last: int

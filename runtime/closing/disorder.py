@@ -28,6 +28,11 @@ from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import Int64Array
 
 _MOMENTS = 1_024
+_SEEN_FOR = 3
+"""Halves of the longest known wait for which a run lasts before any window counts as complete.
+
+While delays are as long as the run, the longest known wait is always nearly as long as the run.
+"""
 _SETTLED = 0.999
 """Moments end at the newest arrival less this quantile of delays: after it, events are missing."""
 
@@ -124,7 +129,8 @@ def candidates_in_disorder(
 ) -> Candidates:
     """Return when windows may close from `now_ns` to `end_ns`: a fixed slack after their end.
 
-    A window is sure to be complete when the longest known need has passed.
+    A window counts as complete when the longest known wait has passed, but no window does before
+    the run has lasted for half as long again: until then longer ones could not have been seen.
 
     Args:
         needs: the known needs; None if there are none: then no window closes.
@@ -148,6 +154,12 @@ def candidates_in_disorder(
 
     window, at_ns = from_on(needs.least_slack_ns(bound), scope.first)
     sure, sure_at_ns = from_on(needs.longest_ns, scope.pending)
+    known_ns = windows.end_ns(scope.begun) + needs.longest_ns * _SEEN_FOR // 2
+    known_ns = -(-known_ns // tick_ns) * tick_ns
+    if known_ns >= end_ns:
+        sure = sure_at_ns = NONE
+    elif len(sure):
+        sure_at_ns = np.maximum(sure_at_ns, known_ns)
     return Candidates(
         at_ns,
         window,

@@ -19,7 +19,7 @@ from slackwater.runtime.closing.histograms import Histograms
 from slackwater.runtime.closing.lines import Lines
 from slackwater.runtime.closing.own_rows import OwnRows
 from slackwater.runtime.closing.tables import Tables
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import START_NS, Int64Array
 from slackwater.runtime.model.state import Fields
 
 NO_GAP = -1
@@ -29,6 +29,7 @@ LEAST = 32
 _MOST_RARE = 256
 """Most types whose last rows get histograms each: with more such types they share them."""
 _LONGEST_OF = 16  # fits of which the longest need counts: a single fit may miss a rare delay
+_AHEAD = 8  # a delay longer than all known counts for an eighth more, until the next fit
 _RENEWED = 20  # once the budget is spent, estimates may be renewed after T/20 rows
 
 
@@ -84,12 +85,19 @@ class Fitting:
         """Estimate from rows, at least one."""
         raise NotImplementedError
 
-    def rows_till_due(self, *, marked: bool) -> int:
-        """Return after how many more rows `fit_if_due` may act: > 0.
+    def next_due(self, sample: Sample, first: int, *, marked: bool) -> int:
+        """Return the row of a sample at which estimates may change next: `first` or a later one.
 
         Args:
+            sample: the rows. Those before `first` have been added.
+            first: the next row to add.
             marked: whether each T/20 counts, or only the first.
         """
+        del sample
+        return first + self._rows_till_due(marked=marked) - 1
+
+    def _rows_till_due(self, *, marked: bool) -> int:
+        """Return after how many more rows `fit_if_due` may act: > 0."""
         twentieth = self._twentieth
         mark = (self.rows // twentieth + 1) * twentieth if marked else twentieth
         marks = [mark, self._settings.rows]
@@ -242,7 +250,11 @@ class HistogramFitting(Fitting):
 
 
 class NeedsFitting(Fitting):
-    """Needs of all types together. The sample is (types, event time, tick)."""
+    """Needs of all types together. The sample is (types, event time, tick).
+
+    A delay longer than all known counts from its own row on, not from the next fit. Until that fit
+    it counts for an eighth more: where delays grow, longer ones follow at once.
+    """
 
     STATE = Fitting.STATE + Fields("needs", "_longest", elements={"needs": Needs})
 
@@ -260,3 +272,25 @@ class NeedsFitting(Fitting):
         )
         self._longest = [*self._longest, self.needs.longest_ns][-_LONGEST_OF:]
         self.needs.longest_ns = max(self._longest)
+
+    def next_due(self, sample: Sample, first: int, *, marked: bool) -> int:  # noqa: D102
+        due = super().next_due(sample, first, marked=marked)
+        if self.needs is None:
+            return due
+        is_longer = self._delays_ns(sample, first, due) > self.needs.longest_ns
+        return first + int(np.argmax(is_longer)) if is_longer.any() else due
+
+    def add(self, sample: Sample, first: int, last: int) -> None:  # noqa: D102
+        super().add(sample, first, last)
+        longest_ns = int(self._delays_ns(sample, first, last).max(initial=START_NS))
+        if self.needs is not None and longest_ns > self.needs.longest_ns:
+            self.needs.longest_ns = self._most_of(longest_ns + abs(longest_ns) // _AHEAD)
+
+    def _delays_ns(self, sample: Sample, first: int, last: int) -> Int64Array:
+        delays_ns = sample[2][first:last] - sample[1][first:last]
+        most_ns = self._settings.at_most_ns
+        return delays_ns if most_ns is None else np.minimum(delays_ns, most_ns)
+
+    def _most_of(self, wait_ns: int) -> int:
+        most_ns = self._settings.at_most_ns
+        return wait_ns if most_ns is None else min(wait_ns, most_ns)

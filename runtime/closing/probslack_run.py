@@ -147,7 +147,7 @@ class ProbSlackRun(GroundRun):
         begin = fitted = 0  # rows that have been decided, and rows that the fitting has
         pause = None  # where the last stretch broke off, without a row in it
         while True:
-            due = fitted + fitting.rows_till_due(marked=self._aim.is_fitted) - 1
+            due = fitting.next_due(sample, fitted, marked=self._aim.is_fitted)
             stop = self._next_stop(rows, begin, due)
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
@@ -296,7 +296,7 @@ class ProbSlackRun(GroundRun):
             now_ns=self._now_ns,
             end_ns=end_ns,
         )
-        scope = Scope(pending, open_now, last, self._tick_ns, self._lead_ns)
+        scope = self._scope(pending, open_now, last)
         candidates = self._candidates(spans, scope, end_ns)
         rowed, first_row = self._rowed.among(rows.event_time_ns, open_now, last)
         ticks = np.append(rows.tick_ns, START_NS)  # BEFORE indexes the last: long ago
@@ -350,6 +350,9 @@ class ProbSlackRun(GroundRun):
             return found
         return not_before_ends(found, self._windows, scope, end_ns=end_ns)
 
+    def _scope(self, pending: int, first: int, last: int) -> Scope:
+        return Scope(self._account.first, pending, first, last, self._tick_ns, self._lead_ns)
+
     def _least_forced_ns(self) -> int | None:
         """Return the least slack that a bound on slack waits for; None if unbounded."""
         bounded = self._policy.slack_ns is not None
@@ -382,7 +385,7 @@ class ProbSlackRun(GroundRun):
         )
         # Once a closed window is known to be complete, the budget may allow the next.
         pending = min(self._settling.sure_open, first)
-        scope = Scope(pending, first, first, self._tick_ns, self._lead_ns)
+        scope = self._scope(pending, first, first)
         candidates = self._candidates(spans, scope, FAR_NS)
         ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + candidates.sure_at_ns.tolist()
         if self._budget.allows():

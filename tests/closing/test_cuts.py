@@ -6,14 +6,14 @@ from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slackwater.runtime.closing import Closing, WindowEnds, probslack_run, settling
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
 from tests.closing.streams import Row, columns, drawn, ran
-from tests.support.chance import chance
+from tests.support.chance import Seeded, chance
 from tests.support.examples import a_third
 
 SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
@@ -107,6 +107,7 @@ IN_DISORDER = [name for name, policy in POLICIES.items() if isinstance(policy, P
 
 
 @a_third
+@example(name="strict", draw=Seeded(82))  # a stretch breaks off at a tick at which many close
 @given(name=st.sampled_from(IN_DISORDER), draw=chance)
 def test_no_pause_that_is_passed_at_once_shows(name: str, draw: Random) -> None:
     policy = replace(POLICIES[name], ordered=False)  # type: ignore[type-var]

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
+from benchmarks.probslack.out_of_order import KINDS, stream_of
+from benchmarks.probslack.trial import tried
 from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import GUARDS, Budget, GuardWord
@@ -104,6 +106,15 @@ def test_a_budget_that_is_spent_makes_no_estimates_of_one_poll(seed: int) -> Non
     counts = ran(policy, WindowEnds(30, 10), rows, until=6_050).counts
     assert counts.windows > 500
     assert counts.missed <= 0.1 * counts.windows
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["100 s, 50/s", "1 s, jump", "10 s, grow", "1 s, regimes"])
+def test_the_share_holds_while_delays_exceed_windows_or_grow(kind: str, seed: int) -> None:
+    of = KINDS[kind]
+    found = tried(ProbSlack(0.1), stream_of(of, seed), of.windows)
+    assert found.windows > 1_000
+    assert found.mer <= found.worst_mer <= 0.1
 
 
 def test_an_event_decades_ahead_closes_what_lies_between_at_once() -> None:
