@@ -1,4 +1,4 @@
-"""Promises of `miss=` kept or not while delays are far longer than windows, or grow; δ 0.1.
+"""Shares of missed windows while delays are far longer than windows, or grow.
 
 Each kind of stream has events of one type, most of them out of order. The same delays in order, and
 kinds whose delays are short and stay so, are beside them.

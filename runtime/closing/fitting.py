@@ -86,11 +86,11 @@ class Fitting:
         raise NotImplementedError
 
     def next_due(self, sample: Sample, first: int, *, marked: bool) -> int:
-        """Return the row of a sample at which estimates may change next: `first` or a later one.
+        """Return the row of a sample at which estimates may change next.
 
         Args:
             sample: the rows. Those before `first` have been added.
-            first: the next row to add.
+            first: the next row to add; the result is this row or a later one.
             marked: whether each T/20 counts, or only the first.
         """
         del sample
