@@ -3,7 +3,7 @@
 ```
 Slot.step ─┬─ chooses, accounts, delivers
            ├─ leave_out, of a source ── SourceMachine.leave_out
-           └─ StageMachine.work ┬─ of a source ── StageSource.work
+           └─ StageMachine.work ┬─ of a source ── SourceNode.work
                                 ├─ of a join
                                 └─ of a sink ─▶ SlotHost._do ─▶ CallbackSink.write
 ```
@@ -23,11 +23,10 @@ from typing import Any
 from slackwater.actors.sinks.memory import CallbackSink
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.wire.waiting import ChannelPoller
-from slackwater.runtime.model import Message
 from slackwater.runtime.schedule import left_out
 from slackwater.runtime.schedule.actions import Work
 from slackwater.runtime.schedule.slot import Slot
-from slackwater.runtime.schedule.source_at import StageSource
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.sources.machine import SourceMachine
 
@@ -53,7 +52,7 @@ class Parts:
         self._time(
             Slot, "step", lambda _, done: _named(STEP, done is not None and done.results > 0)
         )
-        self._time(StageSource, "work", lambda _, message: _named(TAKE, _has_rows(message)))
+        self._time(SourceNode, "work", lambda _, handed: _named(TAKE, handed.rows is not None))
         self._time(SourceMachine, "leave_out", lambda *_: TAKE)
         self._time(StageMachine, "work", _kind)
         self._time(left_out, "leave_out", lambda *_: f"{STAGE} source")
@@ -114,13 +113,8 @@ class Parts:
 
 
 def _kind(machine: StageMachine, work: Work) -> str:
-    message = work.message
-    return _named(f"{STAGE} {machine.stage.kind}", _has_rows(message))
+    return _named(f"{STAGE} {machine.stage.kind}", work.results > 0)
 
 
 def _named(name: str, has_rows: bool) -> str:
     return f"{name}{WITH_ROWS}" if has_rows else name
-
-
-def _has_rows(message: Message | None) -> bool:
-    return message is not None and message.batch is not None

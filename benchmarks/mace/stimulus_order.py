@@ -30,6 +30,7 @@ from slackwater.runtime.measure import imbalances
 from slackwater.runtime.model import END_NS, Batch, Message
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.schedule import Send, Slot
+from slackwater.runtime.schedule.pass_node import PassNode
 from slackwater.runtime.schedule.queues import Path, PathQueues, stimulus_ns
 from slackwater.runtime.simulate import CostModel, Simulation
 
@@ -173,7 +174,9 @@ class Run(Simulation):
         for machine in slot.stages.values():
             if machine.stage.kind == "sink":
                 names = [channel.name for channel in machine.stage.inputs]
-                machine.queues = machine.intake._queues = Queued(names, self._kind)
+                assert isinstance(machine.node, PassNode), "it is a sink"
+                queues = Queued(names, self._kind)
+                machine.queues = machine.node._queues = queues
         return slot
 
     def _perform(self, action: Any) -> None:

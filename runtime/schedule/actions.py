@@ -53,24 +53,28 @@ class Work(NamedTuple):
     """Work of a stage in one slice.
 
     Attributes:
-        message: that leaves, to every output; None if nothing is new.
+        sends: messages that leave, each with its channel.
+        egress: of a sink; None: it has nothing to write.
         used: per input channel the rows of credit that are used up.
         rows: that were taken in.
         released: rows that went on to the operator. A gate may take rows in with one slice, and
             release them with many others.
+        results: rows that leave, on however many channels.
         compared: pairs that a join compared.
         passed_over: rows, of those released, that the operator did not look at; None: it looks at
             all.
         has_read: whether the slice read input, or polled for it, and handed nothing over.
     """
 
-    message: Message | None
-    used: Sequence[tuple[str, int]] = ()
-    rows: int = 0
-    released: int = 0
-    compared: int = 0
-    passed_over: int | None = None
-    has_read: bool = False
+    sends: Sequence[tuple[Channel, Message]]
+    egress: Egress | None
+    used: Sequence[tuple[str, int]]
+    rows: int
+    released: int
+    results: int
+    compared: int
+    passed_over: int | None
+    has_read: bool
 
 
 class Slice(NamedTuple):

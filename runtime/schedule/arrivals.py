@@ -37,6 +37,12 @@ class ArrivalFrontier:
         self._since_ns = START_NS
         self._reached_ns = START_NS
 
+    @classmethod
+    def of(cls, stage: Stage) -> ArrivalFrontier | None:
+        """Return the frontier of a stage's inputs; None: none of them tells of arrivals."""
+        inputs = stage.inputs
+        return cls(len(inputs)) if any(one.tells_arrivals for one in inputs) else None
+
     def hear(self, writer: int, message: Message) -> None:
         """Take what a message of a writer tells."""
         if (arrived := message.progress.arrived) is not None:

@@ -87,7 +87,7 @@ class SliceLengths:
         rows = size.within(waited_ns // SHARE_OF_WAIT)
         if rows == size.rows or (other_ns := _earliest_other(machine, ready)) is None:
             return rows
-        older = 0 if machine.intake.more else machine.queues.rows_until(other_ns, rows)
+        older = 0 if machine.node.has_more else machine.queues.rows_until(other_ns, rows)
         return max(size.rows, older)
 
     def _behind_ns(self, ready: ReadyStages, now_ns: int) -> int:
@@ -104,7 +104,7 @@ def _earliest_other(machine: StageMachine, ready: ReadyStages) -> int | None:
     Rows that an input has, and a slot has not taken, have none yet.
     """
     return ready.earliest_ns(
-        lambda other: other is not machine and (other.is_paced or other.source_at is None)
+        lambda other: other is not machine and (other.is_paced or other.source_node is None)
     )
 
 
@@ -172,7 +172,7 @@ def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -
 def _awaited(machine: StageMachine) -> int | None:
     """Return the writer that a gate waits for; None if rows of it are queued."""
     gate, queues = machine.gate, machine.queues
-    if gate is None or machine.intake.more:
+    if gate is None or machine.node.has_more:
         return None
     queued = [queues.promised_ns(channel.name) for channel in machine.stage.inputs]
     told = [gate.promised_ns(n) if ns is None else ns for n, ns in enumerate(queued)]

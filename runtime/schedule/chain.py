@@ -1,8 +1,8 @@
 """Work of a stage on rows: its operator, then steps row by row.
 
 ```
-gate ─▶ StageOperator ─▶ Chain ─▶ outputs   each counts, step by step,
-        join             filter ▸ select      what went in and what came out
+Node ─▶ Chain ─▶ outputs            each counts, step by step,
+join    filter ▸ select               what went in and what came out
 ```
 """
 
@@ -15,15 +15,12 @@ from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
-from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead
+from slackwater.runtime.model import Batch
 from slackwater.runtime.model.diverted import DivertedRow
-from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators import make_operator, make_stateless
-from slackwater.runtime.operators.ground import Result
+from slackwater.runtime.operators import make_stateless
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
-from slackwater.runtime.schedule.accounts import count_in
 
 
 class Failed(NamedTuple):
@@ -96,81 +93,10 @@ class Chain:
         return batch, rows, added
 
 
-class StageOperator:
-    """Operator in its stage: its reads, its time by the clock, its counts.
-
-    Args:
-        step: of the operator.
-        most_kept_rows: see Limits.
-
-    Attributes:
-        operator: its machine.
-        counts: of the step.
-    """
-
-    STATE = Fields("operator", "_watermark_ns", "_progress", "due_ns")
-
-    def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
-        self.operator = make_operator(step, most_kept_rows=most_kept_rows)
-        self._ports = range(max(step.traits.ports) + 1)
-        self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
-        traits = step.traits
-        self.passes_on, self._uses_clock = traits.passes_on, traits.uses_clock
-        self._diverts = traits.diverts
-        self._watermark_ns, self._progress = START_NS, NO_PROGRESS  # of the last read
-        self.due_ns: int | None = None
-        """When it has something to do by the clock; None: at no time that is known."""
-
-    def work(self, released: GateRead, now_ns: int) -> tuple[Result, int]:
-        """Hand a read to the operator.
-
-        Returns:
-            Its result; and of one that passes rows on how many it has kept to itself, those
-            apart that were too late for it.
-        """
-        rows_in = self.counts.rows_in
-        rows = 0
-        for port in self._ports:
-            in_order, late = released.ports[port], released.late[port]
-            if in_order is not None:
-                came = len(in_order.event_time_ns)
-                rows_in[port] += came
-                rows += came
-            if late is not None:
-                came = len(late.event_time_ns)
-                rows_in[port] += came
-                rows += came
-        result = self.operator.work(released, now_ns)
-        if self._uses_clock:
-            self.due_ns = result.due_ns
-            self._watermark_ns = released.watermark_ns
-            self._progress = released.progress.with_arrived(None)
-        left = 0 if result.rows is None else len(result.rows.event_time_ns)
-        self.counts.rows_out += left
-        return result, rows - left - result.late_dropped if self.passes_on else 0
-
-    def failed(self, result: Result, *, step: str) -> Failed:
-        """Return the rows that the user's code of a step could not use."""
-        return Failed(step, self._diverts, list(result.failed))
-
-    def nothing_new(self) -> GateRead:
-        """Return a read without rows, as far as the last one."""
-        none: list[Batch | None] = [None for _ in self._ports]
-        return GateRead(none, none, self._watermark_ns, self._progress)
-
-    def fill(self, report: StageReport) -> None:
-        """Fill in what the operator holds and counts."""
-        report.held = self.operator.rows_held
-        for name, counted in self.operator.counts().items():
-            count_in(report, name, counted)
-
-
-def steps_counted(
-    stage: Stage, operator_at: StageOperator | None, chain: Chain
-) -> list[StepReport]:
-    """Return the counts of a stage's steps: its own, then those after it."""
-    if operator_at is not None:
-        return [operator_at.counts, *chain.counts]
+def steps_counted(stage: Stage, own: StepReport | None, chain: Chain) -> list[StepReport]:
+    """Return the counts of a stage's steps: of its operator, then those after it."""
+    if own is not None:
+        return [own, *chain.counts]
     if stage.step.traits.role is Role.EACH_ROW:
         return list(chain.counts)
     ports = [0] if stage.inputs else []

@@ -1,9 +1,8 @@
-"""Intake of a stage: rows reach its operator by its gate, or at once.
+"""Intake of a stage: rows reach its operator by a gate.
 
 ```
 queue ─▶ GateIntake    as the stage's own gate lets them go
       ─▶ PartitionedIntake   as the gate of this replica, another stage, has read them
-      ─▶ PassIntake    as they come: no gate
 ```
 """
 
@@ -15,18 +14,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OrderError
-from slackwater.runtime.measure.outcomes import READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
-from slackwater.runtime.model import START_NS, Batch, GateRead, Message, concat_batches
+from slackwater.runtime.model import START_NS, Batch, GateRead, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.schedule.accounts import count_gate
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_behind
 from slackwater.runtime.schedule.queues import PathQueues, credit_of
-from slackwater.runtime.schedule.replicas import UnionInput
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 
@@ -45,7 +41,7 @@ class Taken(NamedTuple):
 
 
 class Intake(ABC):
-    """Common part of the three intakes.
+    """Common part of both intakes.
 
     Args:
         stage: whose it is.
@@ -70,9 +66,7 @@ class Intake(ABC):
         self.goes_on_ns = START_NS
         self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
-        self._arrivals: ArrivalFrontier | None = None  # None: no input tells of these
-        if any(channel.tells_arrivals for channel in stage.inputs):
-            self._arrivals = ArrivalFrontier(len(stage.inputs))
+        self._arrivals = ArrivalFrontier.of(stage)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken."""
@@ -106,63 +100,6 @@ class Intake(ABC):
         """Fill in a report as of now; the operator dropped so many late rows."""
         del dropped, now_ns
         report.in_flight = self._queues.rows
-
-
-class PassIntake(Intake):
-    """Of a stage without a gate: messages as they come, in slices."""
-
-    STATE = Intake.STATE + Fields("_union")
-
-    def __init__(
-        self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
-    ) -> None:
-        super().__init__(stage, queues, report, sampler)
-        self._union = UnionInput(stage) if len(stage.inputs) > 1 else None
-        self._is_sink = stage.step.traits.role is Role.SINK
-
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
-        """Return one message, or its first rows."""
-        message, used, rows = self.message(now_ns, max_rows=max_rows)
-        if message is None:
-            return Taken(None, used, rows)
-        progress = message.progress
-        return Taken(GateRead([message.batch], [None], progress.promise_ns, progress), used, rows)
-
-    def message(
-        self, now_ns: int, *, max_rows: int
-    ) -> tuple[Message | None, Sequence[tuple[str, int]], int]:
-        """Return what goes on, credit and rows as in `Taken`.
-
-        A sink takes messages whole, and all that wait as one: an output writes blocks, and small
-        ones cost it more.
-        """
-        message, rows = None, 0
-        batches: list[Batch] = []
-        used: list[tuple[str, int]] = []
-        while message is None or (self._is_sink and rows < max_rows):
-            item = self._queues.pop(now_ns, None if self._is_sink else max_rows)
-            if item is None:
-                break
-            channel, message, came_ns = item
-            used.append((channel, credit_of(message)))
-            rows += message.rows
-            if self._sampler is not None:
-                self._sampler.passed(message.batch, came_ns)
-            if self._union is not None:
-                message = self._union.passed(channel, message)
-            if self._arrivals is not None:
-                self._arrivals.hear(self._writer[channel], message)
-            if message.batch is not None:
-                batches.append(message.batch)
-        if message is None:
-            return None, (), 0
-        self._report.counts[READY] += rows
-        if len(batches) > 1 or (batches and message.batch is None):
-            message = message.with_batch(concat_batches(batches))
-        if self._arrivals is not None:
-            progress = message.progress.with_arrived(self._arrivals.advance())
-            message = Message(message.batch, progress)
-        return message, used, sum([taken for _, taken in used])
 
 
 _H = TypeVar("_H", SlackGate, ReplicaReads)

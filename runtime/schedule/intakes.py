@@ -7,7 +7,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule.accounts import count_reads
-from slackwater.runtime.schedule.intake import GateIntake, HeldIntake, Intake, PassIntake, Taken
+from slackwater.runtime.schedule.intake import GateIntake, HeldIntake, Intake, Taken
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
@@ -21,14 +21,12 @@ def intake_of(
     sampler: StageSampler | None,
     *,
     start_ns: int,
-    held: SlackGate | ReplicaReads | None,
+    held: SlackGate | ReplicaReads,
 ) -> Intake:
-    """Return the intake of a stage: its gate's, a replica's, or one without a gate."""
+    """Return the intake of a stage: its gate's, or a replica's."""
     if isinstance(held, SlackGate):
         return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
-    if isinstance(held, ReplicaReads):
-        return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
-    return PassIntake(stage, queues, report, sampler)
+    return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
 
 
 class PartitionedIntake(HeldIntake[ReplicaReads]):

@@ -49,12 +49,12 @@ def rows_left_out(ready: ReadyStages, now_ns: int, sizes: Mapping[str, SliceSize
 
 def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
     """Work off due rows of one paced source; return how many."""
-    source_at, outputs = machine.source_at, machine.outputs
-    assert source_at is not None, "paced stages are sources"
-    source, below_ns = source_at.machine, outputs.silent_below_ns(now_ns)
+    source_node, outputs = machine.source_node, machine.outputs
+    assert source_node is not None, "paced stages are sources"
+    source, below_ns = source_node.machine, outputs.silent_below_ns(now_ns)
     if rows := source.leave_out(now_ns, max_rows, below_ns=below_ns):
         told = source.progress
         outputs.reach(told.promise_ns, told.stimulus_ns)
-        source_at.has_looked(now_ns)
+        source_node.has_looked(now_ns)
         machine.left_out(rows, now_ns)
     return rows

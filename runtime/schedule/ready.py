@@ -126,7 +126,7 @@ class ReadyStages:
         name, wakeup, progress_ns = machine.stage.name, machine.next, machine.progress_ns
         if machine.is_finished:
             self._going.discard(name)
-        one, source = self._by_name[name], machine.source_at
+        one, source = self._by_name[name], machine.source_node
         since_ns = None if source is None else source.since_ns
         if wakeup == one.wakeup and progress_ns == one.progress_ns and since_ns == one.since_ns:
             return

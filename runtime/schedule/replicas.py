@@ -3,7 +3,7 @@
 ```
 join.gate ─┬─▶ join.1 ─┐
            └─▶ join.2 ─┴─▶ filter or sink, which has no gate
- ReplicaOutputs       UnionInput
+ SharedGateNode       UnionInput
 ```
 """
 
@@ -11,36 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.merge import Partitioner
-from slackwater.runtime.model import GateRead, Message, Progress
+from slackwater.runtime.model import Message, Progress
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.plan.plan import Channel, Stage
-from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.progress import Frontier
-
-
-class ReplicaOutputs:
-    """Reads of a shared gate for its replicas; between slices no read waits here."""
-
-    STATE = Fields("_partitioner")
-
-    def __init__(self, stage: Stage, step: GateStep) -> None:
-        replicas, share = step.traits.sharing
-        self._partitioner = Partitioner(step.traits.port_keys, replicas=replicas, share=share)
-        # {(which replica, which of its ports): the channel there}
-        self._outputs = {(one.replica, one.port): one for one in stage.outputs}
-        self._sends: list[tuple[Channel, Message]] = []
-
-    def partition(self, released: GateRead) -> int:
-        """Deal a read; return how many rows it has. `take` has what goes out."""
-        for replica, own_parts in enumerate(self._partitioner.partition(released)):
-            self._sends += [(self._outputs[replica, port], message) for port, message in own_parts]
-        return sum([len(b) for b in (*released.late, *released.ports) if b is not None])
-
-    def take(self) -> list[tuple[Channel, Message]]:
-        """Return what goes on which channel, once."""
-        sends, self._sends = self._sends, []
-        return sends
 
 
 class UnionInput:

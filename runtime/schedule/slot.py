@@ -21,7 +21,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
-from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from slackwater.runtime.schedule.actions import Action, Grant, Rest, Send, Slice
 from slackwater.runtime.schedule.asked import AskedPromises, Unsaid
 from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
@@ -29,7 +29,7 @@ from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.queues import credit_of
 from slackwater.runtime.schedule.ready import ReadyStages
-from slackwater.runtime.schedule.source_at import Looks
+from slackwater.runtime.schedule.source_node import Looks
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimuli import in_words, ring
 
@@ -143,7 +143,7 @@ class Slot:
     def woken(self, now_ns: int) -> None:
         """Poll the inputs again that end a sleep when they have something: one may have."""
         for machine in self._stages.values():
-            if machine.source_at is not None:
+            if machine.source_node is not None:
                 machine.woken(now_ns)
 
     def step(self, now_ns: int) -> Slice | None:
@@ -188,12 +188,13 @@ class Slot:
         max_rows = self._lengths.next_rows(machine, self._ready, now_ns)
         self._recent.append((now_ns, "slice", name, max_rows))
         work = machine.work(now_ns, max_rows=max_rows)
-        message = work.message
         if work.has_read:
             self._recent.pop()  # a poll a millisecond would hide what a failure's report is to show
         actions: list[Action] = []
-        if message is not None:
-            self._send(machine, message, now_ns, actions)
+        if work.egress is not None:
+            actions.append(work.egress)
+        for sent, part in work.sends:
+            self._carry(sent, part, now_ns, actions)
         if name in self._asked.asking:
             for unsaid in self._asked.after(machine):
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
@@ -208,7 +209,7 @@ class Slot:
             now_ns,
             work.compared,
             work.released,
-            0 if message is None else message.rows,
+            work.results,
             work.passed_over,
             work.has_read,
         )
@@ -219,19 +220,6 @@ class Slot:
         for one in unsaid:
             self._carry(one.channel, one.message, now_ns, actions)
         return Slice(unsaid[0].source.stage.name, 0, actions, now_ns)
-
-    def _send(
-        self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
-    ) -> None:
-        if machine.stage.kind == "sink":
-            progress = message.progress
-            machine.outputs.reach(progress.promise_ns, progress.stimulus_ns)
-            if message.rows or progress.is_end:
-                batch = message.batch if message.rows else None
-                actions.append(Egress(machine.stage.name, batch, progress.is_end))
-            return
-        for channel, part in machine.outgoing(message, now_ns):
-            self._carry(channel, part, now_ns, actions)
 
     def _carry(self, channel: Channel, part: Message, now_ns: int, actions: list[Action]) -> None:
         self._credit[channel.name] -= credit_of(part)
@@ -399,8 +387,8 @@ class Slot:
         check_snapshot({**state, "stages": {**state["stages"], **kept}}, slot=self)
         self._stages.update(kept)
         for machine in kept.values():
-            if machine.source_at is not None:
-                machine.source_at.looks = self._looks
+            if machine.source_node is not None:
+                machine.source_node.looks = self._looks
         for name in state["stages"]:
             restore(self._stages[name], from_plain(state["stages"][name]))
         self._asked, self._has_asked = AskedPromises(self._stages), False
@@ -466,7 +454,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.stage!r}: {problem}") from None
 
 
-VERSION = 22
+VERSION = 23
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure.outcomes import DIVERTED, FAILED, FILTERED, READY
+from slackwater.runtime.measure.outcomes import DIVERTED, FAILED, FILTERED
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
@@ -19,39 +19,36 @@ from slackwater.runtime.model import (
     NS_PER_SECOND,
     START_NS,
     Batch,
-    GateRead,
     Message,
     Progress,
     ReleaseRule,
 )
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.state import Fields, restore, save
-from slackwater.runtime.operators.ground import Operator, Result
+from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.step import GatedStep
-from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.plan.steps import GateStep, SourceStep
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.progress import Wakeup
-from slackwater.runtime.schedule.accounts import count_source
-from slackwater.runtime.schedule.actions import Work
+from slackwater.runtime.schedule.actions import Egress, Work
 from slackwater.runtime.schedule.chain import (
     Chain,
     Failed,
-    StageOperator,
     count_alone,
     restore_report,
     steps_counted,
 )
-from slackwater.runtime.schedule.intake import PassIntake
+from slackwater.runtime.schedule.gated_nodes import OperatorNode, SharedGateNode
 from slackwater.runtime.schedule.intakes import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
+from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.outputs import StageOutputs
+from slackwater.runtime.schedule.pass_node import PassNode
 from slackwater.runtime.schedule.queues import path_queues
-from slackwater.runtime.schedule.replicas import ReplicaOutputs
 from slackwater.runtime.schedule.side_outputs import DivertedOutputs
-from slackwater.runtime.schedule.source_at import Looks, StageSource, source_of
+from slackwater.runtime.schedule.source_node import Looks, SourceNode, source_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
-from slackwater.runtime.sources.machine import SourceMachine
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,10 +81,7 @@ class StageMachine:
     STATE = Fields(
         "_counted",
         "queues",
-        "intake",
-        "_replica_outputs",
-        "_operator_at",
-        "source_at",
+        "node",
         "_sampled",
         "outputs",
         "_late",
@@ -108,10 +102,6 @@ class StageMachine:
     ) -> None:
         self.stage = stage
         self._limits = limits or Limits()
-        looks = looks or Looks(self._limits.source_gap_ns)
-        self.source_at = source_of(stage, start_ns=start_ns, looks=looks)
-        self.is_paced = self.source_at is not None and self.source_at.is_paced
-        self.source = None if self.source_at is None else self.source_at.machine
         self.queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
             stage.name,
@@ -137,21 +127,15 @@ class StageMachine:
             self._sampler = StageSampler(
                 stage, self.gate, self.report, reads, start_ns=start_ns, interval_ns=interval_ns
             )
-        held = reads if self.gate is None else self.gate
-        self.intake = intake_of(
-            stage, self.queues, self.report, self._sampler, start_ns=start_ns, held=held
-        )
-        self._leaving: PassIntake | None = None
-        if stage.kind == "sink" and isinstance(self.intake, PassIntake):
-            self._leaving = self.intake
-        step = stage.step
-        self._replica_outputs = ReplicaOutputs(stage, step) if isinstance(step, GateStep) else None
-        self._operator_at: StageOperator | None = None
-        if isinstance(step, GatedStep) and self._replica_outputs is None:
-            self._operator_at = StageOperator(step, most_kept_rows=self._limits.most_kept_rows)
+        looks = looks or Looks(self._limits.source_gap_ns)
+        self.node = self._node_of(reads, looks, start_ns=start_ns)
+        self.source_node = self.node if isinstance(self.node, SourceNode) else None
+        self.source = None if self.source_node is None else self.source_node.machine
+        self.is_paced = self.source_node is not None and self.source_node.is_paced
         is_alone = stage.step.traits.role is Role.EACH_ROW
         self.chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
-        self.report.steps = steps_counted(stage, self._operator_at, self.chain)
+        own = self.node.counts if isinstance(self.node, OperatorNode) else None
+        self.report.steps = steps_counted(stage, own, self.chain)
         if self.source is not None and self._sampler is None:  # a sampler looks at all rows
             self.source.row_tests = self.chain.row_tests
         late = [channel for channel in stage.outputs if channel.late is not None]
@@ -169,6 +153,20 @@ class StageMachine:
         """Is told when the next work may have changed: the slot's `ReadyStages`."""
         self.begin()
 
+    def _node_of(self, reads: ReplicaReads | None, looks: Looks, *, start_ns: int) -> Node:
+        stage, step, sampler = self.stage, self.stage.step, self._sampler
+        if isinstance(step, SourceStep):
+            return source_of(stage, step, self.report, sampler, start_ns=start_ns, looks=looks)
+        held = reads if self.gate is None else self.gate
+        if held is None:
+            return PassNode(stage, self.queues, self.report, sampler)
+        intake = intake_of(stage, self.queues, self.report, sampler, start_ns=start_ns, held=held)
+        if isinstance(step, GateStep):
+            return SharedGateNode(stage, step, intake, self.queues, self.gate, self.report)
+        assert isinstance(step, GatedStep), "others have no gate"
+        most = self._limits.most_kept_rows
+        return OperatorNode(step, intake, self.queues, self.gate, sampler, most_kept_rows=most)
+
     # -- what may be done ---------------------------------------------------------------
 
     @_changes
@@ -182,7 +180,7 @@ class StageMachine:
             self._sampler.count(now_ns, self.queues)
             self._sampler.travelled(link_ns)
         self.queues.push(channel, message, now_ns)
-        self.intake.heard(channel, now_ns)
+        self.node.heard(channel, now_ns)
         self.report.rows_in += message.rows
 
     def wakeup(self) -> Wakeup | None:
@@ -190,39 +188,16 @@ class StageMachine:
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
-        if self.source_at is not None:
-            return self.source_at.wakeup
-        rank_ns = self.queues.earliest_stimulus_ns()
-        if self.intake.more:
-            goes_on_ns = self.intake.goes_on_ns
-            return Wakeup(START_NS, goes_on_ns if rank_ns is None else min(goes_on_ns, rank_ns))
-        due_ns = self._due_by_clock_ns()
-        if rank_ns is not None:
-            return Wakeup(START_NS, rank_ns if due_ns is None else min(rank_ns, due_ns))
-        idle_ns = self.intake.idle_from_ns()
-        if idle_ns is not None:
-            due_ns = idle_ns if due_ns is None else min(due_ns, idle_ns)
-        return None if due_ns is None else Wakeup(due_ns, due_ns)
-
-    def _due_by_clock_ns(self) -> int | None:
-        """Return when the gate or the operator is due by the clock; None if never."""
-        hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
-        due_ns = None if self._operator_at is None else self._operator_at.due_ns
-        if due_ns is None or hold_ns is None:
-            return hold_ns if due_ns is None else due_ns
-        return min(due_ns, hold_ns)
+        return self.node.wakeup(self.queues.earliest_stimulus_ns())
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the oldest message came; without one, when the work was due."""
-        came_ns = None if self.intake.more else self.queues.oldest_ns()
+        came_ns = None if self.node.has_more else self.queues.oldest_ns()
         return urgency_ns if came_ns is None else came_ns
 
     def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its next rows for the stage, not for a promise."""
-        if self.source_at is not None:
-            return self.source_at.behind_ns(now_ns)
-        since_ns = self.intake.more_since_ns if self.intake.more else self.queues.oldest_ns()
-        return 0 if since_ns is None else max(now_ns - since_ns, 0)
+        return self.node.waited_ns(now_ns)
 
     @property
     def progress_ns(self) -> int:
@@ -231,24 +206,23 @@ class StageMachine:
         Paced sources are alike: of rows that are due together the first in rank goes first, as in
         the gate, where rows of one event time that come the other way round would be late.
         """
-        source_at = self.source_at
-        if source_at is None:
+        if self.source is None:
             return START_NS
-        return START_NS + 1 if source_at.is_paced else source_at.machine.progress.promise_ns
+        return START_NS + 1 if self.is_paced else self.source.progress.promise_ns
 
     # -- doing it -----------------------------------------------------------------------
 
     @_changes
     def open(self, now_ns: int) -> None:
         """Open the input of a source and read its first block, before the start."""
-        if self.source_at is not None:
-            self.source_at.open(now_ns)
+        if self.source_node is not None:
+            self.source_node.open(now_ns)
 
     @_changes
     def woken(self, now_ns: int) -> None:
         """Poll the input of a source again: it may have something."""
-        if self.source_at is not None:
-            self.source_at.woken(now_ns)
+        if self.source_node is not None:
+            self.source_node.woken(now_ns)
 
     @_changes
     def set_rule(self, rule: ReleaseRule, *, trials: Sequence[Trial] = ()) -> None:
@@ -266,7 +240,7 @@ class StageMachine:
         gate.set_rule(rule)
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
             # What may go now need not wait for a message.
-            self.intake.more = self.intake.more or gate.may_release()
+            self.node.go_on(may_release=gate.may_release())
         if self._sampler is not None:
             self._sampler.try_out(trials)
 
@@ -276,10 +250,28 @@ class StageMachine:
         if (sampler := self._sampler) is not None:
             sampler.count(now_ns, self.queues)
             sampler.begin()
-        source = self.source_at
-        if source is None:
-            return self._work_off(now_ns, max_rows)
-        return self._take_from(source, now_ns, max_rows)
+        handed = self.node.work(now_ns, max_rows=max_rows)
+        sends: Sequence[tuple[Channel, Message]] = ()
+        egress, results = None, 0
+        if handed.progress is not None:
+            self.moved_ns = now_ns
+            if (message := self._message(handed, handed.progress)) is not None:
+                results = message.rows
+                if self.stage.kind == "sink":
+                    egress = self._egress(message)
+                else:
+                    sends = self._sends(message, handed, now_ns)
+        return Work(
+            sends,
+            egress,
+            handed.used,
+            handed.taken,
+            handed.released,
+            results,
+            handed.compared,
+            handed.passed_over,
+            handed.has_read,
+        )
 
     @_changes
     def left_out(self, rows: int, now_ns: int) -> None:
@@ -288,104 +280,62 @@ class StageMachine:
         self.report.batches += 1
         self.chain.tested(0, rows, self.report)
 
-    def _take_from(self, source: StageSource, now_ns: int, max_rows: int) -> Work:
-        machine = source.machine
-        before = machine.taken
-        message = source.work(now_ns, max_rows=max_rows)
-        released = 0 if message is None else message.rows + machine.left_out
-        rows = max(machine.taken - before, released)
-        if message is None:
-            return Work(None, (), rows, released, has_read=True)
-        self.moved_ns = now_ns
-        if self._sampler is not None:
-            self._sampler.handed_over(message)
-        return Work(self._emit_source(message, machine, now_ns), (), rows, released)
-
-    def _work_off(self, now_ns: int, max_rows: int) -> Work:
-        if self._leaving is not None:
-            return self._leave(self._leaving, now_ns, max_rows)
-        read, used, rows = self.intake.take(now_ns, max_rows=max_rows)
-        released = 0 if read is None else read.rows
-        if read is None:
-            operator_at = self._operator_at
-            due_ns = None if operator_at is None else operator_at.due_ns
-            if operator_at is None or due_ns is None or due_ns > now_ns:
-                return Work(None, used, rows)
-            read = operator_at.nothing_new()
-        self.moved_ns = now_ns
-        message, result = self._emit(read, now_ns)
-        if result is None:
-            return Work(message, used, rows, released)
-        return Work(message, used, rows, released, result.compared, result.passed_over)
-
-    def _leave(self, intake: PassIntake, now_ns: int, max_rows: int) -> Work:
-        """Return the rows that leave at a sink, which has no operator."""
-        message, used, rows = intake.message(now_ns, max_rows=max_rows)
-        if message is None:
-            return Work(None, used, rows)
-        self.moved_ns = now_ns
-        self.report.batches += 1
-        self.report.rows_out += message.rows
-        self.is_finished = message.progress.is_end
-        if not message.rows and message.progress.promise_ns <= self.outputs.progress.promise_ns:
-            return Work(None, used, rows)
-        return Work(message, used, rows, message.rows)
-
-    def _emit_source(self, message: Message, source: SourceMachine, now_ns: int) -> Message:
-        if source.is_tested:
-            self.chain.tested(message.rows, source.left_out, self.report)
-        self.report.batches += 1
-        self.report.counts[READY] += message.rows
-        self.is_finished = message.progress.is_end
-        left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
-        if self._diverted is not None:
-            rows = source.take_diverted(now_ns)
-            self.report.counts[READY] += len(rows)
-            self._divert(self._diverted, self.stage.name, rows)
-        return message.with_batch(left)
-
     def _divert(self, outputs: DivertedOutputs, step: str, rows: list[DivertedRow]) -> None:
         """Send rows that a step could not use to their stream."""
         self.report.counts[DIVERTED] += len(rows)
         self.report.rows_out += len(rows)
         outputs.take(step, rows)
 
-    def _emit(self, released: GateRead, now_ns: int) -> tuple[Message | None, Result | None]:
-        """Return what a read makes leave, and the operator's result."""
-        self.report.batches += 1
-        batch: Batch | None = None
-        result: Result | None = None
-        has_late = False
-        promised_ns = self.outputs.progress.promise_ns
-        promise_ns = released.progress.promise_ns
-        if self._replica_outputs is not None:
-            self.report.rows_out += self._replica_outputs.partition(released)
-        elif (operator_at := self._operator_at) is not None:
-            result, kept = operator_at.work(released, now_ns)
-            if self._sampler is not None and result.waited_ns:
-                self._sampler.waited(result.waited_ns)
-            self.report.counts[FILTERED] += kept
-            if result.failed:
-                failed = operator_at.failed(result, step=self.stage.subject.step)
-                self._count_failed(failed, is_input=True)
-            if self._late is not None:
-                has_late = self._late.take(result.late, promise_ns=promised_ns)
-            promise_ns = result.promise_ns
-            batch = self._apply_chain(result.rows, is_input=operator_at.passes_on)
-        else:  # one message: no row is late where there is no gate
-            batch = self._apply_chain(released.ports[0], is_input=True)
+    def _message(self, handed: Handed, progress: Progress) -> Message | None:
+        """Account for what a node has handed over; return what leaves of it."""
+        report, outputs = self.report, self.outputs
+        report.batches += 1
+        report.counts[FILTERED] += handed.filtered
+        if handed.failed:
+            name, diverts = self.stage.subject.step, self.stage.step.traits.diverts
+            self._count_failed(Failed(name, diverts, list(handed.failed)), is_input=True)
+        if handed.diverted:
+            assert self._diverted is not None, "a stream takes them"
+            self._divert(self._diverted, self.stage.name, list(handed.diverted))
+        promised_ns = outputs.progress.promise_ns
+        has_late = self._late is not None and self._late.take(handed.late, promise_ns=promised_ns)
+        rows, first = handed.rows, 0
+        if handed.tested is not None:
+            first = 1
+            self.chain.tested(0 if rows is None else len(rows), handed.tested, report)
+        rows = self._apply_chain(rows, is_input=handed.is_input, first=first)
+        promise_ns, stimulus_ns, newest_ns, arrived = progress
         advanced = promise_ns > promised_ns
-        promise_ns = max(promise_ns, promised_ns)
-        if promise_ns == END_NS and not self.intake.more:
+        promise_ns = promise_ns if advanced else promised_ns
+        if promise_ns == END_NS and not self.node.has_more:
             self.is_finished = True
-        _, stimulus_ns, newest_ns, arrived = released.progress
-        if not self.outputs.tells_arrivals:
+        if not outputs.tells_arrivals:
             arrived = None
-        has_more = self._diverted is not None and self._diverted.has_rows
-        has_more = has_more or bool(advanced or has_late or arrived or self._replica_outputs)
-        if batch is None and not has_more:
-            return None, result
-        return Message(batch, Progress(promise_ns, stimulus_ns, newest_ns, arrived)), result
+        is_new = advanced or has_late or arrived is not None or handed.must_leave
+        if rows is None and not is_new and (self._diverted is None or not self._diverted.has_rows):
+            return None
+        return Message(rows, Progress(promise_ns, stimulus_ns, newest_ns, arrived))
+
+    def _egress(self, message: Message) -> Egress | None:
+        """Return what a sink writes; None: nothing."""
+        progress = message.progress
+        self.outputs.reach(progress.promise_ns, progress.stimulus_ns)
+        if not message.rows and not progress.is_end:
+            return None
+        return Egress(self.stage.name, message.batch if message.rows else None, progress.is_end)
+
+    def _sends(
+        self, message: Message, handed: Handed, now_ns: int
+    ) -> Sequence[tuple[Channel, Message]]:
+        """Return the message of each output channel, with its columns only."""
+        if handed.sends is not None:
+            self.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
+            return handed.sends
+        sends = self.outputs.parts(message, now_ns)
+        for side in (self._late, self._diverted):
+            if side is not None:
+                sends = [*sends, *side.parts(message, now_ns)]
+        return sends
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
@@ -425,8 +375,7 @@ class StageMachine:
             has_read: see `Work`.
         """
         self.report.service_ns += took_ns
-        if (operator_at := self._operator_at) is not None:
-            operator_at.operator.charge(took_ns, idle_ns)
+        self.node.charge(took_ns, idle_ns)
         if self._sampler is not None:
             self._sampler.end(now_ns, took_ns, counts=not has_read)
 
@@ -441,17 +390,17 @@ class StageMachine:
 
     def may_grant(self, channel: str) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self.intake.may_grant(channel, self._limits)
+        return self.node.may_grant(channel, self._limits)
 
     @property
     def waits_for_silence(self) -> bool:
         """Whether a channel may be left out once it has been silent for too long."""
-        return self.intake.waits_for_silence
+        return self.node.waits_for_silence
 
     @_changes
     def allow(self, channel: str, *, may_send: bool) -> None:
         """Note whether a channel has credit: without it, it is not silent."""
-        self.intake.allow(channel, may_send=may_send)
+        self.node.allow(channel, may_send=may_send)
 
     @property
     def rows_waiting(self) -> int:
@@ -461,36 +410,17 @@ class StageMachine:
     @property
     def operator(self) -> Operator | None:
         """Operator after the gate; None if the stage has no operator."""
-        return None if self._operator_at is None else self._operator_at.operator
+        return self.node.operator if isinstance(self.node, OperatorNode) else None
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand; they change no more."""
         report = self.report.copy()
         report.queue_wait_ns = self.queues.wait_ns
         report.still_ns = None if self.is_finished else max(now_ns - self.moved_ns, 0)
-        if self.source is not None:
-            count_source(report, self.source, now_ns)
-        else:
-            dropped = 0 if self.operator is None else self.operator.late_dropped
-            self.intake.count(report, dropped, now_ns)
-        if self._operator_at is not None:
-            self._operator_at.fill(report)
-        elif self.stage.step.traits.role is not Role.EACH_ROW:
+        self.node.count(report, now_ns)
+        if self.operator is None and self.stage.step.traits.role is not Role.EACH_ROW:
             count_alone(report)
-        if isinstance(self.stage.step, GateStep):
-            report.share = self.stage.step.traits.sharing.share
         return report
-
-    def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
-        """Return the message of each output channel, with its columns only."""
-        if self._replica_outputs is not None:
-            self.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
-            return self._replica_outputs.take()
-        sends = self.outputs.parts(message, now_ns)
-        for side in (self._late, self._diverted):
-            if side is not None:
-                sends = [*sends, *side.parts(message, now_ns)]
-        return sends
 
     @_changes
     def close(self) -> None:

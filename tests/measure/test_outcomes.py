@@ -78,8 +78,7 @@ def shedding_report(word: Outcome, *, lost: int = 0) -> JobReport:
     sink.word = word
     channel = ChannelReport(feed.outputs[0].name, "feed", "out")
     while not source.is_finished:
-        message = source.work(0, max_rows=100).message
-        for _, part in source.outgoing(message, 0) if message is not None else ():
+        for _, part in source.work(0, max_rows=100).sends:
             channel.rows_sent += part.rows
             channel.rows_received += part.rows
             sink.deliver(channel.name, part, 0)

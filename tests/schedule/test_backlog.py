@@ -245,7 +245,7 @@ def test_an_input_that_always_has_rows_is_a_backlog_until_it_has_none() -> None:
     assert next_rows(slot, 15 * MS) == pytest.approx(1.5 * ROWS_OF_2_MS, rel=0.01)
     for name in ("l", "r"):
         stage = slot.stages[name]
-        while stage.work(14 * MS, max_rows=1_000).message is not None:  # until a poll has nothing
+        while stage.work(14 * MS, max_rows=1_000).sends:  # until a poll has nothing
             pass
     assert next_rows(slot, 15 * MS) == pytest.approx(ROWS_OF_2_MS, rel=0.01)
 

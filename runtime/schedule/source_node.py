@@ -1,4 +1,4 @@
-"""Source in its stage: it reads blocks, and takes rows that are due.
+"""Node of a source: it reads blocks, and hands over rows that are due.
 
 ```
 a's rows due  |   |   |   |   |        paced sources are looked at once in `source_gap_ns`, all of
@@ -9,15 +9,21 @@ looks         |      |      |      |
 
 from __future__ import annotations
 
+from slackwater.runtime.measure.outcomes import READY
+from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import END_NS, START_NS, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.progress import Wakeup
+from slackwater.runtime.schedule.accounts import count_source
 from slackwater.runtime.schedule.arrivals import teller_of
+from slackwater.runtime.schedule.node import Handed, Node
+from slackwater.runtime.schedule.stage_sampler import StageSampler
 from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.sources.spec import SourceSpec
 
-__all__ = ["POLL_NS", "Looks", "StageSource", "source_of"]
+__all__ = ["POLL_NS", "Looks", "SourceNode", "source_of"]
 
 
 POLL_NS, LEAST_POLL_NS = 5_000_000, 1_000_000
@@ -48,26 +54,27 @@ class Looks:
         return self.next_ns
 
 
-class StageSource:
-    """A source at work: it reads blocks, and takes what is due of them.
+class SourceNode(Node):
+    """Node of a source: it reads blocks, and takes what is due of them.
 
     Both are work, and what they cost is the source's. A paced source reads as soon as its last
     block has been taken: its next row may be due already.
 
     Args:
         machine: of the source.
-        is_paced: whether it replays arrivals at the speed of a clock.
+        report: of the stage.
+        sampler: of the stage; None: it takes no samples.
+        spec: settings of the source.
+        diverts: whether a stream takes the rows that it cannot use.
         start_ns: of the job.
         looks: of its slot.
-        wakes: whether its input ends the slot's sleep when it has something.
-        is_live: whether a thread reads its input, which gets rows while the job runs.
 
     Attributes:
         machine: of the source.
-        is_paced: see there.
+        is_paced: whether it replays arrivals at the speed of a clock.
         next_take_ns: a paced source takes no rows before.
         looks: of its slot.
-        wakes: see there.
+        wakes: whether its input ends the slot's sleep when it has something.
     """
 
     STATE = Fields("machine", "next_take_ns")
@@ -75,27 +82,30 @@ class StageSource:
     def __init__(
         self,
         machine: SourceMachine,
+        report: StageReport,
+        sampler: StageSampler | None,
         *,
-        is_paced: bool,
+        spec: SourceSpec,
+        diverts: bool,
         start_ns: int,
         looks: Looks,
-        wakes: bool = False,
-        is_live: bool = False,
     ) -> None:
-        self.machine, self.is_paced = machine, is_paced
+        self.machine, self.is_paced = machine, spec.speed is not None
+        self._report, self._sampler, self._diverts = report, sampler, diverts
         self.next_take_ns = start_ns
         self.looks = looks
-        self.wakes = wakes
-        self._is_live = is_live and not is_paced
+        self.wakes = spec.traits.wakes
+        # Whether a thread reads its input, which gets rows while the job runs.
+        self._is_live = self.wakes and not spec.is_history and not self.is_paced
         # From when the next rows of a live input count; None if the input has existing data.
         self._turn_ns = start_ns if self._is_live else None
         self._polled_ns: int | None = None  # when the input had nothing; None: it may have rows
         self._found_ns = start_ns  # when it last had something
         self._caught_up_ns = start_ns  # when it last had nothing
 
-    @property
-    def wakeup(self) -> Wakeup | None:
-        """Next work; None if it is over, or waits to be woken."""
+    def wakeup(self, rank_ns: int | None = None) -> Wakeup | None:
+        """Return the next work; None if it is over, or waits to be woken."""
+        del rank_ns
         machine, next_ns = self.machine, self.next_take_ns
         if self.is_paced and self._polled_ns is None and (due_ns := machine.due_ns) is not None:
             return Wakeup(due_ns if due_ns > next_ns else next_ns, due_ns)
@@ -118,8 +128,30 @@ class StageSource:
             return Wakeup(ends_ns, None)
         return Wakeup(poll_ns, self.machine.last_due_ns if self.is_paced else None, is_guess=True)
 
-    def work(self, now_ns: int, *, max_rows: int) -> Message | None:
-        """Read a block, or return what is due now, about `max_rows` rows at most."""
+    def work(self, now_ns: int, *, max_rows: int) -> Handed:
+        """Read a block, or hand over what is due now, about `max_rows` rows at most."""
+        machine = self.machine
+        before = machine.taken
+        message = self._take(now_ns, max_rows)
+        released = 0 if message is None else message.rows + machine.left_out
+        taken = max(machine.taken - before, released)
+        if message is None:
+            return Handed(taken=taken, released=released, has_read=True)
+        if self._sampler is not None:
+            self._sampler.handed_over(message)
+        diverted = machine.take_diverted(now_ns) if self._diverts else ()
+        self._report.counts[READY] += message.rows + len(diverted)
+        return Handed(
+            message.batch,
+            message.progress,
+            taken=taken,
+            released=released,
+            diverted=diverted,
+            tested=machine.left_out if machine.is_tested else None,
+            must_leave=True,
+        )
+
+    def _take(self, now_ns: int, max_rows: int) -> Message | None:
         machine = self.machine
         if self.is_paced and machine.is_unread:
             has_rows = machine.read(now_ns)
@@ -154,7 +186,10 @@ class StageSource:
             return None
         return END_NS if self.is_paced else self._caught_up_ns
 
-    def behind_ns(self, now_ns: int) -> int:
+    def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
+        count_source(report, self.machine, now_ns)
+
+    def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its input's rows."""
         since_ns = self.since_ns
         return 0 if since_ns is None else max(now_ns - since_ns, 0)
@@ -179,11 +214,16 @@ class StageSource:
         self.next_take_ns = self.looks.look(now_ns)
 
 
-def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | None:
-    """Return the source of a stage; None: it is another kind of stage."""
-    step = stage.step
-    if not isinstance(step, SourceStep):
-        return None
+def source_of(
+    stage: Stage,
+    step: SourceStep,
+    report: StageReport,
+    sampler: StageSampler | None,
+    *,
+    start_ns: int,
+    looks: Looks,
+) -> SourceNode:
+    """Return the node of a source."""
     machine = SourceMachine(
         stage.name,
         step.source,
@@ -194,11 +234,12 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         teller=teller_of(stage, step),
         beginning_ns=None if stage.beginning is None else stage.beginning.arrival_ns,
     )
-    return StageSource(
+    return SourceNode(
         machine,
-        is_paced=step.source.speed is not None,
+        report,
+        sampler,
+        spec=step.source,
+        diverts=any(channel.diverted is not None for channel in stage.outputs),
         start_ns=start_ns,
         looks=looks,
-        wakes=step.source.traits.wakes,
-        is_live=step.source.traits.wakes and not step.source.is_history,
     )

@@ -1,0 +1,252 @@
+"""Nodes after a gate: of an operator, or of replicas that share the gate."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.step_report import StepReport
+from slackwater.runtime.merge import Partitioner, SlackGate
+from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Progress
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import GatedStep
+from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.progress import Wakeup
+from slackwater.runtime.schedule.accounts import count_in
+from slackwater.runtime.schedule.intake import Intake, Taken
+from slackwater.runtime.schedule.node import Handed, Node
+from slackwater.runtime.schedule.queues import PathQueues
+from slackwater.runtime.schedule.stage_sampler import StageSampler
+
+__all__ = ["OperatorNode", "SharedGateNode"]
+
+
+class GatedNode(Node):
+    """Common part of these nodes: an intake takes messages from the queue to a gate.
+
+    Args:
+        intake: of the stage.
+        queues: of the stage.
+        gate: of the stage; None: it has none.
+    """
+
+    STATE = Fields("intake")
+
+    def __init__(self, intake: Intake, queues: PathQueues, gate: SlackGate | None) -> None:
+        self.intake, self._queues, self._gate = intake, queues, gate
+        self.waits_for_silence = intake.waits_for_silence
+
+    @property
+    def has_more(self) -> bool:  # type: ignore[override]  # it changes here
+        """Whether the last read was cut short, so that the next has rows whatever comes."""
+        return self.intake.more
+
+    def wakeup(self, rank_ns: int | None) -> Wakeup | None:
+        if self.intake.more:
+            goes_on_ns = self.intake.goes_on_ns
+            return Wakeup(START_NS, goes_on_ns if rank_ns is None else min(goes_on_ns, rank_ns))
+        due_ns = self.due_ns
+        if rank_ns is not None:
+            return Wakeup(START_NS, rank_ns if due_ns is None else min(rank_ns, due_ns))
+        idle_ns = self.intake.idle_from_ns()
+        if idle_ns is not None:
+            due_ns = idle_ns if due_ns is None else min(due_ns, idle_ns)
+        return None if due_ns is None else Wakeup(due_ns, due_ns)
+
+    @property
+    def due_ns(self) -> int | None:
+        """When something is due by the clock; None: at no time that is known."""
+        return None if self._gate is None else self._gate.hold_ends_ns()
+
+    def work(self, now_ns: int, *, max_rows: int) -> Handed:
+        taken = self.intake.take(now_ns, max_rows=max_rows)
+        read = taken.read
+        if read is None and (read := self.read_by_clock(now_ns)) is None:
+            return Handed(used=taken.used, taken=taken.rows)
+        return self.of_read(read, taken, now_ns)
+
+    def read_by_clock(self, now_ns: int) -> GateRead | None:
+        """Return a read without rows if its operator is due; None: it is not."""
+        del now_ns
+        return None
+
+    @abstractmethod
+    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:
+        """Return what it makes of a read.
+
+        Args:
+            read: of the intake, or one without rows: its operator is due.
+            taken: what the intake took in the slice.
+            now_ns: wall clock.
+        """
+
+    def count(self, report: StageReport, now_ns: int) -> None:
+        self.intake.count(report, self.late_dropped, now_ns)
+
+    late_dropped = 0
+    """Late rows that its operator had no use for."""
+
+    def waited_ns(self, now_ns: int) -> int:
+        intake = self.intake
+        since_ns = intake.more_since_ns if intake.more else self._queues.oldest_ns()
+        return 0 if since_ns is None else max(now_ns - since_ns, 0)
+
+    def go_on(self, *, may_release: bool) -> None:
+        self.intake.more = self.intake.more or may_release
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        self.intake.heard(channel, now_ns)
+
+    def may_grant(self, channel: str, limits: Limits) -> bool:
+        return self.intake.may_grant(channel, limits)
+
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        self.intake.allow(channel, may_send=may_send)
+
+
+class SharedGateNode(GatedNode):
+    """Node of a gate that replicas share: it deals its reads.
+
+    Args:
+        stage: of the gate.
+        step: of the gate.
+        intake: of the stage.
+        queues: of the stage.
+        gate: of the stage.
+        report: of the stage.
+    """
+
+    STATE = GatedNode.STATE + Fields("_partitioner")
+
+    def __init__(
+        self,
+        stage: Stage,
+        step: GateStep,
+        intake: Intake,
+        queues: PathQueues,
+        gate: SlackGate | None,
+        report: StageReport,
+    ) -> None:
+        super().__init__(intake, queues, gate)
+        replicas, share = step.traits.sharing
+        self._share, self._report = share, report
+        self._partitioner = Partitioner(step.traits.port_keys, replicas=replicas, share=share)
+        # {(which replica, which of its ports): the channel there}
+        self._outputs = {(one.replica, one.port): one for one in stage.outputs}
+
+    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
+        del now_ns
+        rows = read.rows
+        self._report.rows_out += rows
+        sends = [
+            (self._outputs[replica, port], message)
+            for replica, own_parts in enumerate(self._partitioner.partition(read))
+            for port, message in own_parts
+        ]
+        used, progress = taken.used, read.progress
+        return Handed(None, progress, used, taken.rows, rows, sends=sends, must_leave=True)
+
+    def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
+        super().count(report, now_ns)
+        report.share = self._share
+
+
+class OperatorNode(GatedNode):
+    """Node of an operator: its reads, its time by the clock, its counts.
+
+    Args:
+        step: of the operator.
+        intake: of the stage.
+        queues: of the stage.
+        gate: of the stage; None: it is a replica's, and another stage has the gate.
+        sampler: of the stage; None: it takes no samples.
+        most_kept_rows: see Limits.
+
+    Attributes:
+        operator: its machine.
+        counts: of the step.
+    """
+
+    STATE = GatedNode.STATE + Fields("operator", "_watermark_ns", "_progress", "_due_ns")
+
+    def __init__(
+        self,
+        step: GatedStep,
+        intake: Intake,
+        queues: PathQueues,
+        gate: SlackGate | None,
+        sampler: StageSampler | None,
+        *,
+        most_kept_rows: int,
+    ) -> None:
+        super().__init__(intake, queues, gate)
+        self.operator = make_operator(step, most_kept_rows=most_kept_rows)
+        self._ports = range(max(step.traits.ports) + 1)
+        self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
+        self._passes_on, self._uses_clock = step.traits.passes_on, step.traits.uses_clock
+        self._sampler = sampler
+        self._watermark_ns, self._progress = START_NS, NO_PROGRESS  # of the last read
+        self._due_ns: int | None = None  # of the operator
+
+    @property
+    def due_ns(self) -> int | None:
+        """When gate or operator is due by the clock; None: at no time that is known."""
+        hold_ns, due_ns = super().due_ns, self._due_ns
+        if due_ns is None or hold_ns is None:
+            return hold_ns if due_ns is None else due_ns
+        return min(due_ns, hold_ns)
+
+    def read_by_clock(self, now_ns: int) -> GateRead | None:  # noqa: D102 - see GatedNode
+        if self._due_ns is None or self._due_ns > now_ns:
+            return None
+        none: list[Batch | None] = [None for _ in self._ports]
+        return GateRead(none, none, self._watermark_ns, self._progress)
+
+    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
+        rows_in, rows = self.counts.rows_in, 0
+        for port in self._ports:
+            for batch in (read.ports[port], read.late[port]):
+                if batch is not None:
+                    came = len(batch.event_time_ns)
+                    rows_in[port] += came
+                    rows += came
+        result = self.operator.work(read, now_ns)
+        if self._uses_clock:
+            self._due_ns = result.due_ns
+            self._watermark_ns = read.watermark_ns
+            self._progress = read.progress.with_arrived(None)
+        if self._sampler is not None and result.waited_ns:
+            self._sampler.waited(result.waited_ns)
+        left = 0 if result.rows is None else len(result.rows.event_time_ns)
+        self.counts.rows_out += left
+        _, stimulus_ns, newest_ns, arrived = read.progress
+        return Handed(
+            result.rows,
+            Progress(result.promise_ns, stimulus_ns, newest_ns, arrived),
+            taken.used,
+            taken.rows,
+            rows,
+            compared=result.compared,
+            passed_over=result.passed_over,
+            is_input=self._passes_on,
+            filtered=rows - left - result.late_dropped if self._passes_on else 0,
+            late=result.late,
+            failed=result.failed,
+        )
+
+    @property
+    def late_dropped(self) -> int:  # type: ignore[override]  # it grows here
+        """Late rows that the operator had no use for."""
+        return self.operator.late_dropped
+
+    def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
+        super().count(report, now_ns)
+        report.held = self.operator.rows_held
+        for name, counted in self.operator.counts().items():
+            count_in(report, name, counted)
+
+    def charge(self, took_ns: int, idle_ns: int) -> None:  # noqa: D102 - see Node
+        self.operator.charge(took_ns, idle_ns)

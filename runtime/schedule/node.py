@@ -1,0 +1,125 @@
+"""Nodes: what is done in a stage between its queue and its chain.
+
+```
+queue, credit, wake-up           ┌─ SourceNode      reads an input, hands over what is due
+StageMachine ── work ──▶ Node ───┼─ OperatorNode    a gate, or its reads; then an operator
+             ◀─ Handed ──        ├─ SharedGateNode  a gate; then each replica's part of a read
+chain, outputs, account          └─ PassNode        rows as they come: a chain, a sink
+```
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.model import Batch, Message, Progress
+from slackwater.runtime.model.diverted import DivertedRow
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.ground import LateRows
+from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.progress import Wakeup
+
+__all__ = ["Handed", "Node"]
+
+
+class Handed(NamedTuple):
+    """What a node hands over in one slice, for the chain and the account of its stage.
+
+    Attributes:
+        rows: rows for the chain; None: none.
+        progress: of the stream with them; None: nothing is new, and nothing leaves.
+        used: per input channel the rows of credit that are used up.
+        taken: rows that were taken in.
+        released: rows that went on to the operator. A gate may take rows in with one slice, and
+            release them with many others.
+        compared: pairs that a join compared.
+        passed_over: rows, of those released, that the operator did not look at; None: it looks at
+            all.
+        has_read: whether the slice read input, or polled for it, and handed nothing over.
+        is_input: whether its rows are some of those that came in; else they are results.
+        filtered: rows that came in, and that an operator which passes rows on kept to itself.
+        late: rows that were too late for the operator.
+        failed: rows that a user's code could not use.
+        diverted: rows that a source could not use.
+        tested: how many of a source's rows the first step of the chain has left out already; None:
+            it has not been asked.
+        sends: messages for the replicas of a shared gate, which is without a chain.
+        must_leave: whether a message leaves though nothing is new.
+    """
+
+    rows: Batch | None = None
+    progress: Progress | None = None
+    used: Sequence[tuple[str, int]] = ()
+    taken: int = 0
+    released: int = 0
+    compared: int = 0
+    passed_over: int | None = None
+    has_read: bool = False
+    is_input: bool = True
+    filtered: int = 0
+    late: Sequence[LateRows] = ()
+    failed: Sequence[DivertedRow] = ()
+    diverted: Sequence[DivertedRow] = ()
+    tested: int | None = None
+    sends: Sequence[tuple[Channel, Message]] | None = None
+    must_leave: bool = False
+
+
+class Node(ABC):
+    """Common part of the four nodes."""
+
+    STATE = Fields()
+
+    has_more = False
+    """Whether the last read was cut short, so that the next has rows whatever comes."""
+    waits_for_silence = False
+    """Whether a channel may be left out once it has been silent for too long."""
+
+    @abstractmethod
+    def wakeup(self, rank_ns: int | None) -> Wakeup | None:
+        """Return the next work; None if it waits for something.
+
+        Args:
+            rank_ns: the earliest stimulus that is queued; None: nothing is.
+        """
+
+    @abstractmethod
+    def work(self, now_ns: int, *, max_rows: int) -> Handed:
+        """Work off about `max_rows` rows."""
+
+    @abstractmethod
+    def count(self, report: StageReport, now_ns: int) -> None:
+        """Fill in a report as of now."""
+
+    @abstractmethod
+    def waited_ns(self, now_ns: int) -> int:
+        """Return how long its next rows have waited for the stage, not for a promise."""
+
+    def go_on(self, *, may_release: bool) -> None:
+        """Read again whatever comes, if its gate may release something by a new rule."""
+        del may_release
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        """Note that a channel has spoken."""
+        del channel, now_ns
+
+    def may_grant(self, channel: str, limits: Limits) -> bool:
+        """Whether there is room for more of a channel, or everybody waits for it.
+
+        Raises:
+            OrderError: everybody does, and there is more of it than may be held.
+        """
+        del channel, limits
+        return True
+
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        """Note whether a channel has credit: without it, it is not silent."""
+        del channel, may_send
+
+    def charge(self, took_ns: int, idle_ns: int) -> None:
+        """Tell what a slice took, and how long the slot has been idle so far."""
+        del took_ns, idle_ns
