@@ -193,7 +193,7 @@ class OperatorNode(GatedNode):
 
     @property
     def due_ns(self) -> int | None:
-        """When gate or operator is due by the clock; None: at no time that is known."""
+        """When gate or operator is due by the clock; None: at no known time."""
         hold_ns, due_ns = super().due_ns, self._due_ns
         if due_ns is None or hold_ns is None:
             return hold_ns if due_ns is None else due_ns

@@ -27,7 +27,7 @@ __all__ = ["Handed", "Node"]
 
 
 class Handed(NamedTuple):
-    """What a node hands over in one slice, for the chain and the account of its stage.
+    """Rows that a node hands over in one slice, and their account.
 
     Attributes:
         rows: rows for the chain; None: none.

@@ -1,4 +1,4 @@
-"""Node without a gate: rows go on to a chain or a sink as they come."""
+"""Node without a gate: rows go on as they come."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PassNode"]
 
 
 class PassNode(Node):
-    """Node of a stage without a gate: a slice takes a message, or its first rows.
+    """Node of a stage without a gate: a slice takes a message, or part.
 
     A sink takes messages whole, and all that wait as one: an output writes blocks, and small ones
     cost it more.

@@ -24,6 +24,10 @@ MOST_POLLS = 5_000
 KINDS = ["unreadable", "no time"]
 
 
+WATCH: dict[str, Callable[[int], None]] = {"polled": lambda _: None}
+"""Is called at each poll, with how many there were: a run has a copy of its input."""
+
+
 def bad(kind: str, first: int, rows: int) -> pa.RecordBatch | BadRows:
     """Return rows that cannot be used, numbered from `first`."""
     numbers = range(first, first + rows)
@@ -46,7 +50,7 @@ class Pieces:
 
     def __init__(self, pieces: list[Any], on_bad: str, endless: str | None = None) -> None:
         self.pieces, self.on_bad, self.endless = pieces, on_bad, endless
-        self.polls, self.polled = 0, lambda: None
+        self.polls = 0
 
     def describe(self) -> str:
         return "pieces"
@@ -66,7 +70,7 @@ class Reader:
         given, at = self._given, self._at
         self._at += 1
         given.polls += 1
-        given.polled()
+        WATCH["polled"](given.polls)
         assert given.polls < MOST_POLLS, "the slot was held"
         if at < len(given.pieces):
             return given.pieces[at]
@@ -119,8 +123,11 @@ def test_a_piece_of_many_bad_rows_is_kept_in_parts(kind: str) -> None:
 def stopped_simulated(given: Pieces, speed: float | None) -> Any:
     with sw.Simulation() as nodes:
         job = nodes.submit(flow_of(given, speed=speed))
-        given.polled = lambda: job.stop() if given.polls == 20 else None
-        return job.wait()
+        WATCH["polled"] = lambda polls: job.stop() if polls == 20 else None
+        try:
+            return job.wait()
+        finally:
+            WATCH["polled"] = lambda _: None
 
 
 def stopped_in_real_time(given: Pieces, speed: float | None) -> Any:

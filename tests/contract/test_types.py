@@ -307,12 +307,21 @@ def in_ns(table: pa.Table, name: str) -> list[int | None]:
 SCHEMA: dict[str, Any] = {name: TYPES[name][0] for name in TIMES}
 
 
+SEEN: list[list[Any]] = []
+"""Rows that a function was given: a run has a copy of the function, and of what it holds."""
+
+
+def note(row: list[Any]) -> None:
+    SEEN.append(row)
+
+
 @pytest.mark.parametrize("nulls", [0.0, 0.3])
 def test_user_functions_get_times_in_nanoseconds_and_may_return_them(nulls: float) -> None:
-    table, seen = near(10, nulls=nulls), []
+    table = near(10, nulls=nulls)
+    SEEN.clear()
 
     def each_row(row: dict[str, Any]) -> dict[str, Any]:
-        seen.append([row[name] for name in TIMES])
+        note([row[name] for name in TIMES])
         return {name: row[name] for name in TIMES}
 
     def each_batch(columns: dict[str, Any]) -> dict[str, Any]:
@@ -322,7 +331,7 @@ def test_user_functions_get_times_in_nanoseconds_and_may_return_them(nulls: floa
         found = result(lambda one, m=method, f=function: getattr(one, m)(f, schema=SCHEMA), table)
         same(found, table.select(TIMES))
     expected = list(zip(*(in_ns(table, name) for name in TIMES), strict=True))
-    assert list(map(tuple, seen)) == expected
+    assert list(map(tuple, SEEN)) == expected
 
 
 def test_user_functions_may_return_pythons_and_numpys_times() -> None:
