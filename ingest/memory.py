@@ -267,10 +267,11 @@ class BlocksReader:
         self._blocks = iter(())
 
     def _from(self, parts: Iterable[pa.RecordBatch], first: int) -> Iterator[Block]:
+        head = position_of(_KIND, self._of, [])[:-1]  # a block may be a row: its position is joined
         row = 0
         for part in parts:
             if row + len(part) > first or row >= first:
                 skipped = max(first - row, 0)
                 rows = part.slice(skipped) if skipped else part
-                yield Block(rows, position_of(_KIND, self._of, [row + skipped]))
+                yield Block(rows, head + b", %d]" % (row + skipped))
             row += len(part)

@@ -8,6 +8,7 @@ from slackwater.runtime.sources.spec import (
     Block,
     EndOfInput,
     Input,
+    Partition,
     SourceReader,
     SourceSpec,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "Input",
     "Output",
     "OutputContext",
+    "Partition",
     "Sink",
     "SinkProgress",
     "SinkTraits",

@@ -14,8 +14,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from slackwater.runtime.sources.spec import (
     Block,
     EndOfInput,
     Input,
+    Partition,
     Replay,
     traits_of,
 )
@@ -65,7 +67,13 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
         return stage, None
     own = stage.step.source
     threaded = ReadAheadInput(
-        stage.name, own.input, wake, is_history=own.is_history, replay=own.traits.replay
+        stage.name,
+        own.input,
+        wake,
+        is_history=own.is_history,
+        replay=own.traits.replay,
+        partitions=getattr(own.input, "partitions", None),
+        grows=own.traits.grows,
     )
     spec = replace(own, input=threaded)
     return replace(stage, step=replace(stage.step, source=spec)), threaded
@@ -73,12 +81,12 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
 
 @dataclass(eq=False)
 class ReadAheadInput:
-    """Wraps an input, and reads it in its own thread."""
+    """Wraps an input, and reads it in its own thread; each partition in one."""
 
     source: str
     inner: Input
     wake: Callable[[], None]
-    reader: ReadAhead | None = None
+    readers: list[ReadAhead] = field(default_factory=list)
     is_history: bool = False
     """Whether the input is history, as its source declares."""
     charged_ns: int = 0
@@ -87,6 +95,10 @@ class ReadAheadInput:
     """Rows that were polled, but not taken before the end."""
     replay: Replay = "again"
     """How the input is read on after a restore."""
+    partitions: Callable[[], Iterable[Partition]] | None = None
+    """Lists those of the input, each read in a thread of its own; None: it has one."""
+    grows: bool = False
+    """Whether partitions may appear."""
     wakes: ClassVar[bool] = True
     """So the slot polls it after a call of `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
@@ -106,29 +118,30 @@ class ReadAheadInput:
         return self.inner.schema()
 
     def open(self, name: str = "", at: bytes | None = None) -> ReadAhead:
-        """Start the reading thread, at a position of the input."""
-        del name
-        self.reader = ReadAhead(self.source, self.inner, self.wake, at)
-        return self.reader
+        """Start the reading thread of a partition, at a position of it."""
+        self.readers.append(ReadAhead(self.source, self.inner, self.wake, at, name))
+        return self.readers[-1]
 
     @property
     def cpu_ns(self) -> int:
-        """CPU time of the thread so far."""
-        return 0 if self.reader is None else self.reader.cpu_ns
+        """CPU time of its threads so far."""
+        return sum(reader.cpu_ns for reader in self.readers)
 
     def standstill(self, *, is_over: bool) -> str | None:
         """Return a note on a call that hangs, or on lost rows; None if none."""
-        reader = self.reader
-        if reader is not None and reader.close_problem is not None:
-            return reader.close_problem
-        if reader is not None and (left := reader.left_rows + self.untaken):
+        for reader in self.readers:
+            if reader.close_problem is not None:
+                return reader.close_problem
+        if self.readers and (left := sum(one.left_rows for one in self.readers) + self.untaken):
             return (
                 f"source {self.source!r}: {left:,} rows of its input were read ahead, "
                 "but not taken before the job ended"
             )
-        since_s = None if reader is None else reader.waits_since_s
-        if reader is None or since_s is None:
+        waiting = [(one.waits_since_s, one) for one in self.readers]
+        since = [(since_s, one) for since_s, one in waiting if since_s is not None]
+        if not since:
             return None
+        since_s, reader = min(since, key=itemgetter(0))
         waits_s = time.monotonic() - since_s
         if waits_s < (CLOSE_S if is_over else STANDS_S):
             return None
@@ -157,6 +170,7 @@ class ReadAhead:
         input: opened and read in the thread.
         wake: called from the thread when there is a block to poll again.
         at: position of a block of the input; None: its start.
+        name: of its partition.
     """
 
     def __init__(
@@ -165,6 +179,7 @@ class ReadAhead:
         input: Input,  # noqa: A002 - as in SourceSpec
         wake: Callable[[], None],
         at: bytes | None = None,
+        name: str = "",
     ) -> None:
         self.waits_since_s: float | None = None
         """Monotonic time since which a call of the user's code has not returned; None: no call."""
@@ -174,7 +189,8 @@ class ReadAhead:
         """Error of the reader's close."""
         self.left_rows = 0
         """Rows that the input had handed over, but no poll took before the end."""
-        self._source, self._input, self._wake, self._at = source, input, wake, at
+        self._source, self._input, self._wake = source, input, wake
+        self._place = at, name
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
         self._takes = threading.Lock()  # held while blocks are taken from the queue
@@ -276,7 +292,7 @@ class ReadAhead:
 
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
-        reader = self._reader = NamedReader(self._source, self._input, self._at)
+        reader = self._reader = NamedReader(self._source, self._input, *self._place)
         found_s = time.monotonic()
         while not self._is_closed:
             self.waits_since_s = polled_s = time.monotonic()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.spec import (
     Block,
     Input,
+    Partition,
     Polled,
     Replay,
     SourceReader,
@@ -100,6 +101,17 @@ class SyncedInput:
         """How it is read on: with later offsets, so never the same rows."""
         replay = traits_of(self.input).replay
         return "retained" if replay == "exact" else replay
+
+    @property
+    def partitions(self) -> Callable[[], Iterable[Partition]] | None:
+        """Lists the partitions of the input; None: it has one."""
+        listed: Callable[[], Iterable[Partition]] | None = getattr(self.input, "partitions", None)
+        return listed
+
+    @property
+    def grows(self) -> bool:
+        """Whether partitions of the input may appear."""
+        return traits_of(self.input).grows
 
     def planned(self) -> SyncedInput:
         """Return it with the files of the input fixed."""

@@ -56,7 +56,7 @@ def owners(
     return ((upper * np.uint64(replicas)) >> np.uint64(32)).astype(np.min_scalar_type(replicas - 1))
 
 
-class Partitioner:
+class ReadSplitter:
     """Gives each replica its part of what a gate has read.
 
     Args:
@@ -75,7 +75,7 @@ class Partitioner:
         self._share = share
         self._number = 0
 
-    def partition(self, released: GateRead) -> list[list[tuple[int, Message]]]:
+    def split(self, released: GateRead) -> list[list[tuple[int, Message]]]:
         """Return for each replica its messages of a read, (port, message): at least one each.
 
         They promise the read's frontier: by slack that is less than its watermark, for late rows
@@ -143,7 +143,7 @@ class _Read:
 
 
 class ReplicaReads:
-    """Reads that a replica puts together: the other end of a `Partitioner`.
+    """Reads that a replica puts together: the other end of a `ReadSplitter`.
 
     Args:
         ports: how many the operator has; there is one channel for each.

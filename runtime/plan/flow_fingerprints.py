@@ -226,6 +226,8 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
         if step.source.waits_for_each_writer:
             why += f", and {_AWAKENED}, whatever arrival= says"
         return why
+    if step.source.traits.has_partitions:
+        return f"source {step.name!r} reads partitions as they have rows, in no fixed order"
     if step.source.goes_by_clock:
         return f"source {step.name!r} waits for missing numbers by the clock, having no arrival="
     if step.source.flags_silent:

@@ -87,9 +87,9 @@ def of_source(spec: SourceSpec) -> OutputTraits:
         idle_time = IdleTime(idle_ns, idle_ns, speed)
     return OutputTraits(
         idle_time,
-        may_be_late=spec.idle_ns is not None or spec.flags_silent or spec.reorder.passes_late,
+        may_be_late=spec.may_be_late,
         is_disordered=spec.promise is not None or spec.reorder.may_mix,
-        has_writers=spec.writer is not None,
+        has_writers=spec.has_writers,
         by_clock=spec.goes_on_in_silence,
     )
 

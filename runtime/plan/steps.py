@@ -262,6 +262,8 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"replayed at {spec.speed:g}×")
     if spec.writer is not None:
         words.append(f"a writer for each {spec.writer}")
+    if spec.traits.has_partitions:
+        words.append("a writer for each partition")
     if spec.sequence is not None:
         words.append(f"numbered by {spec.sequence}")
     if spec.promise is not None:

@@ -89,7 +89,7 @@ def _has_ties(steps: Iterable[Step]) -> bool:
         if isinstance(step, GatedStep):
             if _puts_together(step) or step.traits.sharing.replicas > 1:
                 return True
-        elif isinstance(step, SourceStep) and step.source.writer is not None:
+        elif isinstance(step, SourceStep) and step.source.has_writers:
             return True
     return False
 

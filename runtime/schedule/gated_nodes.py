@@ -7,7 +7,7 @@ from abc import abstractmethod
 from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
-from slackwater.runtime.merge import Partitioner, SlackGate
+from slackwater.runtime.merge import ReadSplitter, SlackGate
 from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Progress
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators import make_operator
@@ -119,7 +119,7 @@ class SharedGateNode(GatedNode):
         report: of the stage.
     """
 
-    STATE = GatedNode.STATE + Fields("_partitioner")
+    STATE = GatedNode.STATE + Fields("_splitter")
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class SharedGateNode(GatedNode):
         super().__init__(intake, queues, gate)
         replicas, share = step.traits.sharing
         self._share, self._report = share, report
-        self._partitioner = Partitioner(step.traits.port_keys, replicas=replicas, share=share)
+        self._splitter = ReadSplitter(step.traits.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
         self._outputs = {(one.replica, one.port): one for one in stage.outputs}
 
@@ -143,7 +143,7 @@ class SharedGateNode(GatedNode):
         self._report.rows_out += rows
         sends = [
             (self._outputs[replica, port], message)
-            for replica, own_parts in enumerate(self._partitioner.partition(read))
+            for replica, own_parts in enumerate(self._splitter.split(read))
             for port, message in own_parts
         ]
         used, progress = taken.used, read.progress

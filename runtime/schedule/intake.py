@@ -2,7 +2,7 @@
 
 ```
 queue ─▶ GateIntake    as the stage's own gate lets them go
-      ─▶ PartitionedIntake   as the gate of this replica, another stage, has read them
+      ─▶ SplitIntake   as the gate of this replica, another stage, has read them
 ```
 """
 

@@ -26,10 +26,10 @@ def intake_of(
     """Return the intake of a stage: its gate's, or a replica's."""
     if isinstance(held, SlackGate):
         return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
-    return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
+    return SplitIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
 
 
-class PartitionedIntake(HeldIntake[ReplicaReads]):
+class SplitIntake(HeldIntake[ReplicaReads]):
     """Intake of a replica: reads of its gate, another stage, in parts if long."""
 
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
@@ -39,7 +39,7 @@ class PartitionedIntake(HeldIntake[ReplicaReads]):
         for writer, message, came_ns in self._come(now_ns, max_rows, used):
             reads.insert(writer, message)
             if sampler is not None:
-                sampler.partitioned(message, came_ns)
+                sampler.came_split(message, came_ns)
         held = self._count_most()
         released = reads.read(limit=max_rows)
         self.more = reads.has_more

@@ -454,7 +454,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.stage!r}: {problem}") from None
 
 
-VERSION = 23
+VERSION = 24
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

@@ -106,7 +106,7 @@ class StageSampler:
         last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
         self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
-    def partitioned(self, message: Message, came_ns: int) -> None:
+    def came_split(self, message: Message, came_ns: int) -> None:
         """Count a message of a replica's gate, and when it came."""
         if message.tag is not None and message.rows:
             self._read_log.add(message.tag.number, came_ns)

@@ -39,7 +39,7 @@ from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block, EndOfI
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 11
+VERSION = 12
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -230,7 +230,8 @@ class _Stands:
         self.source, self.inner = stage.name, stage.step.source.input
         self.is_history = stage.step.source.is_history
         self.on_bad = stage.step.source.traits.on_bad
-        self.replay = stage.step.source.traits.replay
+        self.replay, self.grows = stage.step.source.traits.replay, stage.step.source.traits.grows
+        self.partitions = getattr(self.inner, "partitions", None)
 
     def describe(self) -> str:
         return self.inner.describe()
@@ -247,31 +248,39 @@ class _LoggingInput(_Stands):
         self._slot = slot
 
     def open(self, name: str = "", at: bytes | None = None) -> _LoggingReader:
-        del name
-        return _LoggingReader(self.source, self.inner, self._slot, at)
+        return _LoggingReader(self.source, self.inner, self._slot, at, name)
 
 
 class _LoggingReader:
-    def __init__(self, source: str, own: Input, slot: LoggedSlot, at: bytes | None) -> None:
-        self._source, self._slot = source, slot
+    def __init__(
+        self, source: str, own: Input, slot: LoggedSlot, at: bytes | None, name: str
+    ) -> None:
+        self._source, self._slot, self._name = source, slot, name
         try:
-            self._reader = NamedReader(source, own, at)  # so that errors name the user's own class
+            # So that errors name the user's own class.
+            self._reader = NamedReader(source, own, at, name)
         except SlackwaterError as problem:
-            slot.note("read", source, "error", str(problem))
+            slot.note("read", source, name, "error", str(problem))
             raise
 
     def poll(self) -> Block | EndOfInput | None:
         try:
             polled = self._reader.poll()
         except SlackwaterError as problem:
-            self._slot.note("read", self._source, "error", str(problem))
+            self._slot.note("read", self._source, self._name, "error", str(problem))
             raise
         if polled is None or isinstance(polled, EndOfInput):
-            self._slot.note("read", self._source, "none" if polled is None else "end", None)
+            self._slot.note(
+                "read", self._source, self._name, "none" if polled is None else "end", None
+            )
         elif isinstance(polled.rows, BadRows):
-            self._slot.note("read", self._source, "bad", (_bytes_of(polled.rows.rows), polled.at))
+            self._slot.note(
+                "read", self._source, self._name, "bad", (_bytes_of(polled.rows.rows), polled.at)
+            )
         else:
-            self._slot.note("read", self._source, "block", (_bytes_of(polled.rows), polled.at))
+            self._slot.note(
+                "read", self._source, self._name, "block", (_bytes_of(polled.rows), polled.at)
+            )
         return polled
 
     def close(self) -> None:
@@ -286,8 +295,8 @@ class _LoggedReads(_Stands):
         self._log = log
 
     def open(self, name: str = "", at: bytes | None = None) -> _LoggedReader:
-        del name
-        reads = [one[2:] for one in self._log["stimuli"] if one[:2] == ("read", self.source)]
+        own = ("read", self.source, name)
+        reads = [one[3:] for one in self._log["stimuli"] if one[:3] == own]
         if at is not None:
             reads = list(dropwhile(lambda read: not _is_at(read, at), reads))
         return _LoggedReader(reads)

@@ -46,6 +46,7 @@ from slackwater.runtime.sources.named_reader import placed
 from slackwater.runtime.sources.numbered import NumberedBlocks
 from slackwater.runtime.sources.pacing import Pace
 from slackwater.runtime.sources.partition_reader import PartitionReader
+from slackwater.runtime.sources.partition_set import PartitionSet
 from slackwater.runtime.sources.promises import PromiseLine, spoken_promise_ns
 from slackwater.runtime.sources.refusals import all_are_early, older_than_promised
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, SourceSpec
@@ -164,12 +165,14 @@ class BlockReader:
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = early_rows(spec)
-        self._writers = None if spec.writer is None else WriterTable(source, rank)
+        self._writers = WriterTable(source, rank) if spec.has_writers else None
         self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
         self._before_ns = START_NS  # newest time of the rows read, if rows are diverted
         self._has_times = False
-        self._partition = PartitionReader(source, spec)
+        self._partition: PartitionReader | PartitionSet = PartitionReader(source, spec)
+        if spec.traits.has_partitions:
+            self._partition = PartitionSet(source, spec)
         self._rest: pa.RecordBatch | None = None
         self._bad_rest: pa.RecordBatch | None = None  # rows that could not be read, not kept yet
 
@@ -438,6 +441,9 @@ class BlockReader:
         writers = None
         if self._writers is not None and spec.writer is not None:
             writers = self._writers.number(columns[spec.writer])
+        elif self._writers is not None and isinstance(self._partition, PartitionSet):
+            names = pa.array([self._partition.at_hand.name])
+            writers = self._writers.number(names).repeat(len(arrow))
         self.clock.keep(right, writers)
         return Rows(
             columns,
@@ -462,10 +468,7 @@ class BlockReader:
             ids = self._writers.ids(rows.writers)
             if not self._reorder.sorts:  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
-                if self._idle_writers is not None:
-                    least_ns = self._idle_writers.extend(
-                        rows.writers, np.maximum(own_ns, event_time_ns), rows.arrival_ns
-                    )
+            least_ns = self._least_ns(rows, rows.writers, own_ns)
         made_ns = event_time_ns if is_rest else least_ns
         promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest_ns, made_ns)
         promised_ns, floor_ns = promised if promised is not None else (None, None)
@@ -517,6 +520,25 @@ class BlockReader:
             arrived_ns=arrived_ns,
             sorts=self._reorder.sorts,
         )
+
+    def _least_ns(
+        self, rows: Rows, writers: Int64Array, own_ns: Int64Array | None
+    ) -> Int64Array | None:
+        """Return the least newest event time over writers from each row on; None: not known.
+
+        Over partitions less the disorder, which each may have.
+        """
+        event_time_ns = rows.event_time_ns
+        if self._idle_writers is not None and own_ns is not None:
+            newest_ns = np.maximum(own_ns, event_time_ns)
+            return self._idle_writers.extend(writers, newest_ns, rows.arrival_ns)
+        if self._spec.writer is not None or not isinstance(self._partition, PartitionSet):
+            return None
+        at_hand, disorder_ns = self._partition.at_hand, self._reorder.longest_ns or 0
+        newest_ns = running_max(event_time_ns, at_hand.newest_ns)
+        at_hand.newest_ns = int(newest_ns[-1])
+        least_ns = np.minimum(newest_ns, self._partition.others_ns)
+        return np.maximum(least_ns, START_NS + disorder_ns) - disorder_ns
 
     def _arrivals(self, rows: Rows) -> tuple[Int64Array | None, Int64Array | None]:
         """Return when rows arrived in effect, alone and as `Batch.arrivals` without places."""

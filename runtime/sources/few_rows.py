@@ -243,9 +243,9 @@ def few_reader(
         return None
     if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
         return None
-    if spec.computes_time:
+    if spec.computes_time or spec.has_writers:
         return None
-    more = (spec.speed, spec.writer, spec.promise, spec.clock, spec.ahead_ns)
+    more = (spec.speed, spec.promise, spec.clock, spec.ahead_ns)
     if any(setting is not None for setting in more):
         return None
     return FewReader(spec, schema, columns, carried)

@@ -60,13 +60,14 @@ def open_named(
     source: str,
     input: Input,  # noqa: A002 - as in SourceSpec
     at: bytes | None = None,
+    name: str = "",
 ) -> CountingReader:
     """Open an input for reading by its source's name; arguments and errors: as `NamedReader`."""
     traits = traits_of(input)
     if traits.is_named:  # its reader has another one read by name
-        named: CountingReader = called_by_name(source, input, "open", *place_of(traits, "", at))
+        named: CountingReader = called_by_name(source, input, "open", *place_of(traits, name, at))
         return named
-    return NamedReader(source, input, at)
+    return NamedReader(source, input, at, name)
 
 
 @contextmanager
@@ -89,6 +90,7 @@ class NamedReader:
         source: the name of the source.
         input: what it reads.
         at: position of a block of it; None: its start.
+        name: of its partition.
 
     Raises:
         IngestError: the user's code raised; with the source, the class, the line, and its
@@ -100,6 +102,7 @@ class NamedReader:
         source: str,
         input: Input,  # noqa: A002 - as in SourceSpec
         at: bytes | None = None,
+        name: str = "",
     ) -> None:
         self._source = source
         traits = traits_of(input)
@@ -107,7 +110,7 @@ class NamedReader:
         self._has_positions = traits.has_positions
         self._is_ours = traits.reads_inline and is_ours(input)
         self._reader: SourceReader = called_by_name(
-            source, input, "open", *place_of(traits, "", at), is_ours=self._is_ours
+            source, input, "open", *place_of(traits, name, at), is_ours=self._is_ours
         )
 
     def poll(self) -> Block | EndOfInput | None:

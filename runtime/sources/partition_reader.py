@@ -13,6 +13,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError
+from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.sources.named_reader import CountingReader, open_named
 from slackwater.runtime.sources.spec import BadRows, Block, EndOfInput, SourceSpec
@@ -26,16 +27,21 @@ class PartitionReader:
     Args:
         source: its name.
         spec: its settings.
+        name: of the partition.
 
     Attributes:
+        name: of the partition.
         rows: good rows that were taken, in all.
+        newest_ns: newest event time of these, as far as it is noted.
+        has_ended: whether nothing follows, as far as it is noted.
         reader: the open input; None before the first `poll`.
     """
 
-    STATE = Fields("rows", "_place")
+    STATE = Fields("rows", "newest_ns", "has_ended", "_place")
 
-    def __init__(self, source: str, spec: SourceSpec) -> None:
-        self.rows = 0
+    def __init__(self, source: str, spec: SourceSpec, name: str = "") -> None:
+        self.name, self.rows = name, 0
+        self.newest_ns, self.has_ended = START_NS, False
         self.reader: CountingReader | None = None
         self._source, self._spec = source, spec
         self._at: bytes | None = None  # position of the last block that had one
@@ -104,7 +110,7 @@ class PartitionReader:
                 f"source {self._source!r}: its input ({given.describe()}) is read once, and "
                 f"{self.rows} rows had been read before the restart; start from the beginning"
             )
-        return open_named(self._source, given, self._at)
+        return open_named(self._source, given, self._at, self.name)
 
     def _left(self, block: Block) -> pa.RecordBatch | BadRows | None:
         """Return a block without rows that were read before; None: all were."""

@@ -6,6 +6,7 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `mach
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_fields
-from slackwater.runtime.errors import SettingError
+from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import read_literal
 from slackwater.runtime.model import END_NS, START_NS
@@ -71,6 +72,16 @@ Polled: TypeAlias = Block | pa.RecordBatch | BadRows | EndOfInput | None
 """What a reader may return. Rows without a `Block` have no position."""
 
 
+class Partition(NamedTuple):
+    """Part of an input that is opened alone, and has its own order.
+
+    Attributes:
+        name: says which it is, and gives its rank, so that a new one shifts no other.
+    """
+
+    name: str
+
+
 class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
@@ -97,6 +108,9 @@ class Input(Protocol):
     that are true say more, see `InputTraits`. One whose `replay` says that it knows positions is
     opened with `open(name, at)`: the name of a partition, "" if it has one only; and the position
     of a block, None for the start.
+
+    One with several partitions has `partitions()`, which returns a list of `Partition`; each is a
+    writer of its source. Each is opened by name, so it needs positions too.
     """
 
     def describe(self) -> str:
@@ -125,6 +139,8 @@ class InputTraits:
         blocks_stay: it never writes again where a block lies that it has returned. Blocks of other
             inputs are copied.
         diverts: its `on_bad` is "divert": records that it cannot read leave by a stream.
+        has_partitions: it has a method `partitions`.
+        grows: partitions may appear while it is read.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
             start; as many rows as were read are omitted. "none": not at all.
@@ -136,6 +152,8 @@ class InputTraits:
     is_named: bool = False
     blocks_stay: bool = False
     diverts: bool = False
+    has_partitions: bool = False
+    grows: bool = False
     replay: Replay = "again"
 
     @property
@@ -151,7 +169,8 @@ class InputTraits:
 
 def traits_of(given: Input) -> InputTraits:
     """Return the traits of an input."""
-    names = [one.name for one in fields(InputTraits) if one.name not in ("diverts", "replay")]
+    others = ("diverts", "has_partitions", "replay")
+    names = [one.name for one in fields(InputTraits) if one.name not in others]
     traits = {name: bool(getattr(given, name, False)) for name in names}
     replay: Any = getattr(given, "replay", "again")
     if replay not in get_args(Replay):
@@ -159,7 +178,30 @@ def traits_of(given: Input) -> InputTraits:
             f"{type(given).__qualname__}.replay is {shown(replay)}; it must be one of "
             f"{', '.join(map(repr, get_args(Replay)))}"
         )
-    return InputTraits(**traits, diverts=getattr(given, "on_bad", None) == "divert", replay=replay)
+    return InputTraits(
+        **traits,
+        diverts=getattr(given, "on_bad", None) == "divert",
+        has_partitions=getattr(given, "partitions", None) is not None,
+        replay=replay,
+    )
+
+
+def partitions_of(given: Input) -> list[str]:
+    """Return the names of an input's partitions: "" of one that has one only.
+
+    Raises:
+        IngestError: two have one name, or it has no partition.
+    """
+    listed: Callable[[], Iterable[Partition]] | None = getattr(given, "partitions", None)
+    names = [""] if listed is None else [one.name for one in listed()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        fault = f"two partitions are named {shown(twice[0])}" if twice else "it has no partition"
+        raise IngestError(
+            f"{given.describe()}: {fault}; let its partitions() return one or more, with "
+            "different names"
+        )
+    return names
 
 
 def opened_at(given: Input, name: str, at: bytes | None) -> SourceReader:
@@ -275,8 +317,32 @@ class SourceSpec:
                 "unit='ms'), the column of what to add to its event times"
             )
         self._check_sequence()
+        self._check_partitions()
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
+
+    def _check_partitions(self) -> None:
+        traits = self.traits
+        if not traits.has_partitions:
+            return
+        if not traits.has_positions:
+            raise SettingError(
+                f"{type(self.input).__qualname__} has partitions(), and each is opened by its name "
+                "and a position: write open(self, name, at), and replay = 'exact' or 'retained'"
+            )
+        given = {
+            "speed": self.speed,
+            "promise": self.promise,
+            "ahead": self.ahead_ns,
+            "sequence": self.sequence,
+        }
+        for option, value in given.items():
+            if value is not None:
+                raise SettingError(
+                    f"{option}= is of one order of rows, and {type(self.input).__qualname__} has "
+                    f"partitions, each in its own order; omit {option}, or merge a source "
+                    "for each partition"
+                )
 
     def _check_sequence(self) -> None:
         if self.numbered is None:
@@ -368,6 +434,17 @@ class SourceSpec:
         return traits_of(self.input)
 
     @property
+    def has_writers(self) -> bool:
+        """Whether its rows say which writer they are of: a column's, or a partition."""
+        return self.writer is not None or self.traits.has_partitions
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether rows may leave that are older than its promise."""
+        may_join = self.idle_ns is not None or self.flags_silent or self.traits.grows
+        return may_join or self.reorder.passes_late
+
+    @property
     def is_history(self) -> bool:
         """Whether all of its input is there from the start; see `InputTraits`."""
         return self.traits.is_history
@@ -440,7 +517,7 @@ class SourceSpec:
             return None
         if reorder.sorts:
             return 0
-        return reorder.longest_ns if self.writer is None else None
+        return None if self.has_writers else reorder.longest_ns
 
     @property
     def waits_for_each_writer(self) -> bool:

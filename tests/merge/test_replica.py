@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.merge import Partitioner, ReplicaReads
+from slackwater.runtime.merge import ReadSplitter, ReplicaReads
 from slackwater.runtime.merge.replica import owners
 from slackwater.runtime.model import (
     END_NS,
@@ -78,11 +78,11 @@ class Worked:
     promises_ns: list[int]
 
 
-def parts(reads: Iterator[GateRead], partitioner: Partitioner) -> list[list[tuple[int, Message]]]:
+def parts(reads: Iterator[GateRead], splitter: ReadSplitter) -> list[list[tuple[int, Message]]]:
     """Return what each replica is sent, some messages in halves."""
     sent: list[list[tuple[int, Message]]] = []
     for released in reads:
-        outputs = partitioner.partition(released)
+        outputs = splitter.split(released)
         sent = sent or [[] for _ in outputs]
         for own, hand in zip(sent, outputs, strict=True):
             for port, message in hand:
@@ -124,9 +124,9 @@ def work(operator: Operator, sent: Sequence[tuple[int, Message]], cut: Random) -
 def replicas_of(
     step: JoinStep | AggregateStep, share: Share, of: int, reads: Iterator[GateRead], cut: Random
 ) -> list[Worked]:
-    partitioner = Partitioner(keys_of(step), replicas=of, share=share)
+    splitter = ReadSplitter(keys_of(step), replicas=of, share=share)
     made = [make_operator(replace(step, replica=Replica(n, of, share))) for n in range(of)]
-    sent = parts(reads, partitioner)
+    sent = parts(reads, splitter)
     return [work(operator, own, cut) for operator, own in zip(made, sent, strict=True)]
 
 
@@ -238,10 +238,10 @@ def test_neighbouring_keys_are_spread_evenly(replicas: int) -> None:
 
 def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports() -> None:
     reads = ReplicaReads(2)
-    partitioner = Partitioner([("key",), ("key",)], replicas=1, share="keys")
+    splitter = ReadSplitter([("key",), ("key",)], replicas=1, share="keys")
     left = batch_of([1, 3, 5, 7], {"key": [1] * 4})
     right = batch_of([2, 3, 6, 8], {"key": [1] * 4})
-    hand = partitioner.partition(gate_read([left, right], [None, None], 9, 4, 8))[0]
+    hand = splitter.split(gate_read([left, right], [None, None], 9, 4, 8))[0]
     for port, message in hand:
         reads.insert(port, message)
     found, watermarks, promises = [], [], []

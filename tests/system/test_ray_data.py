@@ -16,6 +16,7 @@ import slackwater as sw
 from slackwater.ingest.frame_input import FrameInput
 from slackwater.runtime.errors import FlowError, IngestError, SchemaError, SettingError
 from slackwater.runtime.measure import imbalances
+from slackwater.runtime.sources.spec import Block
 from tests.support.readers import next_rows
 from tests.support.waiting import until
 
@@ -42,6 +43,40 @@ def rows_in(data: FrameInput) -> list[dict[str, Any]]:
 
     until(has_ended, within_s=SOON_S, what="the last block")
     return rows
+
+
+def blocks_in(data: FrameInput, at: bytes | None = None) -> list[Block]:
+    """Read an input from a position on, with the position of each block."""
+    reader, blocks = data.open("", at), list[Block]()
+
+    def has_ended() -> bool:
+        polled = reader.poll()
+        if isinstance(polled, Block):
+            blocks.append(polled)
+        return polled is sw.connectors.END_OF_INPUT
+
+    until(has_ended, within_s=SOON_S, what="the last block")
+    return blocks
+
+
+def test_opened_at_the_position_of_any_block_it_gives_the_rest(cluster: sw.Cluster) -> None:
+    """Spark's frames are held alike."""
+    del cluster
+    parts = [pa.table({"id": range(n, n + 12_000)}) for n in range(0, 36_000, 12_000)]
+    parts.insert(1, parts[0].slice(0, 0))
+    data = FrameInput(tuple(map(ray.put, parts)), parts[0].schema)
+    whole = blocks_in(data)
+    assert [len(block.rows) for block in whole] == [10_000, 2_000] * 3
+    for number, block in enumerate(whole):
+        rest = blocks_in(data, block.at)
+        assert [one.rows for one in rest] == [one.rows for one in whole[number:]]
+        assert [one.at for one in rest] == [one.at for one in whole[number:]]
+    again = FrameInput(tuple(map(ray.put, parts)), parts[0].schema)
+    with pytest.raises(IngestError, match="its rows were prepared again since: partition 4"):
+        again.open("", whole[-1].at)
+    other = FrameInput(data.refs, pa.schema([("id", pa.int32())]))
+    with pytest.raises(IngestError, match="it is of another spark frame input"):
+        other.open("", whole[-1].at)
 
 
 def flow_over(data: sw.connectors.Input) -> sw.Dataflow:

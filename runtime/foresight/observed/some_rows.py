@@ -29,6 +29,7 @@ from slackwater.runtime.sources.spec import (
     SourceReader,
     SourceSpec,
     opened_at,
+    partitions_of,
     traits_of,
 )
 
@@ -65,7 +66,12 @@ class SomeRows:
     def open(self) -> SourceReader:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
-        return _PartReader(opened_at(self.input, "", None), self.rows, self.seen, copies=copies)
+        return _PartReader(
+            opened_at(self.input, partitions_of(self.input)[0], None),
+            self.rows,
+            self.seen,
+            copies=copies,
+        )
 
 
 class _PartReader:

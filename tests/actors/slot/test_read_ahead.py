@@ -14,7 +14,7 @@ from slackwater.actors.slot import read_ahead as module
 from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources.spec import Block, EndOfInput, traits_of
+from slackwater.runtime.sources.spec import Block, EndOfInput, Partition, traits_of
 from tests.support import waiting
 from tests.support.endless import EndlessInput
 from tests.support.own_inputs import Feed, FeedReader, rows
@@ -120,6 +120,31 @@ def test_a_source_read_ahead_goes_on_at_a_position_of_its_input() -> None:
 
 def read_ahead(numbers: Numbers) -> Any:
     return machine(ReadAheadInput("feed", numbers, lambda: None, replay="exact"))
+
+
+def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
+    class Parts(Numbers):
+        """Ends of one range: those from a number on."""
+
+        def partitions(self) -> list[Partition]:
+            return [Partition("0"), Partition("30")]
+
+        def open(self, name: str = "", at: bytes | None = None) -> Any:
+            return super().open("", name.encode() if at is None else at)
+
+    parts = Parts()
+    threaded = ReadAheadInput(
+        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
+    )
+    source, taken = machine(threaded), list[int]()
+    while not source.is_over:
+        if (message := source.take(NOW)) is not None:
+            taken += times([message])
+    assert sorted(taken) == sorted([*range(40), *range(30, 40)])
+    source.close()
+    assert len(threaded.readers) == 2
+    assert not any(reader._thread.is_alive() for reader in threaded.readers)
+    assert threaded.cpu_ns > 0
 
 
 def test_blocks_with_dictionaries_stay_apart() -> None:

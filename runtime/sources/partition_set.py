@@ -1,0 +1,130 @@
+"""Open partitions of a source's input, each a writer of the source.
+
+```
+partition   newest          the one whose rows are oldest is read next
+a           12    ◀─ next
+b           40              promise: the least newest of all that have not ended
+c           31  (ended)
+```
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from slackwater.runtime.model import END_NS
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.sources.named_reader import CountingReader
+from slackwater.runtime.sources.partition_reader import PartitionReader
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    EndOfInput,
+    SourceSpec,
+    partitions_of,
+)
+
+__all__ = ["PartitionSet"]
+
+
+class PartitionSet:
+    """Reads the partitions of an input block by block; one that appears joins them.
+
+    Args:
+        source: its name.
+        spec: its settings.
+    """
+
+    STATE = Fields("_partitions", "_last", elements={"_partitions": "_fresh"})
+
+    def __init__(self, source: str, spec: SourceSpec) -> None:
+        self._source, self._spec = source, spec
+        self._partitions: dict[str, PartitionReader] = {}
+        self._last = ""  # partition of the last rows
+        self._is_listed = False  # whether the input has been asked for its partitions
+
+    def _fresh(self, name: str) -> PartitionReader:
+        return PartitionReader(self._source, self._spec, name)
+
+    @property
+    def at_hand(self) -> PartitionReader:
+        """Partition of the last rows."""
+        return self._partitions[self._last]
+
+    @property
+    def others_ns(self) -> int:
+        """Least newest event time of the other partitions; END_NS if all have ended."""
+        open_ns = [
+            one.newest_ns
+            for one in self._partitions.values()
+            if not one.has_ended and one.name != self._last
+        ]
+        return min(open_ns, default=END_NS)
+
+    @property
+    def rows(self) -> int:
+        """Good rows that were taken, of all partitions."""
+        return sum(one.rows for one in self._partitions.values())
+
+    @property
+    def reader(self) -> CountingReader | None:
+        """Reader of the last rows; None before the first."""
+        return self._partitions[self._last].reader if self._last in self._partitions else None
+
+    @property
+    def file(self) -> str | None:
+        """File of the last block; None if the reader does not say."""
+        return self.at_hand.file
+
+    @property
+    def clock_counts(self) -> dict[str, int]:
+        """Counts of readers that compare clocks, over all partitions."""
+        counts: dict[str, int] = {}
+        for one in self._partitions.values():
+            for what, count in one.clock_counts.items():
+                counts[what] = counts.get(what, 0) + count
+        return counts
+
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+        """Return the next rows of any partition; None now, or the end of all.
+
+        Raises:
+            IngestError: the input cannot be read, or its partitions not be named.
+        """
+        if not self._is_listed:
+            self._list()
+        while True:
+            waiting = [one for one in self._partitions.values() if not one.has_ended]
+            for one in sorted(waiting, key=lambda one: (one.newest_ns, one.name)):
+                polled = one.poll()
+                if isinstance(polled, EndOfInput):
+                    one.has_ended = True
+                elif polled is not None:
+                    self._last = one.name
+                    return polled
+            if not (self._spec.traits.grows and self._list()):
+                break
+        is_over = all(one.has_ended for one in self._partitions.values())
+        return END_OF_INPUT if is_over else None
+
+    def taken(self, rows: int) -> None:
+        """Note that so many of the last rows were taken."""
+        self.at_hand.taken(rows)
+
+    def taken_bad(self, rows: int) -> None:
+        """Note that so many of the last records were taken that could not be read."""
+        self.at_hand.taken_bad(rows)
+
+    def close(self) -> None:
+        """Close all partitions."""
+        for one in self._partitions.values():
+            one.close()
+
+    def _list(self) -> bool:
+        """Add partitions that are not known yet; return whether there were any."""
+        self._is_listed = True
+        known = len(self._partitions)
+        for name in partitions_of(self._spec.input):
+            if name not in self._partitions:
+                self._partitions[name] = self._fresh(name)
+        return len(self._partitions) > known
