@@ -238,7 +238,7 @@ class _Move:
         self._ask("take_over", {slot: (order,) for slot, order in orders.items()})
         job.plan = relocation.new
         job.carrier.follow(relocation.new_slots)
-        return sum(bytes_of(state["stages"]) for state in states.values())
+        return sum(bytes_of(state["stream"]["stages"]) for state in states.values())
 
     def _drain(self, rewired: frozenset[str]) -> None:
         until_s = time.monotonic() + DRAIN_S

@@ -45,31 +45,19 @@ def rearranged(
         arriving = [name for name in was_in if old.slots[name] != slot]
         ins = {c.name: was_in[c.target] for stage in own for c in stage.inputs}
         outs = {c.name: was_in[c.source] for stage in own for c in stage.outputs}
+        was = next(iter(was_in.values()))
         found[slot] = {
-            "version": next(iter(was_in.values()))["version"],
-            "stages": {name: was_in[name]["stages"][name] for name in arriving},
-            "channels": {
-                name: _counts(name, outs.get(name), ins.get(name))
-                for name in dict.fromkeys([*ins, *outs])
+            "version": was["version"],
+            "stream": _stream(arriving, was_in, ins, outs),
+            "measures": {
+                "stages": {name: was_in[name]["measures"]["stages"][name] for name in arriving},
+                "channels": {
+                    name: _counts(name, outs.get(name), ins.get(name))
+                    for name in dict.fromkeys([*ins, *outs])
+                },
+                "slice_sizes": _own("measures", "slice_sizes", was_in),
+                "idle": was["measures"]["idle"],
             },
-            "credit": {name: state["credit"][name] for name, state in outs.items()},
-            "owed": {
-                name: state["owed"][name] for name, state in ins.items() if name in state["owed"]
-            },
-            "slice_sizes": {name: state["slice_sizes"][name] for name, state in was_in.items()},
-            "newest": {
-                subject: number
-                for name, state in was_in.items()
-                for subject, number in state["newest"].items()
-                if subject.partition(" ")[2] == name
-            },
-            "turns": {
-                name: state["turns"][name]
-                for name, state in was_in.items()
-                if name in state["turns"]
-            },
-            "idle": next(iter(was_in.values()))["idle"],
-            "looks": next(iter(was_in.values()))["looks"],
         }
     return found
 
@@ -109,6 +97,36 @@ def bytes_of(plain: Any) -> int:
     return 8
 
 
+_Snapshots = Mapping[str, Mapping[str, Any]]
+"""{stage or channel: the snapshot of the slot that it was in}."""
+
+
+def _own(part: str, field: str, was_in: _Snapshots) -> dict[str, Any]:
+    """Return a field by stage or channel, of those that have it."""
+    return {n: s[part][field][n] for n, s in was_in.items() if n in s[part][field]}
+
+
+def _stream(
+    arriving: list[str], was_in: _Snapshots, ins: _Snapshots, outs: _Snapshots
+) -> dict[str, Any]:
+    """Return what the stages and channels of one slot need to go on."""
+    return {
+        "stages": {name: was_in[name]["stream"]["stages"][name] for name in arriving},
+        "sent": _own("stream", "sent", outs),
+        "received": _own("stream", "received", ins),
+        "credit": _own("stream", "credit", outs),
+        "owed": _own("stream", "owed", ins),
+        "newest": {
+            subject: number
+            for name, state in was_in.items()
+            for subject, number in state["stream"]["newest"].items()
+            if subject.partition(" ")[2] == name
+        },
+        "turns": _own("stream", "turns", was_in),
+        "looks": next(iter(was_in.values()))["stream"]["looks"],
+    }
+
+
 def _counts(
     name: str, sender: Mapping[str, Any] | None, receiver: Mapping[str, Any] | None
 ) -> dict[str, Any]:
@@ -116,5 +134,6 @@ def _counts(
     known: dict[str, Any] = {}
     for state, fields in ((sender, _SENDERS), (receiver, _RECEIVERS)):
         if state is not None:
-            known |= {field: state["channels"][name][field] for field in fields}
+            counted = state["measures"]["channels"][name]
+            known |= {field: counted[field] for field in fields}
     return known

@@ -82,6 +82,9 @@ class Slot:
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
         }
         self._credit = {c.name: self._limits.credit_rows for s in stages for c in s.outputs}
+        # Ordinals of rows: how many a channel has been sent here, and how many it has brought.
+        self._sent = {c.name: 0 for s in stages for c in s.outputs}
+        self._received = {c.name: 0 for s in stages for c in s.inputs}
         # A grant for every message would be as much traffic as the messages. Below an eighth of
         # the window it can wait: the sender still has the other seven.
         self._grant_rows = max(1, self._limits.credit_rows // 8)
@@ -121,6 +124,7 @@ class Slot:
 
     def _deliver(self, channel: str, message: Message, now_ns: int, link_ns: int) -> None:
         target = self._channels[channel].target
+        self._received[channel] += message.rows
         self._reports[channel].rows_received += message.rows
         self._stages[target].deliver(channel, message, now_ns, link_ns=link_ns)
 
@@ -223,6 +227,7 @@ class Slot:
 
     def _carry(self, channel: Channel, part: Message, now_ns: int, actions: list[Action]) -> None:
         self._credit[channel.name] -= credit_of(part)
+        self._sent[channel.name] += part.rows
         report = self._reports[channel.name]
         report.rows_sent += part.rows
         report.messages += 1
@@ -348,25 +353,33 @@ class Slot:
         A source's is a number of rows of its input, and what of them has not been handed over.
         Not in it: what users' functions keep to themselves, actions that were returned, which are
         the host's, and stages that are not `leaving` (None: all are; see `Slot.restore`, `old`).
+
+        Returns:
+            `version`, and two snapshots. `stream` is needed to go on with equal results.
+            `measures` are reports, samples and times of slices: without them they begin again.
         """
-        return {
-            "version": VERSION,
-            "stages": {
-                name: to_plain(save(machine), where=name)
-                for name, machine in self._stages.items()
-                if leaving is None or name in leaving
-            },
-            "channels": {
-                name: to_plain(asdict(report), where=name) for name, report in self._reports.items()
-            },
+        machines = {
+            name: machine
+            for name, machine in self._stages.items()
+            if leaving is None or name in leaving
+        }
+        stream = {
+            "stages": {n: to_plain(save(machine), where=n) for n, machine in machines.items()},
+            "sent": dict(self._sent),
+            "received": dict(self._received),
             "credit": dict(self._credit),
             "owed": dict(self._owed),
-            "slice_sizes": {name: save(size) for name, size in self._lengths.sizes.items()},
             "newest": dict(self._newest),
             "turns": dict(self._turns),
-            "idle": [self._idle_ns, self._idle_since_ns],
             "looks": save(self._looks),
         }
+        measures = {
+            "stages": {n: to_plain(machine.measures(), where=n) for n, machine in machines.items()},
+            "channels": {name: asdict(report) for name, report in self._reports.items()},
+            "slice_sizes": {name: save(size) for name, size in self._lengths.sizes.items()},
+            "idle": [self._idle_ns, self._idle_since_ns],
+        }
+        return {"version": VERSION, "stream": stream, "measures": measures}
 
     def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
         """Continue from a snapshot of the same stages; call it on a new slot.
@@ -374,7 +387,8 @@ class Slot:
         Its next step goes on as the old slot's would have: to the same output, ledger and report.
 
         Args:
-            state: the snapshot, or one that `rearranged` has made of several.
+            state: the snapshot, or one that `rearranged` has made of several. Without `measures`
+                the output is the same, and reports, samples and lengths of slices begin again.
             old: a slot of the same process that does no more: what of its stages is not in `state`
                 goes on here as it is, a source with its open input.
 
@@ -382,28 +396,40 @@ class Slot:
             SettingError: it is of other stages or channels, or of another version.
         """
         kept = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
-        for name in state["stages"]:
+        check_version(state, slot=self.name)
+        stream = state["stream"]
+        for name in stream["stages"]:
             kept.pop(name, None)
-        check_snapshot({**state, "stages": {**state["stages"], **kept}}, slot=self)
+        check_parts({**stream["stages"], **kept}, stream, slot=self)
         self._stages.update(kept)
         for machine in kept.values():
             if machine.source_node is not None:
                 machine.source_node.looks = self._looks
-        for name in state["stages"]:
-            restore(self._stages[name], from_plain(state["stages"][name]))
+        for name, saved in stream["stages"].items():
+            restore(self._stages[name], from_plain(saved))
         self._asked, self._has_asked = AskedPromises(self._stages), False
-        for name, report in self._reports.items():
-            for field, counted in state["channels"][name].items():
-                setattr(report, field, counted)
-        self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
-        for name, size in self._lengths.sizes.items():
-            restore(size, state["slice_sizes"][name])
-        self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
-        self._turns = dict(state["turns"])
+        self._sent, self._received = dict(stream["sent"]), dict(stream["received"])
+        self._credit, self._owed = dict(stream["credit"]), dict(stream["owed"])
+        self._newest = {subject: tuple(number) for subject, number in stream["newest"].items()}
+        self._turns = dict(stream["turns"])
         self._turn = max(self._turns.values(), default=0)
-        self._idle_ns, self._idle_since_ns = state["idle"]
-        restore(self._looks, state["looks"])
+        restore(self._looks, stream["looks"])
+        if (measures := state.get("measures")) is not None:
+            self._restore_measures(measures)
+        else:
+            for name in stream["stages"]:
+                self._stages[name].measure_again()
         self._ready = ReadyStages(self._stages.values())
+
+    def _restore_measures(self, measures: Mapping[str, Any]) -> None:
+        for name, saved in measures["stages"].items():
+            self._stages[name].restore_measures(from_plain(saved))
+        for name, report in self._reports.items():
+            for field, counted in measures["channels"][name].items():
+                setattr(report, field, counted)
+        for name, size in self._lengths.sizes.items():
+            restore(size, measures["slice_sizes"][name])
+        self._idle_ns, self._idle_since_ns = measures["idle"]
 
     @property
     def close_problems(self) -> list[str]:
@@ -468,21 +494,41 @@ class _Slot(Protocol):
     def channels(self) -> Mapping[str, Any]: ...
 
 
-def check_snapshot(state: Mapping[str, Any], *, slot: _Slot) -> None:
-    """Check that a slot can go on from a snapshot.
+_WHO = "slot {slot!r} cannot go on from this snapshot"
+
+
+def check_version(state: Mapping[str, Any], *, slot: str) -> None:
+    """Check that a slot can read a snapshot.
 
     Raises:
-        SettingError: it is of other stages or channels, or of another version.
+        SettingError: it is of another version.
     """
-    who = f"slot {slot.name!r} cannot go on from this snapshot"
     if state.get("version") != VERSION:
         raise SettingError(
-            f"{who}: it is of version {state.get('version')!r}, and this release reads version "
-            f"{VERSION}; go on with the release that made it, or start the flow from its beginning"
+            f"{_WHO.format(slot=slot)}: it is of version {state.get('version')!r}, and this "
+            f"release reads version {VERSION}; go on with the release that made it, or start the "
+            "flow from its beginning"
         )
-    for what, own in (("stages", slot.stages), ("channels", slot.channels)):
-        if set(state[what]) != set(own):
+
+
+def check_parts(stages: Mapping[str, Any], stream: Mapping[str, Any], *, slot: _Slot) -> None:
+    """Check that a slot has the stages and channels of a snapshot.
+
+    Args:
+        stages: of the snapshot, and those that go on as they are.
+        stream: of the snapshot.
+        slot: that is to go on.
+
+    Raises:
+        SettingError: it has others.
+    """
+    channels = {**stream["sent"], **stream["received"]}
+    for what, saved, own in (
+        ("stages", stages, slot.stages),
+        ("channels", channels, slot.channels),
+    ):
+        if set(saved) != set(own):
             raise SettingError(
-                f"{who}: it has the {what} {listed(state[what])}, and the slot has "
-                f"{listed(own)}; go on with the flow and the placement that it was made of"
+                f"{_WHO.format(slot=slot.name)}: it has the {what} {listed(saved)}, and the slot "
+                f"has {listed(own)}; go on with the flow and the placement that it was made of"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -79,10 +79,8 @@ class StageMachine:
     """
 
     STATE = Fields(
-        "_counted",
         "queues",
         "node",
-        "_sampled",
         "outputs",
         "_late",
         "_diverted",
@@ -434,22 +432,21 @@ class StageMachine:
         """Find the next work."""
         self.begin()
 
-    @property
-    def _counted(self) -> dict[str, Any]:
-        return self.report.to_plain()
+    def measures(self) -> dict[str, Any]:
+        """Return counts and samples so far, which no result depends on."""
+        samples = None if self._sampler is None else save(self._sampler)
+        return {"counts": self.report.to_plain(), "samples": samples}
 
-    @_counted.setter
-    def _counted(self, counts: dict[str, Any]) -> None:
-        restore_report(self.report, counts)
-
-    @property
-    def _sampled(self) -> Any:
-        return None if self._sampler is None else save(self._sampler)
-
-    @_sampled.setter
-    def _sampled(self, state: Any) -> None:
+    def restore_measures(self, state: Mapping[str, Any]) -> None:
+        """Continue saved counts and samples."""
+        restore_report(self.report, state["counts"])
         # A snapshot of a slot that took no samples may go on in one that does, and vice versa.
-        if self._sampler is not None and state is not None:
-            restore(self._sampler, state)
-        elif self._sampler is not None:
+        if self._sampler is not None and state["samples"] is not None:
+            restore(self._sampler, state["samples"])
+        else:
+            self.measure_again()
+
+    def measure_again(self) -> None:
+        """Begin samples again, after a restore without them."""
+        if self._sampler is not None:
             self._sampler.restart()

@@ -226,4 +226,4 @@ def relocated(
             slots[slot].restore(states[slot], old)
         for name in relocation.leaving(slot):
             machines[name].close()
-    return sum(bytes_of(state["stages"]) for state in states.values()), frozenset(over)
+    return sum(bytes_of(state["stream"]["stages"]) for state in states.values()), frozenset(over)

@@ -130,14 +130,17 @@ def moved_away(flow: Any) -> tuple[dict[str, Any], Plan]:
     list(steps(here, 20 * MS))
     state = from_plain(to_plain(here.snapshot()))
     mine, channels = ("left", "right"), (LEFT, RIGHT)
-    for part, names in (
-        ("stages", mine),
-        ("slice_sizes", mine),
-        ("channels", channels),
-        ("credit", channels),
+    for kind, part, names in (
+        ("stream", "stages", mine),
+        ("stream", "sent", channels),
+        ("stream", "credit", channels),
+        ("measures", "stages", mine),
+        ("measures", "slice_sizes", mine),
+        ("measures", "channels", channels),
     ):
-        state[part] = {name: state[part][name] for name in names}
-    return {**state, "owed": {}}, plan_of(flow, pairs="b", out="b")
+        state[kind][part] = {name: state[kind][part][name] for name in names}
+    state["stream"] |= {"owed": {}, "received": {}}
+    return state, plan_of(flow, pairs="b", out="b")
 
 
 def told_at_once(slot: Slot) -> dict[str, int]:

@@ -83,7 +83,8 @@ def told(slot: Slot, now_ns: int) -> tuple[list[Any], list[Any]]:
 
 def state_of(slot: Slot) -> Any:
     """Return its snapshot; which stage had its turn before which is nobody's business."""
-    return {**to_plain(slot.snapshot()), "turns": {}}
+    state = to_plain(slot.snapshot())
+    return {**state, "stream": {**state["stream"], "turns": {}}}
 
 
 row = st.tuples(st.sampled_from([0, 1, 1, 3]), st.integers(0, 30), st.sampled_from([0, 0, 0, 1, 3]))

@@ -101,9 +101,10 @@ class Checked(Simulation):
         found: Counter[tuple[str, str]] = Counter()
         for slot in self._slots.values():
             state = slot.snapshot(leaving=())
-            for name in ("credit", "owed"):
-                found.update({(channel, name): rows for channel, rows in state[name].items()})
-            for channel, counters in state["channels"].items():
+            for name in ("sent", "received", "credit", "owed"):
+                own = state["stream"][name]
+                found.update({(channel, name): rows for channel, rows in own.items()})
+            for channel, counters in state["measures"]["channels"].items():
                 numbers = {one: n for one, n in counters.items() if isinstance(n, int)}
                 found.update({(channel, one): n for one, n in numbers.items()})
         return +found
