@@ -26,7 +26,7 @@ class Leftover:
         return self.decide(-1, {})
 
     def decide(
-        self, second: int, samples: Mapping[str, sw.tuning.StageSample]
+        self, second: int, samples: Mapping[sw.tuning.Subject, sw.tuning.StageSample]
     ) -> Sequence[sw.tuning.Command]:
         """Return what to set now that a second is over; each call has a later one."""
         del second
@@ -66,7 +66,7 @@ def main() -> None:
     assert report.tuning is not None, "the flow has a deadline"
     gate = report.tuning.gates[0]
     kept = report.tuning.seconds - report.tuning.over
-    print(f"{gate.stage}: {gate.rule.text}, set by {gate.by}; kept {kept} seconds")
+    print(f"{gate.step}: {gate.rule.text}, set by {gate.by}; kept {kept} seconds")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from slackwater.runtime.control import Command, FlowGraph, SetRelease, Warn
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 
 __all__ = [
     "ON_ARRIVAL",
@@ -12,5 +13,6 @@ __all__ = [
     "ReleaseRule",
     "SetRelease",
     "StageSample",
+    "Subject",
     "Warn",
 ]

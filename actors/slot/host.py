@@ -230,7 +230,9 @@ class SlotHost(MovingStages):
     def _apply(self, command: Command, number: tuple[int, int]) -> None:
         assert self._slot is not None, "the tuner starts after the slots"
         if self._is_given:
-            raise SettingError(f"stage {command.stage!r} was being moved when {command!r} came")
+            raise SettingError(
+                f"stage {command.subject.name!r} was being moved when {command!r} came"
+            )
         self._slot.apply(command, number=number)
 
     def join(self) -> SlotReport:

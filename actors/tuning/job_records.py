@@ -2,7 +2,7 @@
 
 ```
 {"job": {"versions": {stage: digest}}}
-{"stage": "buses", "second": 0, …}
+{"step": "buses", "part": null, "second": 0, …}
 ```
 
 Values read from a disk are checked before use.
@@ -20,6 +20,7 @@ from typing import Any
 from slackwater.actors.kernel.plain_files import read_plain
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.shown import shown
 
 __all__ = ["MOST_BYTES", "JobSamples", "read_record", "record_lines"]
@@ -38,7 +39,7 @@ class JobSamples:
     """Samples that one job has left.
 
     Attributes:
-        samples: of all the job's stages, in the order of the file.
+        samples: of all parts of the job's steps, in the order of the file.
         versions: {stage: a digest of what it did with a row}; empty: the file is of an earlier
             release, which kept none.
     """
@@ -106,14 +107,17 @@ def _checked(sample: StageSample) -> StageSample:
     Raises:
         TypeError, ValueError: a value is wrong.
     """
-    if not isinstance(sample.stage, str):
-        raise TypeError(f"stage={sample.stage!r} is no name")
+    step, part = sample.subject
+    if not isinstance(step, str):
+        raise TypeError(f"step={shown(step)} is no name")
+    if part not in (None, GATE) and (type(part) is not int or part < 1):
+        raise TypeError(f"part={shown(part)} is no part of a step")
     if type(sample.ended) is not bool:
         raise TypeError(f"ended={sample.ended!r} is neither true nor false")
     for field_ in fields(sample):
         value = getattr(sample, field_.name)
         if field_.name in (
-            "stage",
+            "subject",
             "rule",
             "tried",
             "arrived",

@@ -40,7 +40,7 @@ class SampleHistory:
 
     Args:
         folder: of all flows.
-        graph: of the flow; samples of other stages, and of intervals of another length, are
+        graph: of the flow; samples of other parts, and of intervals of another length, are
             omitted.
         most: how many samples are read, newest first.
     """
@@ -48,7 +48,7 @@ class SampleHistory:
     def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:
         self._folder = folder / _folder_name(graph.flow)
         self._versions = graph.versions
-        self._stages = {stage.name for stage in graph.stages}
+        self._parts = {part.subject for part in graph.parts}
         self._interval_ns = graph.interval_ns
         self._most = most
 
@@ -79,7 +79,7 @@ class SampleHistory:
 
     def _known(self, samples: Iterable[StageSample]) -> list[StageSample]:
         length_ns = self._interval_ns
-        return [s for s in samples if s.stage in self._stages and s.interval_ns == length_ns]
+        return [s for s in samples if s.subject in self._parts and s.interval_ns == length_ns]
 
     def save(self, samples: Iterable[StageSample], *, job: str) -> str | None:
         """Keep the samples of a job; return why that failed, None if it did not.
@@ -182,7 +182,7 @@ class JobHistory:
 def most_samples(graph: FlowGraph, tuning: Tuning | None) -> int:
     """Return how many samples of a flow are kept; default if nothing is tuned."""
     window_s = (Tuning() if tuning is None else tuning).window_s
-    return max(window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.stages)
+    return max(window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.parts)
 
 
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:

@@ -163,7 +163,7 @@ class TunerSupervisor:
             known = self._state.report
         else:
             assert self._graph.deadline_ns is not None, "checked at submit"
-            gates = [GateTuning(stage) for stage in self._graph.tuned]
+            gates = [GateTuning(step.name) for step in self._graph.tuned]
             known = TuningReport(
                 self._graph.deadline_ns,
                 self._tuning.policy_name,

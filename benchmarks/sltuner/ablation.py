@@ -23,6 +23,7 @@ from benchmarks.sltuner.rival_policies import HELD_SPLIT, RIVALS
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
 from slackwater.runtime.tune.decide.model_rule import ModelRule
@@ -112,7 +113,7 @@ class ModelsAlone:
         self._models.begin()
         return self._split.begin()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Ask both; the models' word counts."""
         safe = self._split.decide(second, samples)
         return self._models.decide(second, samples) or safe

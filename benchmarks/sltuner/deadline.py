@@ -175,7 +175,8 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
     seconds = by_second(simulation.samples)
     size = experiment.seconds
     latency, slack_ready = np.full(size, np.nan), np.zeros(size)
-    slack = {gate: np.full(size, np.nan) for gate in paths.tuned}
+    gates = [gate.name for gate in paths.tuned]
+    slack = {gate: np.full(size, np.nan) for gate in gates}
     for second, samples in seconds.items():
         if second >= size:
             continue
@@ -186,7 +187,7 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
     for second, one in simulation.settings:  # what is not set anew stays
         rule = one.rule
         wait_ns = rule.hold_ns if rule.lead_ns is None else rule.lead_ns
-        slack[one.stage][second:] = np.nan if wait_ns is None else wait_ns / NS_PER_SECOND
+        slack[one.subject.name][second:] = np.nan if wait_ns is None else wait_ns / NS_PER_SECOND
     assert plan.deadline_ns is not None, "an experiment has a deadline"
     return Outcome(
         made.name,
@@ -197,8 +198,8 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         slack_ready,
         detected[:size],
         report.ledger.entered,
-        sum(stage.late for stage in report.stages if stage.name in paths.tuned),
-        sum(stage.late_dropped for stage in report.stages if stage.name in paths.tuned),
+        sum(stage.late for stage in report.stages if stage.name in gates),
+        sum(stage.late_dropped for stage in report.stages if stage.name in gates),
         simulation.samples,
     )
 

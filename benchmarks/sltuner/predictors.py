@@ -25,6 +25,7 @@ from examples.city import zipf_delays
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
@@ -71,14 +72,14 @@ class Wandering:
 
     name = "wandering"
 
-    def __init__(self, stage: str, *, seed: int) -> None:
-        self._stage, self._rng, self._left = stage, np.random.default_rng(seed), 0
+    def __init__(self, step: Subject, *, seed: int) -> None:
+        self._step, self._rng, self._left = step, np.random.default_rng(seed), 0
 
     def begin(self) -> Sequence[SetRelease]:
         """Draw the first."""
         return self.decide(0, {})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Draw the next when it is time."""
         del second, samples
         self._left -= 1
@@ -86,7 +87,7 @@ class Wandering:
             return []
         self._left = int(self._rng.integers(3, 9))
         slack_ns = int(self._rng.uniform(0, 8) * NS_PER_SECOND)
-        return [SetRelease(self._stage, ReleaseRule.slack(slack_ns), by=self.name)]
+        return [SetRelease(self._step, ReleaseRule.slack(slack_ns), by=self.name)]
 
 
 def run(options: Options) -> Result:
@@ -257,7 +258,7 @@ def _fixed(slack_s: float) -> MakePolicy:
 
 
 def _wandering(seed: int) -> MakePolicy:
-    return lambda plan: Wandering(*plan.tuned, seed=seed)
+    return lambda plan: Wandering(*FlowGraph.of(plan).tuned, seed=seed)
 
 
 def _plan(seconds: int, seed: int) -> Plan:

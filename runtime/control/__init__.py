@@ -2,16 +2,16 @@
 
 | file | what it says |
 | --- | --- |
-| `graph.py` | a flow's stages as deciders see them |
+| `graph.py` | a flow's steps as deciders see them |
 | `commands.py` | commands to a slot while it runs |
 | `deciders.py` | several deciders, and which of them prevails |
-| `rest.py` | latency that events still have downstream of a stage that sheds |
+| `rest.py` | latency that events still have downstream of a step that sheds |
 | `loop.py` | rounds of samples, decisions and commands; the state for a successor |
 """
 
 from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn
 from slackwater.runtime.control.deciders import Wanted, settled
-from slackwater.runtime.control.graph import FlowGraph, StageNode
+from slackwater.runtime.control.graph import FlowGraph, PlacedPart, StepNode
 from slackwater.runtime.control.loop import (
     Action,
     Ask,
@@ -35,10 +35,11 @@ __all__ = [
     "FlowGraph",
     "LoopState",
     "Move",
+    "PlacedPart",
     "RestBehind",
     "SetRelease",
     "Shed",
-    "StageNode",
+    "StepNode",
     "Tell",
     "WakeAt",
     "Wanted",

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from slackwater.runtime.control.commands import Command, Warn
+from slackwater.runtime.model.subject import Subject
 
 
 class Wanted(NamedTuple):
@@ -21,7 +22,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         by: name of the decider, given to commands without one.
-        commands: the last of each kind and stage counts.
+        commands: the last of each kind and subject counts.
     """
 
     by: str
@@ -31,7 +32,7 @@ class Wanted(NamedTuple):
 def settled(wanted: Sequence[Wanted]) -> tuple[list[Command], list[str]]:
     """Return the commands to carry out, and why the others are refused.
 
-    If two deciders want different commands of one kind for one stage, the first in the list
+    If two deciders want different commands of one kind for one subject, the first in the list
     prevails, in this interval. Commands of a single decider stay as they are.
 
     Args:
@@ -41,18 +42,18 @@ def settled(wanted: Sequence[Wanted]) -> tuple[list[Command], list[str]]:
         return list(wanted[0].commands), []
     done: list[Command] = []
     refused: list[str] = []
-    holders: dict[tuple[str, str], tuple[int, Command]] = {}  # {kind, stage: decider, its last}
+    holders: dict[tuple[str, Subject], tuple[int, Command]] = {}  # {kind, subject: decider, last}
     for number, (by, commands) in enumerate(wanted):
         for command in commands:
-            kind, stage = type(command).__name__, command.stage
-            holder, last = holders.get((kind, stage), (number, command))
+            kind, subject = type(command).__name__, command.subject
+            holder, last = holders.get((kind, subject), (number, command))
             if isinstance(command, Warn) or holder == number:
-                holders[kind, stage] = number, command
+                holders[kind, subject] = number, command
                 done.append(command if command.by else replace(command, by=by))
             elif replace(command, by="") != replace(last, by=""):
                 refused.append(
-                    f"{by}: {kind} of stage {stage!r} is left out, for {wanted[holder].by}, which "
-                    "stands before it, wants another in the same interval; let one of them decide "
-                    "on that stage"
+                    f"{by}: {kind} of step {subject.name!r} is left out, for {wanted[holder].by}, "
+                    "which stands before it, wants another in the same interval; let one of them "
+                    "decide on that step"
                 )
     return done, refused

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from slackwater.runtime.control.commands import Command, SetRelease, Warn
@@ -24,9 +24,10 @@ from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model.subject import Subject
 
-Samples: TypeAlias = Mapping[str, StageSample]
-"""{stage: its sample of an interval}."""
+Samples: TypeAlias = Mapping[Subject, StageSample]
+"""{step: its sample of an interval}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class Record(Protocol):
         """Add samples, of any intervals."""
         ...
 
-    def due(self, *, silent: Collection[str] = ()) -> Sequence[tuple[int, Samples]]:
-        """Return intervals that are complete but for silent stages, once, ascending."""
+    def due(self, *, silent: Collection[Subject] = ()) -> Sequence[tuple[int, Samples]]:
+        """Return intervals that are complete but for silent parts, once, ascending."""
         ...
 
     def was_set(self, setting: SetRelease) -> None:
@@ -156,7 +157,7 @@ class ControlLoop:
         before: LoopState | None = None,
     ) -> None:
         self._record = record
-        self._slot_of = dict(graph.slots)
+        self._graph = graph
         interval_ns = self._interval_ns = graph.interval_ns
         self._lag_ns = lag_ns
         self._answer_ns = interval_ns // 2 if answer_ns is None else answer_ns
@@ -188,12 +189,12 @@ class ControlLoop:
                 loop has set stay.
             left_ns: until the first interval ends; None: a whole interval.
         """
-        was_set = {gate.stage for gate in self._record.report().gates if gate.by}
+        was_set = {gate.step for gate in self._record.report().gates if gate.by}
         self._next_ns = now_ns + (self._interval_ns if left_ns is None else left_ns)
         self._wanted += [
             command
             for command in self._settled(wanted)
-            if not isinstance(command, SetRelease) or command.stage not in was_set
+            if not isinstance(command, SetRelease) or command.subject.step not in was_set
         ]
         return self._go_on(now_ns)
 
@@ -241,7 +242,7 @@ class ControlLoop:
 
     def moved(self, graph: FlowGraph) -> None:
         """Use the slots of a new graph, from the next round on."""
-        self._slot_of = dict(graph.slots)
+        self._graph = graph
         self._slots |= dict.fromkeys(graph.slot_names)
 
     def end(self, now_ns: int) -> list[Action]:
@@ -295,7 +296,7 @@ class ControlLoop:
             return []
         if not self._answered:
             self._next_ns = now_ns + self._interval_ns
-        silent = {s for s, slot in self._slot_of.items() if slot not in self._answered}
+        silent = {s for s, slot, _ in self._graph.parts if slot not in self._answered}
         self._due.extend(self._record.due(silent=silent))
         return self._go_on(now_ns)
 
@@ -317,17 +318,17 @@ class ControlLoop:
 
     def _tells(self) -> list[Tell]:
         wanted, self._wanted = self._wanted, []
-        newest: dict[tuple[str, str], Command] = {}  # the last of each kind and stage
+        newest: dict[tuple[str, Subject], Command] = {}  # the last of each kind and subject
         for command in wanted:
             if isinstance(command, Warn):
                 self._record.warned(command)
             else:
-                newest[type(command).__name__, command.stage] = command
+                newest[type(command).__name__, command.subject] = command
         tells = []
         for command in newest.values():
-            slot = self._slot_of[command.stage]
-            if slot not in self._slots:
-                continue
-            self._sent += 1
-            tells.append(Tell(slot, command, (self._turn, self._sent)))
+            for part, slot, _ in self._graph.parts_for(command):
+                if slot in self._slots:
+                    self._sent += 1
+                    own = replace(command, subject=part)
+                    tells.append(Tell(slot, own, (self._turn, self._sent)))
         return tells

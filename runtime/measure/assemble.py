@@ -207,7 +207,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         ],
         clocks=of_nodes,
         refused_peers=refused_peers,
-        tuning=None if tuning is None else with_totals(tuning, ordered),
+        tuning=None if tuning is None else with_totals(tuning, ordered, plan),
         prediction=prediction,
         standstills=still,
     )

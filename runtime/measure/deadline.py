@@ -15,9 +15,14 @@ from slackwater.runtime.shown import shown
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
 
 
-def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningReport:
+def with_totals(tuning: TuningReport, stages: Iterable[StageReport], plan: Plan) -> TuningReport:
     """Return the report with the counts of its gates' stages since the start."""
-    counted = {stage.name: stage for stage in stages}
+    reports = {stage.name: stage for stage in stages}
+    counted = {
+        stage.subject.step: reports[stage.name]
+        for stage in plan.stages
+        if stage.is_tuned and stage.name in reports
+    }
     gates = [
         replace(
             gate,
@@ -25,8 +30,9 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
             late=one.late,
             late_ready=one.late_ready,
             late_dropped=one.late_dropped,
+            rows_in=one.rows_in,
         )
-        if (one := counted.get(gate.stage)) is not None
+        if (one := counted.get(gate.step)) is not None
         else gate
         for gate in tuning.gates
     ]

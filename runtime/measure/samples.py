@@ -23,6 +23,7 @@ from slackwater.runtime.model import (
     ReleaseRule,
 )
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.subject import Subject
 
 KEPT = 120
 """Samples that wait to be taken; when none is taken, the oldest is dropped."""
@@ -33,10 +34,10 @@ PARTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample:
-    """Sample of one stage in one second.
+    """Sample of one stage in one second, or of a step with all its parts.
 
     Attributes:
-        stage: its name.
+        subject: the step, or the part of it that the stage is.
         second: number of the interval, from the start of the sources on.
         interval_ns: length of the interval; a second here is one of these.
         latency_ns: latency_op of [ssg] Eq. 1: the longest time from the arrival of a row at the
@@ -71,7 +72,7 @@ class StageSample:
         ended: of a source: whether it has promised the end of the stream.
     """
 
-    stage: str
+    subject: Subject
     second: int
     interval_ns: int = NS_PER_SECOND
     latency_ns: int = 0
@@ -99,6 +100,11 @@ class StageSample:
     ended: bool = False
 
     @property
+    def stage(self) -> str:
+        """Name of the stage, or of the step."""
+        return self.subject.name
+
+    @property
     def took_ns(self) -> int:
         """latency_op and comm to the stage: its summand in [ssg] Eq. 2."""
         return self.latency_ns + self.comm_ns
@@ -110,22 +116,26 @@ class StageSample:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain JSON values."""
-        return asdict(self)
+        plain = asdict(self)
+        step, part = plain.pop("subject")
+        return {"step": step, "part": part, **plain}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> StageSample:
         """Return the sample that `to_json` described; unknown fields are ignored.
 
         Raises:
-            KeyError, TypeError, ValueError: stage or second is missing, or a trial or the rule is
+            KeyError, TypeError, ValueError: step or second is missing, or a trial or the rule is
                 not valid.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        # Samples of an earlier release have slack and hold among the fields.
+        # Samples of an earlier release name a stage, and have slack and hold among the fields.
+        step = plain["step"] if "step" in plain else plain["stage"]
+        known["subject"] = Subject(step, plain.get("part"))
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
         known["arrived"] = tuple((n, rows) for n, rows in plain.get("arrived", ()))
-        return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
+        return cls(**{"second": plain["second"], **known})
 
 
 @dataclass(slots=True)
@@ -152,7 +162,7 @@ class StageMeter:
     """Counts a stage's work, interval by interval.
 
     Args:
-        stage: its name.
+        subject: the part of a step that the stage is, or the step.
         start_ns: start of the first second.
         readers, window_ns: as in a sample.
         interval_ns: length of a second here, > 0.
@@ -179,14 +189,14 @@ class StageMeter:
 
     def __init__(
         self,
-        stage: str,
+        subject: Subject,
         *,
         start_ns: int,
         readers: int = 1,
         window_ns: int = 0,
         interval_ns: int = NS_PER_SECOND,
     ) -> None:
-        self._stage, self._interval_ns = stage, interval_ns
+        self._subject, self._interval_ns = subject, interval_ns
         self._readers, self._window_ns = readers, window_ns
         self._second = 0
         self._ends_ns = start_ns + interval_ns
@@ -271,7 +281,7 @@ class StageMeter:
             )
             self._over.append(
                 StageSample(
-                    stage=self._stage,
+                    subject=self._subject,
                     second=self._second,
                     interval_ns=self._interval_ns,
                     latency_ns=self._latency_ns,

@@ -15,17 +15,19 @@ from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 class GateTuning:
     """Gate whose rule is tuned: its rule and counts."""
 
-    stage: str
+    step: str
+    """Name of the step."""
     rule: ReleaseRule = READY_ONLY
     """Current rule."""
     by: str = ""
     """Name of the policy that set it, or of one of its rules; "" before the first setting."""
     slack_ready: int = 0
     """Rows that left before they were ready, in order or late ([ssg] Eq. 4). Since the start, as
-    the next three; see StageReport."""
+    the next four; see StageReport."""
     late: int = 0
     late_ready: int = 0
     late_dropped: int = 0
+    rows_in: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, and the rule's two lengths beside it."""
@@ -38,8 +40,9 @@ class GateTuning:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> GateTuning:
-        """Return the gate that `to_json` described; earlier releases wrote no rule."""
+        """Return the gate that `to_json` described; earlier releases wrote a stage, and no rule."""
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["step"] = plain["step"] if "step" in plain else plain["stage"]
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         return cls(**known)
 
@@ -68,7 +71,7 @@ class TuningReport:
     """Errors of the policy: it raised, or its command could not be carried out."""
     last_error: str | None = None
     warnings: dict[str, int] = field(default_factory=dict)
-    """Warnings, {"stage: text": how often}."""
+    """Warnings, {"step: text": how often}."""
     interval_ns: int = NS_PER_SECOND
     """Length of a sample; what is called a second here is one of these."""
     status: dict[str, Any] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class TuningSpan:
         latency_ns: largest latency by [ssg] Eq. 2.
         over: number of seconds over the deadline.
         results: rows that reached a sink.
-        gates: {tuned stage: its gate}.
+        gates: {tuned step: its gate}.
     """
 
     second: int

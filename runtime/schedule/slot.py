@@ -283,15 +283,15 @@ class Slot:
                 that cannot hold rows by the clock, or one that was planned as ready-only: steps
                 after it count on the order of its rows.
         """
-        self._recent.append((None, "command", f"{type(command).__name__} {command.stage!r}"))
-        machine = self._stages.get(command.stage)
+        self._recent.append((None, "command", f"{type(command).__name__} {command.subject.name!r}"))
+        machine = self._stages.get(command.subject.name)
         if machine is None:
             raise SettingError(
-                f"slot {self.name!r} has no stage {command.stage!r} for {command!r}; it has "
+                f"slot {self.name!r} has no stage {command.subject.name!r} for {command!r}; it has "
                 f"{', '.join(map(repr, self._stages))}"
             )
         check_command(machine, command)
-        subject = f"{type(command).__name__} {command.stage}"
+        subject = f"{type(command).__name__} {command.subject.name}"
         if number and number <= self._newest.get(subject, ()):
             return
         carry_out(machine, command)
@@ -454,12 +454,12 @@ def check_command(machine: StageMachine, command: Command) -> None:
     if isinstance(command, Shed):
         if not machine.stage.sheds:
             raise SettingError(
-                f"stage {command.stage!r} sheds nothing; only a pattern does, with "
+                f"stage {command.subject.name!r} sheds nothing; only a pattern does, with "
                 "shed=sw.shedding.espice(latency=…)"
             )
     elif machine.stage.is_ready_only and command.rule != READY_ONLY:
         raise SettingError(
-            f"stage {command.stage!r} was planned as ready-only, so steps after it count "
+            f"stage {command.subject.name!r} was planned as ready-only, so steps after it count "
             "on its order; give the flow a deadline, or the step a slack to begin with"
         )
 
@@ -477,10 +477,10 @@ def carry_out(machine: StageMachine, command: Command) -> None:
         try:
             machine.set_rule(command.rule, trials=command.trials)
         except SettingError as problem:
-            raise SettingError(f"stage {command.stage!r}: {problem}") from None
+            raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 24
+VERSION = 26
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

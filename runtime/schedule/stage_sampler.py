@@ -48,7 +48,7 @@ class StageSampler:
         interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self._meter = StageMeter(
-            stage.name,
+            stage.subject,
             start_ns=start_ns,
             readers=stage.readers,
             window_ns=stage.window_ns,

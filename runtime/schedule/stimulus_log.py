@@ -29,6 +29,7 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import Message, ReleaseRule
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
@@ -113,11 +114,12 @@ class LoggedSlot(Slot):
         """Carry out a command; a refused one changes nothing, and is no stimulus."""
         super().apply(command, number=number)
         if isinstance(command, Shed):
-            self.note("shed", command.stage, command.rest_ns, command.by, number)
+            self.note("shed", tuple(command.subject), command.rest_ns, command.by, number)
             return
         assert isinstance(command, SetRelease), "no other is carried out"
         trials = [(one.name, one.rule.to_plain()) for one in command.trials]
-        self.note("apply", command.stage, command.rule.to_plain(), command.by, trials, number)
+        rule, subject = command.rule.to_plain(), tuple(command.subject)
+        self.note("apply", subject, rule, command.by, trials, number)
 
     def open(self, now_ns: int) -> None:
         """Open the inputs and read their first blocks."""
@@ -195,15 +197,16 @@ def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
         case "apply":
             slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
         case "shed":
-            slot.apply(Shed(*of[:-1]), number=tuple(of[-1]))
+            subject, rest_ns, by, number = of
+            slot.apply(Shed(Subject(*subject), rest_ns, by), number=tuple(number))
         case "credit" | "step" | "open" | "woken" | "charge_reading" | "samples" | "reports":
             return getattr(slot, what)(*of)
     return None  # a read: the source does it by itself
 
 
-def _command(stage: str, rule: Any, by: str, trials: Any) -> SetRelease:
+def _command(subject: Sequence[Any], rule: Any, by: str, trials: Any) -> SetRelease:
     tried = tuple(Trial(name, ReleaseRule.from_plain(own)) for name, own in trials)
-    return SetRelease(stage, ReleaseRule.from_plain(rule), by, tried)
+    return SetRelease(Subject(*subject), ReleaseRule.from_plain(rule), by, tried)
 
 
 # -- what sources read -----------------------------------------------------------------------

@@ -380,7 +380,7 @@ class Simulation:
 
     def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
         """Apply a command to a slot; its stage may have moved since it was sent."""
-        slot = self._plan.slots.get(command.stage, slot)
+        slot = self._plan.slots.get(command.subject.name, slot)
         self._slots[slot].apply(command, number=number)
         self._try(slot)
 

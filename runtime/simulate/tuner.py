@@ -124,7 +124,7 @@ class SimulatedTuner:
         loop = ControlLoop(
             self._graph,
             record,
-            keeps=KEEPS * len(self._graph.stages),
+            keeps=KEEPS * len(self._graph.parts),
             turn=self._lives,
             before=before,
         )

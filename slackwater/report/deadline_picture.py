@@ -61,9 +61,9 @@ def deadline_figure(tuning: TuningReport, *, flow: str) -> Figure:
     _panel(late, "rows a second", "late rows: older than the watermark of their gate")
     for number, gate in enumerate(tuning.gates):
         colour = _GATES[number % len(_GATES)]
-        name = plain_text(gate.stage)
-        _steps(slack, at_s, _slacks(spans, gate.stage), colour, name)
-        gates = [span.gates[gate.stage] for span in spans]
+        name = plain_text(gate.step)
+        _steps(slack, at_s, _slacks(spans, gate.step), colour, name)
+        gates = [span.gates[gate.step] for span in spans]
         _steps(ran_out, at_s, np.array([one.slack_ready for one in gates]) / width_s, colour, name)
         _steps(late, at_s, np.array([one.late for one in gates]) / width_s, colour, name)
     if tuning.gates:

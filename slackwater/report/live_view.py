@@ -204,7 +204,7 @@ def _deadline(report: JobReport) -> list[str]:
     if (tuning := report.tuning) is None:
         return []
     left_ns = tuning.laxity_ns
-    slacks = [f"{gate.stage} {slack_words(gate.rule)}" for gate in tuning.gates]
+    slacks = [f"{gate.step} {slack_words(gate.rule)}" for gate in tuning.gates]
     kept = report.results_in_time
     late = [] if kept is None else [f"over the deadline {kept[1] - kept[0]:,}"]
     return [

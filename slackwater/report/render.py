@@ -279,14 +279,13 @@ def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
 
 def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) -> None:
     """Print how the deadline was kept, and its cost in order."""
-    rows_in = {stage.name: stage.rows_in for stage in report.stages}
     gates = tuning.gates
     columns: list[Column] = [
-        ("gate", [gate.stage for gate in gates]),
+        ("gate", [gate.step for gate in gates]),
         ("slack now", [slack_words(gate.rule) for gate in gates]),
         ("set by", [gate.by or "not set yet" for gate in gates]),
         ("slack-ready", [format_count(gate.slack_ready) for gate in gates]),
-        ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
+        ("of all", [_share(gate.slack_ready, gate.rows_in) for gate in gates]),
         ("late, used", [format_count(gate.late) for gate in gates]),
         ("late, dropped", [format_count(gate.late_dropped) for gate in gates]),
     ]

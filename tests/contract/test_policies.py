@@ -15,6 +15,7 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import NS_PER_SECOND, START_NS
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.tune import Paths, SlackPolicy, make_policy
@@ -60,18 +61,18 @@ def policy(request: pytest.FixtureRequest) -> SlackPolicy:
     return made
 
 
-def series() -> list[tuple[int, dict[str, StageSample]]]:
-    """Return seconds with stages and seconds missing, silent ones, and ones at the very start."""
-    stages = list(Paths.of(FlowGraph.of(plan())).inputs)
+def series() -> list[tuple[int, dict[Subject, StageSample]]]:
+    """Return seconds with steps and seconds missing, silent ones, and ones at the very start."""
+    steps = list(Paths.of(FlowGraph.of(plan())).inputs)
     found = []
     for second in (0, 1, 2, 5, 6, 30, 31, 400):
-        there = stages[second % 3 :] if second != 6 else []
+        there = steps[second % 3 :] if second != 6 else []
         found.append(
             (
                 second,
                 {
-                    stage: StageSample(
-                        stage=stage,
+                    step: StageSample(
+                        subject=step,
                         second=second,
                         rows=second % 4,
                         latency_ns=(second * 7 % 11) * NS_PER_SECOND,
@@ -79,7 +80,7 @@ def series() -> list[tuple[int, dict[str, StageSample]]]:
                         newest_ns=START_NS if second == 0 else second * NS_PER_SECOND,
                         frontier_ns=START_NS if second == 0 else second * NS_PER_SECOND // 2,
                     )
-                    for stage in there
+                    for step in there
                 },
             )
         )
@@ -98,7 +99,7 @@ def test_it_sets_only_tuned_gates_and_only_what_a_gate_takes(policy: SlackPolicy
         settings += policy.decide(*one)
     assert settings
     for setting in settings:
-        assert setting.stage in tuned
+        assert setting.subject in tuned
         assert setting.by
         gate.set_rule(setting.rule)
 

@@ -10,6 +10,7 @@ import pytest
 from slackwater.runtime.control import Command, Move, SetRelease, Shed, Wanted, Warn, settled
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
 from tests.control.test_loop import S, answer, begun, told
 from tests.simulate.test_far_tuner import PLAN
@@ -23,17 +24,19 @@ def by(command: Command, name: str) -> Command:
 
 
 def test_what_one_decider_wants_is_left_as_it_is() -> None:
-    commands = [TWO, FIVE, Move("gate", "a"), Warn("gate", "slow")]
+    commands = [TWO, FIVE, Move(Subject("gate"), "a"), Warn(Subject("gate"), "slow")]
     assert settled([Wanted("one", commands)]) == (commands, [])
 
 
 def test_of_two_who_want_different_things_of_a_gate_the_first_has_it_and_the_other_is_named() -> (
     None
 ):
-    done, refused = settled([Wanted("one", [TWO]), Wanted("other", [FIVE, Shed("gate", 100)])])
-    assert done == [by(TWO, "one"), by(Shed("gate", 100), "other")]
+    done, refused = settled(
+        [Wanted("one", [TWO]), Wanted("other", [FIVE, Shed(Subject("gate"), 100)])]
+    )
+    assert done == [by(TWO, "one"), by(Shed(Subject("gate"), 100), "other")]
     (why,) = refused
-    assert why.startswith("other: SetRelease of stage 'gate' is left out, for one, which stands")
+    assert why.startswith("other: SetRelease of step 'gate' is left out, for one, which stands")
 
 
 def test_names_of_their_own_stay_and_who_wants_the_same_is_no_conflict() -> None:
@@ -48,23 +51,32 @@ def test_a_decider_that_changes_its_mind_is_judged_by_its_last_word() -> None:
 
 
 def test_all_may_warn_of_one_stage_and_two_of_one_name_are_two() -> None:
-    wanted = [Wanted("one", [Warn("gate", "a"), TWO]), Wanted("one", [Warn("gate", "b"), FIVE])]
+    wanted = [
+        Wanted("one", [Warn(Subject("gate"), "a"), TWO]),
+        Wanted("one", [Warn(Subject("gate"), "b"), FIVE]),
+    ]
     done, refused = settled(wanted)
-    assert done == [by(Warn("gate", "a"), "one"), by(TWO, "one"), by(Warn("gate", "b"), "one")]
+    assert done == [
+        by(Warn(Subject("gate"), "a"), "one"),
+        by(TWO, "one"),
+        by(Warn(Subject("gate"), "b"), "one"),
+    ]
     assert len(refused) == 1
 
 
 def test_the_loop_tells_what_is_settled_and_the_report_counts_what_is_refused() -> None:
     one = begun()
     answer(one, "abc", 0, S)
-    actions = one.decided([Wanted("one", [TWO]), Wanted("other", [FIVE, Move("out", "a")])], S)
+    actions = one.decided(
+        [Wanted("one", [TWO]), Wanted("other", [FIVE, Move(Subject("out"), "a")])], S
+    )
     assert [command for command, _ in told(actions)] == [
         by(TWO, "one"),
-        by(Move("out", "a"), "other"),
+        by(Move(Subject("out"), "a"), "other"),
     ]
     report = one.state().report
     assert report.errors == 1
-    assert (report.last_error or "").startswith("other: SetRelease of stage 'gate'")
+    assert (report.last_error or "").startswith("other: SetRelease of step 'gate'")
     answer(one, "abc", 1, 2 * S)
     assert one.state().report.errors == 1
 
@@ -97,7 +109,7 @@ def test_in_the_simulator_several_decide_and_the_report_has_all_of_them(tuner: T
     assert tuning.policy == "first, second"
     assert tuning.status == {"first": {"slack": 10**9}, "second": {"slack": 2 * 10**9}}
     assert tuning.errors == (tuning.seconds + 1) // 2, "in each second in which both wanted it"
-    assert "second: SetRelease of stage 'both' is left out, for first" in (tuning.last_error or "")
+    assert "second: SetRelease of step 'both' is left out, for first" in (tuning.last_error or "")
     ruled = {span.gates["both"].by for span in tuning.series.spans}
     assert ruled == {"", "first", "second"}
 

@@ -16,7 +16,6 @@ from slackwater.runtime.control import (
     FlowGraph,
     LoopState,
     Move,
-    StageNode,
     Tell,
     WakeAt,
     Wanted,
@@ -24,20 +23,22 @@ from slackwater.runtime.control import (
 )
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune import TuningRecord
+from tests.support.graphs import node
 from tests.support.rules import release
 
 S = NS_PER_SECOND
 GRAPH = FlowGraph(
     flow="one",
-    stages=(
-        StageNode(name="buses", slot="a"),
-        StageNode(name="gate", slot="b", inputs=("buses",), is_tuned=True),
-        StageNode(name="out", slot="c", inputs=("gate",), is_sink=True),
+    steps=(
+        node("buses", "a"),
+        node("gate", "b", inputs=("buses",), is_tuned=True),
+        node("out", "c", inputs=("gate",), is_sink=True),
     ),
     deadline_ns=6 * S,
 )
-STAGE_OF = {node.slot: node.name for node in GRAPH.stages}
+STEP_OF = {part.slot: part.subject for part in GRAPH.parts}
 
 
 def loop_of(*, before: LoopState | None = None, turn: int = 0, lag_ns: int = 0) -> ControlLoop:
@@ -52,7 +53,7 @@ def mine(commands: Sequence[Command]) -> list[Wanted]:
 
 
 def sample(slot: str, second: int) -> StageSample:
-    return StageSample(stage=STAGE_OF[slot], second=second, rows=second + 1)
+    return StageSample(subject=STEP_OF[slot], second=second, rows=second + 1)
 
 
 def begun(first: Sequence[Command] = (), *, lag_ns: int = 0) -> ControlLoop:
@@ -72,7 +73,11 @@ def told(actions: Sequence[Action]) -> list[tuple[Command, tuple[int, int]]]:
 
 
 def decides(actions: Sequence[Action]) -> dict[int, set[str]]:
-    return {one.interval: {*one.samples} for one in actions if isinstance(one, Decide)}
+    return {
+        one.interval: {step.name for step in one.samples}
+        for one in actions
+        if isinstance(one, Decide)
+    }
 
 
 def answer(one: ControlLoop, slots: str, second: int, now_ns: int, **left: int) -> list[Action]:
@@ -117,7 +122,7 @@ def test_who_does_not_answer_is_left_out_and_counts_when_it_does() -> None:
     one.decided(mine([]), S + S // 2)
     assert asked(one.tick(2 * S)) == ["a", "c"], "b is still being asked"
     answer(one, "ac", 1, 2 * S + 1)
-    both = [StageSample(stage="gate", second=second, slack_ready=7) for second in (0, 1)]
+    both = [StageSample(subject=Subject("gate"), second=second, slack_ready=7) for second in (0, 1)]
     assert decides(one.heard("b", both, 2 * S + 2)) == {1: {"buses", "gate", "out"}}
     one.decided(mine([]), 2 * S + 2)
     assert asked(one.tick(3 * S)) == ["a", "b", "c"]
@@ -167,8 +172,8 @@ def test_a_successor_knows_what_was_seen_leaves_what_was_set_and_has_higher_numb
     assert (known.heard, len(known.samples)) == (3, 3)
     assert one.state(2).samples == known.samples[2:]
     other = loop_of(before=known, turn=1)
-    assert told(other.begin(5 * S, mine([release("gate", 9), Move("out", "a")]))) == [
-        (Move("out", "a"), (1, 1))
+    assert told(other.begin(5 * S, mine([release("gate", 9), Move(Subject("out"), "a")]))) == [
+        (Move(Subject("out"), "a"), (1, 1))
     ]
     other.tick(6 * S)
     assert decides(answer(other, "abc", 5, 6 * S)) == {5: {"buses", "gate", "out"}}
@@ -191,7 +196,7 @@ def test_at_the_end_all_are_heard_once_more_and_a_late_decision_is_told_to_nobod
 def test_a_warning_is_for_the_report_and_a_refusal_is_the_deciders_mistake() -> None:
     one = begun()
     answer(one, "abc", 0, S)
-    assert told(one.decided(mine([Warn("gate", "it is far behind")] * 2), S)) == []
+    assert told(one.decided(mine([Warn(Subject("gate"), "it is far behind")] * 2), S)) == []
     one.refused("SettingError: no slot can do that yet")
     report = one.state().report
     assert report.warnings == {"gate: it is far behind": 2}
@@ -204,7 +209,7 @@ def test_whatever_order_slots_answer_in_every_sample_is_in_the_report_once(seed:
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     one, now_ns, shown = loop_of(), 0, []
     todo = one.begin(0, mine([]))
-    kept: dict[str, list[StageSample]] = {slot: [] for slot in STAGE_OF}
+    kept: dict[str, list[StageSample]] = {slot: [] for slot in STEP_OF}
     waiting: list[str] = []
     wake_ns = 0
 
@@ -229,7 +234,7 @@ def test_whatever_order_slots_answer_in_every_sample_is_in_the_report_once(seed:
     perform(todo)
     for second in range(30):
         now_ns = (second + 1) * S
-        for slot in STAGE_OF:
+        for slot in STEP_OF:
             kept[slot].append(sample(slot, second))
         while wake_ns < now_ns + S:
             now_ns = max(now_ns, wake_ns)

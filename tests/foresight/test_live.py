@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slackwater.runtime.control import FlowGraph, StageNode
+from slackwater.runtime.control import FlowGraph, StepNode
 from slackwater.runtime.foresight import QueryGraph, QueryOperator, circles
 from slackwater.runtime.foresight.held_up import HeldUp, held_up
 from slackwater.runtime.foresight.layout import Network, Way
@@ -18,13 +18,15 @@ from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure.prediction import MOST_SPANS, PredictionReport
 from slackwater.runtime.measure.samples import PARTS, StageSample
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
+from tests.support.graphs import node
 
 GRAPH = FlowGraph(
     flow="two",
-    stages=(
-        StageNode(name="in", slot="a"),
-        StageNode(name="work", slot="b", inputs=("in",), is_sink=True),
+    steps=(
+        node("in", "a"),
+        node("work", "b", inputs=("in",), is_sink=True),
     ),
 )
 COSTS = QueryGraph(
@@ -54,15 +56,19 @@ def second(
     at = number if stimulus is None else stimulus
     arrived = ((at * PARTS, rows - rows // 3), (at * PARTS + 9, rows // 3)) if rows else ()
     return [
-        StageSample(stage="in", second=number, rows=rows, handed=rows, arrived=arrived),
+        StageSample(subject=Subject("in"), second=number, rows=rows, handed=rows, arrived=arrived),
         worked(number, rows=rows, came=rows, busy_s=busy_s),
     ]
+
+
+def on_node(step: StepNode, name: str) -> StepNode:
+    return replace(step, parts=tuple(part._replace(node=name) for part in step.parts))
 
 
 def worked(number: int, *, rows: int, came: int, busy_s: float) -> StageSample:
     busy_ns = round(busy_s * 1e9)
     return StageSample(
-        stage="work", second=number, rows=rows, came=came, handed=rows, busy_ns=busy_ns
+        subject=Subject("work"), second=number, rows=rows, came=came, handed=rows, busy_ns=busy_ns
     )
 
 
@@ -102,8 +108,8 @@ def test_where_ways_come_back_work_is_laid_out_once_a_refresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts of a subinterval are for bounds, of which it tells none."""
-    back = StageNode(name="back", slot="a", inputs=("work",), is_sink=True)
-    graph = replace(GRAPH, stages=(GRAPH.stages[0], replace(GRAPH.stages[1], is_sink=False), back))
+    back = node("back", "a", inputs=("work",), is_sink=True)
+    graph = replace(GRAPH, steps=(GRAPH.steps[0], replace(GRAPH.steps[1], is_sink=False), back))
     work = replace(COSTS.operators[1], name="back", inputs=("work",), cost_s=(0.0,))
     costs = QueryGraph(COSTS.sources, (*COSTS.operators, work))
     passes = list[float]()
@@ -115,7 +121,9 @@ def test_where_ways_come_back_work_is_laid_out_once_a_refresh(
     monkeypatch.setattr(circles, "held_up", counted)
     one = LiveEstimate(graph, replace(EXPECTED, graph=costs))
     for n in range(3):
-        idle = StageSample(stage="back", second=n, rows=150, came=150, handed=150, busy_ns=0)
+        idle = StageSample(
+            subject=Subject("back"), second=n, rows=150, came=150, handed=150, busy_ns=0
+        )
         one.heard([*second(n, rows=150, busy_s=1.5), idle])
     one.refresh()
     assert max(estimated_s(one.report)) >= 1.0
@@ -234,8 +242,7 @@ def test_what_waits_goes_along_with_a_stage_that_moves_and_counts_there() -> Non
     one = LiveEstimate(GRAPH, EXPECTED)
     report = fed(one, (second(n, rows=150, busy_s=1.5) for n in range(100)))
     assert report.estimated_worst_ns == pytest.approx(50e9, rel=0.03)
-    here, there = GRAPH.stages
-    one.moved(replace(GRAPH, stages=(here, replace(there, slot="c"))))
+    one.moved(replace(GRAPH, steps=(GRAPH.steps[0], node("work", "c", inputs=("in",)))))
     report = fed(one, (second(n, rows=50, busy_s=0.5) for n in range(100, 160)))
     assert [span.events for span in report.spans] == [150] * 100 + [50] * 60
     # What was behind is worked off at half a second a second.
@@ -266,10 +273,10 @@ def test_windows_that_are_open_yet_are_no_shift() -> None:
     """A window of 30 s brings 10 rows when it closes, which cost the next stage a second each."""
     graph = FlowGraph(
         flow="windows",
-        stages=(
-            StageNode(name="in", slot="a"),
-            StageNode(name="count", slot="b", inputs=("in",), window_ns=30 * NS_PER_SECOND),
-            StageNode(name="out", slot="b", inputs=("count",), is_sink=True),
+        steps=(
+            node("in", "a"),
+            node("count", "b", inputs=("in",), window_ns=30 * NS_PER_SECOND),
+            node("out", "b", inputs=("count",), is_sink=True),
         ),
     )
     costs = QueryGraph(
@@ -285,10 +292,20 @@ def test_windows_that_are_open_yet_are_no_shift() -> None:
     for number in range(200):
         rows = 10 * (number % 30 == 29)
         count = StageSample(
-            stage="count", second=number, rows=100, came=100, handed=rows, busy_ns=500_000_000
+            subject=Subject("count"),
+            second=number,
+            rows=100,
+            came=100,
+            handed=rows,
+            busy_ns=500_000_000,
         )
         out = StageSample(
-            stage="out", second=number, rows=rows, came=rows, handed=rows, busy_ns=10**9 * rows
+            subject=Subject("out"),
+            second=number,
+            rows=rows,
+            came=rows,
+            handed=rows,
+            busy_ns=10**9 * rows,
         )
         one.heard([second(number, rows=100, busy_s=0.0)[0], count, out])
         one.refresh()
@@ -309,7 +326,7 @@ def test_intervals_of_a_tenth_of_a_second_are_reckoned_in_seconds_too() -> None:
 
 def test_an_estimate_that_goes_wrong_is_counted_and_takes_nobody_down() -> None:
     deciders = JobDeciders([], GRAPH, expected=EXPECTED)
-    bad = StageSample(stage="stranger", second=0, rows=10, arrived=((0, 5),))
+    bad = StageSample(subject=Subject("stranger"), second=0, rows=10, arrived=((0, 5),))
     assert deciders.begin() == []
     deciders.heard([bad])
     assert deciders.decide(0, {}) == []
@@ -340,7 +357,7 @@ def test_what_arrives_waits_for_a_link_as_it_was_predicted_to() -> None:
     seconds = [second(n, rows=150, busy_s=0.15) for n in range(20)]
     report = fed(LiveEstimate(GRAPH, FAR), seconds)
     assert estimated_s(report)[-1] == pytest.approx(20 * 0.5 + 0.3, abs=0.05)
-    near = replace(GRAPH, stages=tuple(replace(one, node="same") for one in GRAPH.stages))
+    near = replace(GRAPH, steps=tuple(on_node(one, "same") for one in GRAPH.steps))
     report = fed(LiveEstimate(near, FAR), seconds)
     assert estimated_s(report)[-1] == pytest.approx(0.3), "of one node there is only the delay"
 
@@ -349,8 +366,7 @@ def test_a_stage_that_moves_takes_its_rows_off_the_link() -> None:
     one = LiveEstimate(GRAPH, FAR)
     report = fed(one, (second(n, rows=150, busy_s=0.15) for n in range(20)))
     assert estimated_s(report)[-1] == pytest.approx(10.3, abs=0.05)
-    here, there = GRAPH.stages
-    one.moved(replace(GRAPH, stages=(here, replace(there, slot="a"))))
+    one.moved(replace(GRAPH, steps=(GRAPH.steps[0], node("work", "a", inputs=("in",)))))
     report = fed(one, (second(n, rows=150, busy_s=0.15) for n in range(20, 40)))
     assert estimated_s(report)[-1] == 0
     one.moved(GRAPH)

@@ -15,6 +15,7 @@ from slackwater.runtime.foresight.gates.recorded_times import times_recorded
 from slackwater.runtime.foresight.rates import RecordedRate, is_trace, series_of
 from slackwater.runtime.foresight.recorded import arrivals_recorded, graph_recorded, stages_recorded
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 
 MS, S = 1_000_000, 1_000_000_000
 INPUTS: dict[str, tuple[str, ...]] = {"a": (), "b": (), "both": ("a", "b"), "out": ("both",)}
@@ -25,7 +26,7 @@ def second(
 ) -> StageSample:
     """A second in which all that came was worked off."""
     return StageSample(
-        stage=stage,
+        subject=Subject(stage),
         second=n,
         rows=rows,
         came=rows,
@@ -144,7 +145,7 @@ def test_arrivals_are_those_of_all_sources_from_the_first_event_on() -> None:
 
 @pytest.mark.parametrize("arrived", [(), ((3, -1),), ((0, 1), (2**62, 1))])
 def test_arrivals_that_cannot_be_are_refused(arrived: tuple[tuple[int, int], ...]) -> None:
-    seen = [StageSample(stage="a", second=0, rows=1, arrived=arrived)]
+    seen = [StageSample(subject=Subject("a"), second=0, rows=1, arrived=arrived)]
     with pytest.raises(SettingError, match="what has arrived at the sources"):
         arrivals_recorded(seen, ["a"], interval_s=1.0)
 
@@ -174,7 +175,7 @@ def lagging(
     """A source of ten rows a second, so far behind the clock, that hands them over so late."""
     return [
         StageSample(
-            stage=stage,
+            subject=Subject(stage),
             second=n,
             rows=10,
             arrived=tuple((10 * n + part, 1) for part in range(10)),

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from slackwater.runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.model.subject import Subject
 
 
 def meter(**options: int) -> StageMeter:
-    return StageMeter("gate", start_ns=options.pop("start_ns", 0), **options)
+    return StageMeter(Subject("gate"), start_ns=options.pop("start_ns", 0), **options)
 
 
 def test_every_second_has_a_sample_even_when_nothing_happened_in_it() -> None:
@@ -73,7 +74,7 @@ def test_slices_and_what_a_source_has_promised_are_in_each_sample() -> None:
         assert (second.slices, second.promised_ns) == (0, 40)
         assert first.ended
         assert second.ended
-    assert StageSample(stage="gate", second=0).promised_ns == START_NS
+    assert StageSample(subject=Subject("gate"), second=0).promised_ns == START_NS
 
 
 @given(st.lists(st.integers(0, 2**62), max_size=30), st.sampled_from([50_000_003, NS_PER_SECOND]))
@@ -136,7 +137,9 @@ def test_what_is_held_has_waited_until_the_end_of_its_second() -> None:
 
 
 def test_a_sample_goes_to_json_and_back() -> None:
-    sample = StageSample(stage="gate", second=3, rows=7, rule=READY_ONLY, newest_ns=END_NS)
+    sample = StageSample(
+        subject=Subject("gate"), second=3, rows=7, rule=READY_ONLY, newest_ns=END_NS
+    )
     plain = json.loads(json.dumps(sample.to_json()))
     assert StageSample.from_json(plain) == sample
     assert StageSample.from_json({**plain, "of a later version": 1}) == sample

@@ -15,6 +15,7 @@ from slackwater.runtime.control.commands import Command, Move, Shed, Warn
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, ReleaseRule, batch_of
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Slot
@@ -245,9 +246,9 @@ def test_of_commands_that_overtake_each_other_the_newest_stays_also_after_a_rest
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (Move("both", "b"), "'both' cannot move to slot 'b'"),
-        (Shed("both", 250), "'both' sheds nothing"),
-        (Warn("both", "slow"), "'both' is for the job's report"),
+        (Move(Subject("both"), "b"), "'both' cannot move to slot 'b'"),
+        (Shed(Subject("both"), 250), "'both' sheds nothing"),
+        (Warn(Subject("both"), "slow"), "'both' is for the job's report"),
     ],
 )
 def test_what_no_slot_can_do_yet_is_refused_by_name(command: Command, says: str) -> None:

@@ -15,6 +15,7 @@ from slackwater.runtime.control import Command, FlowGraph, Move, SetRelease, War
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
 from slackwater.runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
@@ -28,6 +29,7 @@ GRAPH = FlowGraph.of(PLAN)
 PATHS = Paths.of(GRAPH)
 ROWS = 2 * late_table(0).num_rows
 SEEDS = range(3)
+BOTH = Subject("both")
 
 
 class Counting:
@@ -128,7 +130,7 @@ def test_while_no_tuner_lives_rules_stay_and_the_next_one_goes_on(
     assert len(seconds) == len(set(seconds))
     # It lost what was on its way, and all that it had heard since the job last asked it.
     assert len(set(range(seconds[-1])) - set(seconds)) <= 3
-    slack = {k: s["both"].rule.slack_ns for k, s in by_second(one.samples).items() if "both" in s}
+    slack = {k: s[BOTH].rule.slack_ns for k, s in by_second(one.samples).items() if BOTH in s}
     quiet = {slack[k] for k in range(11, 14) if k in slack}
     assert len(quiet) == 1, "nobody sets anything"
     slacks = [slack[k] or 0 for k in sorted(slack)]
@@ -164,7 +166,7 @@ def test_samples_are_of_any_length_and_the_deadline_is_kept_by_them(interval_ns:
     assert list(intervals) == list(range(len(intervals)))
     assert {sample.interval_ns for sample in one.samples} == {interval_ns}
     assert abs(len(intervals) * interval_ns - 32 * S) <= 4 * S
-    assert sum(samples["both"].rows for samples in intervals.values()) >= 0.9 * ROWS
+    assert sum(samples[BOTH].rows for samples in intervals.values()) >= 0.9 * ROWS
     worst_ns = max(PATHS.latency_ns(measured_ns(samples)) for samples in intervals.values())
     assert worst_ns <= 2 * S
     assert report.tuning is not None
@@ -176,10 +178,10 @@ class Wants(Counting):
     """Also wants what no slot can do yet, once, and warns each second."""
 
     def begin(self) -> Sequence[Command]:  # type: ignore[override]
-        return [*super().begin(), Move("both", "a")]
+        return [*super().begin(), Move(Subject("both"), "a")]
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[Command]:  # type: ignore[override]
-        return [*super().decide(second, samples), Warn("both", "it is slow")]
+        return [*super().decide(second, samples), Warn(Subject("both"), "it is slow")]
 
 
 def test_what_a_slot_cannot_do_is_the_policys_mistake_and_a_warning_is_a_note() -> None:

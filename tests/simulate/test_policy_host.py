@@ -18,6 +18,7 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.errors import JobStopped
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Slice
@@ -148,7 +149,7 @@ def test_settings_and_samples_agree_on_the_slack_of_a_second() -> None:
     current: int | None = None
     for second, samples in by_second(one.samples).items():
         current = slack_ns.get(second, current)
-        assert samples["both"].rule.slack_ns == current
+        assert samples[Subject("both")].rule.slack_ns == current
 
 
 def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
@@ -263,4 +264,4 @@ def test_a_gate_with_a_slack_of_its_own_is_not_for_a_policy_to_set() -> None:
     assert report.ledger.is_balanced
     assert report.tuning is not None
     assert "'fixed' has no gate whose slack follows" in (report.tuning.last_error or "")
-    assert {setting.stage for _, setting in run.settings} == {"tuned"}
+    assert {setting.subject.name for _, setting in run.settings} == {"tuned"}

@@ -17,6 +17,7 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
@@ -94,7 +95,7 @@ def even_split(share: Any) -> tuple[Simulation, JobReport]:
 def test_replicas_keep_a_deadline_and_every_event_is_accounted_for(share: Any) -> None:
     plan = planned(share)
     paths = Paths.of(FlowGraph.of(plan))
-    assert paths.tuned == ("pairs.gate",)
+    assert paths.tuned == (Subject("pairs"),)
     simulation, report = even_split(share)
     assert imbalances(report) == []
     assert report.ledger.is_balanced

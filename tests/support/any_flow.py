@@ -15,6 +15,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.patterns.language import AnyOf, CountWindow, Repeat
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
@@ -360,19 +361,19 @@ class AnyHolds:
 
     name = "any holds"
 
-    def __init__(self, stages: Sequence[str], seed: int) -> None:
-        self._stages, self._chance = stages, Random(seed)  # noqa: S311 - a draw, not a secret
+    def __init__(self, steps: Sequence[Subject], seed: int) -> None:
+        self._steps, self._chance = steps, Random(seed)  # noqa: S311 - a draw, not a secret
         self._tries = Random(~seed)  # noqa: S311 - drawn apart, so that seeds stay
 
     def begin(self) -> list[SetRelease]:
         return self.decide(-1, {})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[SetRelease]:
         del second, samples
         chance = self._chance
         return [
             SetRelease(
-                stage,
+                step,
                 rule(
                     chance.choice([None, 0, 100 * MS]),
                     hold_ns=chance.choice([None, 50 * MS, 300 * MS]),
@@ -380,7 +381,7 @@ class AnyHolds:
                 by="chance",
                 trials=self._trials(),
             )
-            for stage in self._stages
+            for step in self._steps
         ]
 
     def _trials(self) -> tuple[Trial, ...]:

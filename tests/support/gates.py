@@ -6,10 +6,12 @@ import numpy as np
 
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ReleaseRule
-from slackwater.runtime.tune.record.paths import Paths
+from slackwater.runtime.model.subject import Subject
+from tests.support.graphs import paths
 
 S = 1_000_000_000
-PATHS = Paths({"buses": (), "loops": (), "join": ("buses", "loops"), "out": ("join",)}, ("join",))
+PATHS = paths({"buses": (), "loops": (), "join": ("buses", "loops"), "out": ("join",)}, ["join"])
+JOIN, OUT = Subject("join"), Subject("out")
 RATE = 500.0
 
 
@@ -21,7 +23,7 @@ def second(
     slope: float = 0.2,
     held_s: float = 0.0,
     rest_ms: float = 5.0,
-) -> dict[str, StageSample]:
+) -> dict[Subject, StageSample]:
     """One second of a join whose buses are so far behind, and of the stages around it.
 
     Args:
@@ -37,7 +39,7 @@ def second(
     early += RATE * max(held_s - slack_s, 0.0)
     newest_ns = (k + 1) * S
     join = StageSample(
-        stage="join",
+        subject=JOIN,
         second=k,
         latency_ns=int(longest_s * S),
         comm_ns=100_000,
@@ -52,17 +54,21 @@ def second(
         held_ns=int(wait_s * S),
     )
     others = {
-        name: StageSample(
-            stage=name, second=k, latency_ns=int(rest_ms * 1e6), comm_ns=100_000, rows=500
+        step: StageSample(
+            subject=step,
+            second=k,
+            latency_ns=int(rest_ms * 1e6),
+            comm_ns=100_000,
+            rows=500,
         )
-        for name in ("buses", "loops", "out")
+        for step in (Subject("buses"), Subject("loops"), OUT)
     }
-    return {"join": join, **others}
+    return {JOIN: join, **others}
 
 
 def course(
     seconds: int, *, seed: int, first: int = 0, rest_ms: float = 5.0
-) -> list[dict[str, StageSample]]:
+) -> list[dict[Subject, StageSample]]:
     """Seconds of a run whose skew climbs and falls, and whose slack changes now and then."""
     rng = np.random.default_rng(seed)
     skew_s, slack_s, held_s, run = 0.0, 2.0, 0.0, []

@@ -105,7 +105,14 @@ def with_deadline(report: JobReport, *, seconds: int = 330) -> JobReport:
         tuning.latency.add(np.array([latency_ns]))
         tuning.seconds, tuning.over = tuning.seconds + 1, tuning.over + is_over
         tuning.gates = [
-            GateTuning("jams", ReleaseRule.slack(4 * SECOND), "climb", slack_ready=18, late=5)
+            GateTuning(
+                "jams",
+                ReleaseRule.slack(4 * SECOND),
+                "climb",
+                slack_ready=18,
+                late=5,
+                rows_in=report.stages[2].rows_in,
+            )
         ]
     return replace(report, tuning=tuning)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.subject import Subject
 
 
 def rule(slack_ns: int | None, *, hold_ns: int | None = None, in_full: bool = False) -> ReleaseRule:
@@ -16,7 +17,7 @@ def rule(slack_ns: int | None, *, hold_ns: int | None = None, in_full: bool = Fa
 
 
 def release(
-    stage: str, slack_ns: int | None, *, hold_ns: int | None = None, in_full: bool = False
+    step: str, slack_ns: int | None, *, hold_ns: int | None = None, in_full: bool = False
 ) -> SetRelease:
     """Return the command that sets it."""
-    return SetRelease(stage, rule(slack_ns, hold_ns=hold_ns, in_full=in_full))
+    return SetRelease(Subject(step), rule(slack_ns, hold_ns=hold_ns, in_full=in_full))

@@ -9,6 +9,7 @@ from typing import Any
 from slackwater.actors.tuning import tuner
 from slackwater.runtime.control import Command, Move, Warn
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 from tests.support.rules import release
 
 SLACK_NS = 400_000_000
@@ -18,11 +19,11 @@ class OwnPolicy:
     """As a user writes one: wants what no slot can do yet, and warns."""
 
     def begin(self) -> Sequence[Command]:
-        return [release("gate", SLACK_NS), Move("gate", "node-9")]
+        return [release("gate", SLACK_NS), Move(Subject("gate"), "node-9")]
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[Command]:
         del second, samples
-        return [Warn("gate", "buses are late")]
+        return [Warn(Subject("gate"), "buses are late")]
 
 
 class StuckTuner(tuner.Tuner):

@@ -19,6 +19,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure import StageReport, TuningReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S
 from slackwater.runtime.tune.decide.tuner import MODEL, SAFE_RULE
 from tests.support.flows import late_pair
@@ -220,7 +221,7 @@ def known_to_gain(seconds: int) -> list[StageSample]:
     names = {"join": "gate", "buses": "slow", "loops": "fast", "out": "out"}
     tried = Tried(SAFE_RULE, 20, 900 * MS), Tried(MODEL, 10, 900 * MS)
     return [
-        replace(one, stage=names[one.stage], tried=tried if one.stage == "join" else ())
+        replace(one, subject=Subject(names[one.stage]), tried=tried if one.stage == "join" else ())
         for samples in course(seconds, seed=5)
         for one in samples.values()
     ]

@@ -73,7 +73,7 @@ def plan() -> Plan:
 def slots_of(plan: Plan) -> dict[str, Any]:
     (slot,) = plan.slot_names
     samples = [
-        StageSample(stage=stage.name, second=second)
+        StageSample(subject=stage.subject, second=second)
         for second in range(SECONDS)
         for stage in plan.stages
     ]

@@ -36,6 +36,7 @@ from benchmarks.sltuner.floor.search import FULL, QUICK, Effort, floor_plan
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import Paths, SlackPolicy
 from slackwater.runtime.tune.decide.policies import StaticSlack
@@ -43,7 +44,7 @@ from slackwater.runtime.tune.decide.policies import StaticSlack
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns
 """What a row may wait beyond its hold until the slot looks."""
-Holds = dict[int, dict[str, int]]
+Holds = dict[int, dict[Subject, int]]
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,14 @@ class Known:
     """What a run has shown; arrays by second.
 
     Attributes:
-        rest_s: {stage: latency + comm}, gates at 0.
+        rest_s: {step: latency + comm}, gates at 0.
         skew_s: {gate: max_ts − merge_ts at the end of the second}.
         rows: {gate: rows that would leave as slack-ready in it under no slack}.
     """
 
-    rest_s: Mapping[str, Floats]
-    skew_s: Mapping[str, Floats]
-    rows: Mapping[str, Floats]
+    rest_s: Mapping[Subject, Floats]
+    skew_s: Mapping[Subject, Floats]
+    rows: Mapping[Subject, Floats]
 
 
 def clairvoyant(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
@@ -91,7 +92,9 @@ def _searched(experiment: Experiment, gate: OneGate, *, seed: int, effort: Effor
 
 def planned(gate: OneGate, holds_ns: Ints) -> MakePolicy:
     """Return the policy that sets these holds, shape (seconds,)."""
-    return _planned({second: {gate.gate: ns} for second, ns in enumerate(holds_ns.tolist())})
+    return _planned(
+        {second: {Subject(gate.gate): ns} for second, ns in enumerate(holds_ns.tolist())}
+    )
 
 
 def _by_rounds(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
@@ -110,9 +113,9 @@ def _by_rounds(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
     best: Outcome | None = None
     for _ in range(rounds):
         rest = {
-            stage: _series(outcome.samples, stage, size, _took_s)
-            for stage in paths.inputs
-            if stage not in paths.tuned
+            step: _series(outcome.samples, step, size, _took_s)
+            for step in paths.inputs
+            if step not in paths.tuned
         }
         holds = _holds(paths, Known(rest, skew, rows), outcome.deadline_s, less_ns)
         outcome = run(experiment, _planned(holds), seed=seed)
@@ -140,7 +143,7 @@ def _holds(paths: Paths, known: Known, deadline_s: float, less_ns: Mapping[int, 
     holds: Holds = {}
     for second in range(seconds):
         soon = slice(second, second + 2)  # a hold that is lowered lets go in the next second
-        rest = {stage: float(values[soon].max()) for stage, values in known.rest_s.items()}
+        rest = {step: float(values[soon].max()) for step, values in known.rest_s.items()}
         left_s = deadline_s - margin_s - less_ns.get(second, 0) / NS_PER_SECOND
         ways = [_way(paths, known, second, rest, left_s, split) for split in splits]
         _, _, best = min(ways, key=lambda way: way[:2])
@@ -152,10 +155,10 @@ def _way(
     paths: Paths,
     known: Known,
     second: int,
-    rest: Mapping[str, float],
+    rest: Mapping[Subject, float],
     left_s: float,
     split: Sequence[float],
-) -> tuple[float, float, dict[str, float]]:
+) -> tuple[float, float, dict[Subject, float]]:
     """Return (slack-ready rows, −seconds held, {gate: hold}): `split`, and the rest to the last.
 
     A gate waits no longer than its skew, whatever it may.
@@ -174,12 +177,12 @@ def _way(
 
 
 def _series(
-    samples: Sequence[StageSample], stage: str, size: int, what: Callable[[StageSample], float]
+    samples: Sequence[StageSample], step: Subject, size: int, what: Callable[[StageSample], float]
 ) -> Floats:
-    """Return a number of one stage by second, shape (size,); 0 where it was not heard."""
+    """Return a number of one step by second, shape (size,); 0 where it was not heard."""
     values = np.zeros(size)
     for sample in samples:
-        if sample.stage == stage and sample.second < size:
+        if sample.subject == step and sample.second < size:
             values[sample.second] = what(sample)
     return values
 

@@ -322,7 +322,7 @@ def _pairs(step: JoinStep, rows: Sequence[Batch]) -> tuple[Ints, Ints]:
 def _rest_s(plan: Plan, come: Arrivals, seconds: int) -> Floats:
     paths, rest_s = Paths.of(FlowGraph.of(plan)), np.zeros(seconds)
     for second, samples in by_second(come.samples).items():
-        own = {stage: float(one.took_ns) for stage, one in samples.items()}
+        own = {step: float(one.took_ns) for step, one in samples.items()}
         rest_s[second] = paths.latency_ns(own) / NS_PER_SECOND
     return rest_s
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.subject import Subject
 
 
 class PlannedSlack:
@@ -16,22 +17,24 @@ class PlannedSlack:
     row then leaves out of order only when its deadline leaves no other way.
 
     Args:
-        plan: {second: {stage: hold_ns}}, for its beginning; one that is missing changes nothing.
+        plan: {second: {step: hold_ns}}, for its beginning; one that is missing changes nothing.
         name: what reports call it.
     """
 
-    def __init__(self, plan: Mapping[int, Mapping[str, int]], *, name: str = "clairvoyant") -> None:
+    def __init__(
+        self, plan: Mapping[int, Mapping[Subject, int]], *, name: str = "clairvoyant"
+    ) -> None:
         self._plan, self.name = plan, name
 
     def begin(self) -> Sequence[SetRelease]:
         """Set the slacks of the first second."""
         return self._set(0)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Set those of the next."""
         del samples
         return self._set(second + 1)
 
     def _set(self, second: int) -> Sequence[SetRelease]:
         holds = self._plan.get(second, {}).items()
-        return [SetRelease(stage, ReleaseRule.hold(ns), by=self.name) for stage, ns in holds]
+        return [SetRelease(step, ReleaseRule.hold(ns), by=self.name) for step, ns in holds]

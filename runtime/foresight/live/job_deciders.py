@@ -12,6 +12,7 @@ from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.whose_code import raised_by_us, where_raised
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.shown import in_words
@@ -63,7 +64,7 @@ class JobDeciders:
         """Return what each decider wants at the start."""
         return self._policies.begin()
 
-    def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
+    def decide(self, interval: int, samples: Mapping[Subject, StageSample]) -> list[Wanted]:
         """Return what each decider wants to change after an interval."""
         wanted = self._policies.decide(interval, samples)
         if self._rest is not None:

@@ -61,7 +61,11 @@ class LiveEstimate:
         self._expected, self._slots = expected, dict(graph.slots)
         self._interval_ns = graph.interval_ns
         interval_s = graph.interval_ns / NS_PER_SECOND
-        windows_s = {stage.name: stage.window_ns / NS_PER_SECOND for stage in graph.stages}
+        windows_s = {
+            part.subject.name: step.window_ns / NS_PER_SECOND
+            for step in graph.steps
+            for part in step.parts
+        }
         self._statistics = SeenStatistics(
             self._planned, self._slots, interval_s=interval_s, windows_s=windows_s
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 TRIAL_S = 30
@@ -97,11 +98,11 @@ class RuleAccounts:
         self.ruling = self._safe
         self.why = "nothing is known yet"
 
-    def add(self, samples: Mapping[str, StageSample], *, is_own: bool = True) -> None:
+    def add(self, samples: Mapping[Subject, StageSample], *, is_own: bool = True) -> None:
         """Count a second.
 
         Args:
-            samples: {stage: its sample}; if a gate is missing the second is not counted.
+            samples: {step: its sample}; if a gate is missing the second is not counted.
             is_own: whether the second is of this run; then the gates' own work is their time
                 beyond the wait of the ruling rule.
         """
@@ -109,16 +110,17 @@ class RuleAccounts:
         if len(gates) < len(self._paths.tuned):
             return
         took_ns = measured_ns(samples)
-        tried = {gate.stage: {one.name: one for one in gate.tried} for gate in gates}
+        tried = {gate.subject: {one.name: one for one in gate.tried} for gate in gates}
         work_ns = {
-            gate.stage: self._work_ns(gate, tried[gate.stage]) if is_own else 0.0 for gate in gates
+            gate.subject: self._work_ns(gate, tried[gate.subject]) if is_own else 0.0
+            for gate in gates
         }
         along = [name for name in self._records if all(name in of for of in tried.values())]
         is_hopeless = False  # the safe rule, which is first, would have been over, too
         for name in along:
-            own = {stage: of[name] for stage, of in tried.items()}
-            waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
-            rows = sum(self._counts[stage] * one.slack_ready for stage, one in own.items())
+            own = {step: of[name] for step, of in tried.items()}
+            waits_ns = {step: one.wait_ns + work_ns[step] for step, one in own.items()}
+            rows = sum(self._counts[step] * one.slack_ready for step, one in own.items())
             is_over = self._is_over({**took_ns, **waits_ns})
             ruled = is_own and name == self.ruling
             is_held = is_over and (ruled or not is_hopeless)
@@ -133,7 +135,7 @@ class RuleAccounts:
         ruled = tried.get(self.ruling)
         return 0.0 if ruled is None else float(max(gate.took_ns - ruled.wait_ns, 0))
 
-    def _is_over(self, took_ns: Mapping[str, float]) -> bool:
+    def _is_over(self, took_ns: Mapping[Subject, float]) -> bool:
         return self._paths.latency_ns(took_ns) > self._deadline_ns
 
     def choose(self, able: Collection[str]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.subject import Subject
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,12 +36,12 @@ class Options:
 
 
 def climb(
-    options: Mapping[str, Options],
-    start: Mapping[str, int],
+    options: Mapping[Subject, Options],
+    start: Mapping[Subject, int],
     *,
-    latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float],
+    latency_ns: Callable[[Mapping[Subject, float], Mapping[Subject, float]], float],
     deadline_ns: float,
-) -> dict[str, int]:
+) -> dict[Subject, int]:
     """Return {gate: place in its grid} of the slacks to set.
 
     Each step raises the slack that removes the most slack-ready events, to the smallest value that
@@ -56,10 +57,10 @@ def climb(
     """
     places = dict(start)
 
-    def is_allowed(gate: str, place: int) -> bool:
+    def is_allowed(gate: Subject, place: int) -> bool:
         return latency_ns(*chosen(options, places | {gate: place})) <= deadline_ns
 
-    def raises(gate: str) -> list[int]:
+    def raises(gate: Subject) -> list[int]:
         # One by one: a model's latency need not grow with the slack everywhere.
         above = range(places[gate] + 1, len(options[gate].slacks_ns))
         return [place for place in above if is_allowed(gate, place)]
@@ -76,7 +77,7 @@ def climb(
             break
         _, _, gate, place = min(moves)
         places[gate] = place
-    before: dict[str, int] = {}
+    before: dict[Subject, int] = {}
     while before != places:  # a raise of one gate may make room for another
         before = dict(places)
         for gate in options:
@@ -85,8 +86,8 @@ def climb(
 
 
 def chosen(
-    options: Mapping[str, Options], places: Mapping[str, int]
-) -> tuple[dict[str, float], dict[str, float]]:
+    options: Mapping[Subject, Options], places: Mapping[Subject, int]
+) -> tuple[dict[Subject, float], dict[Subject, float]]:
     """Return ({gate: latency}, {gate: deviation}) of the chosen places."""
     latency = {gate: float(options[gate].latency_ns[at]) for gate, at in places.items()}
     deviation = {gate: float(options[gate].deviation_ns[at]) for gate, at in places.items()}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from slackwater.runtime.closing.typed import Typed
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.model import format_ns
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.feasible import HOP_NS
 from slackwater.runtime.tune.decide.policies import kept_back_ns
 from slackwater.runtime.tune.record.paths import Paths
@@ -46,20 +47,17 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
     if plan.deadline_ns is None or not closing:
         return plan, []
     graph = FlowGraph.of(plan)
-    paths = Paths(graph.inputs, (*graph.tuned, *[stage.name for stage in closing]))
-    certain_ns: dict[str, float] = {}  # {stage: its least time}
-    for stage in plan.stages:
-        hops = [plan.slots[hop.source] != plan.slots[hop.target] for hop in stage.inputs]
-        certain_ns[stage.name] = hop_ns * any(hops) if hops else plan.limits.source_gap_ns
+    steps = dict.fromkeys(stage.subject.whole for stage in closing)
+    paths = Paths(graph.inputs, (*graph.tuned, *steps))
     budget_ns = plan.deadline_ns - kept_back_ns(plan.deadline_ns)
-    shares = paths.even_split_ns(certain_ns, max(budget_ns, 0))
+    shares = paths.even_split_ns(_certain_ns(plan, hop_ns), max(budget_ns, 0))
     notes: dict[str, str] = {}  # {step: its note}
     bounded: dict[str, Stage] = {}
     words_ns: list[int] = []  # longest gaps between reports, in the time of arrivals
     for stage in closing:
         close, step_name = _close_of(stage), stage.subject.step
         assert close is not None, "it is among those"
-        share_ns = shares[stage.name]
+        share_ns = shares[stage.subject.whole]
         word_ns = at_most_ns = None  # in the time of arrivals
         if close.speed is not None:
             longest_ns = int(share_ns * close.speed)
@@ -83,6 +81,20 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
     bounded |= _heard_more_often(plan, words_ns)
     stages = tuple(bounded.get(stage.name, stage) for stage in plan.stages)
     return replace(plan, stages=stages), list(notes.values())
+
+
+def _certain_ns(plan: Plan, hop_ns: int) -> dict[Subject, float]:
+    """Return {step: its least time}, by way of its gate if it has replicas."""
+    to_stage_ns: dict[str, float] = {}  # within its step
+    certain_ns: dict[Subject, float] = {}
+    for stage in plan.stages:
+        step = stage.subject.whole
+        hops = [plan.slots[hop.source] != plan.slots[hop.target] for hop in stage.inputs]
+        own_ns = hop_ns * any(hops) if hops else plan.limits.source_gap_ns
+        before_ns = 0 if stage.replica is None else to_stage_ns[stage.inputs[0].source]
+        to_stage_ns[stage.name] = before_ns + own_ns
+        certain_ns[step] = max(certain_ns.get(step, 0), before_ns + own_ns)
+    return certain_ns
 
 
 def _heard_more_often(plan: Plan, words_ns: list[int]) -> dict[str, Stage]:

@@ -15,6 +15,7 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised_by_us, where_raised
 from slackwater.runtime.shown import in_words, shown
 
@@ -33,7 +34,8 @@ class GuardedPolicy:
     """
 
     def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
-        self._stages, self._gates = frozenset(graph.inputs), frozenset(graph.tuned)
+        parts = [part.subject for part in graph.parts]
+        self._known, self._gates = frozenset([*graph.inputs, *parts]), frozenset(graph.tuned)
         self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
@@ -54,7 +56,7 @@ class GuardedPolicy:
         """Return the slacks to start with."""
         return [] if self._policy is None else self._asked(self._policy.begin)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Command]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[Command]:
         """Return the commands at the end of a second."""
         policy = self._policy
         return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
@@ -115,22 +117,28 @@ class GuardedPolicy:
     def _check(self, setting: Command) -> None:
         if not isinstance(setting, SetRelease | Move | Shed | Warn):
             raise SettingError(f"a policy returns SetRelease, not {shown(setting)}")
-        if setting.stage not in self._stages:
-            raise SettingError(f"the flow has no stage {setting.stage!r} for {shown(setting)}")
+        subject = setting.subject
+        if not isinstance(subject, Subject):
+            raise SettingError(
+                f"{shown(subject)} names no step for {type(setting).__name__}; take a step of the "
+                f"graph, or write sw.tuning.Subject({shown(subject)})"
+            )
+        if subject not in self._known:
+            raise SettingError(f"the flow has no step {subject.name!r} for {shown(setting)}")
         if not isinstance(setting, SetRelease):
             return  # its slot checks the command
-        if setting.stage not in self._gates:
+        if subject not in self._gates:
             raise SettingError(
-                f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
+                f"step {subject.name!r} has no gate whose slack follows from the deadline"
             )
         rules: list[object] = [setting.rule]
         for trial in setting.trials:
             if not isinstance(trial, Trial):
-                raise SettingError(f"stage {setting.stage!r}: {shown(trial)} is no Trial")
+                raise SettingError(f"step {subject.name!r}: {shown(trial)} is no Trial")
             rules.append(trial.rule)
         for rule in rules:
             if not isinstance(rule, ReleaseRule):
-                raise SettingError(f"stage {setting.stage!r}: {shown(rule)} is no ReleaseRule")
+                raise SettingError(f"step {subject.name!r}: {shown(rule)} is no ReleaseRule")
 
     def _count(self, problem: BaseException) -> None:
         self.errors += 1
@@ -157,7 +165,7 @@ class GuardedPolicies:
         """Return each policy's commands to begin with."""
         return self._wanted(lambda one: one.begin())
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[Wanted]:
         """Return each policy's commands at the end of a second."""
         return self._wanted(lambda one: one.decide(second, samples))
 

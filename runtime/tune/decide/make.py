@@ -9,6 +9,7 @@ from slackwater.runtime.config import POLICY, Tuning
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.whole_steps import history_by_step
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.slack import rule_of
 from slackwater.runtime.shown import shown
@@ -33,7 +34,8 @@ def make_policy(
     Args:
         graph: of a flow with a deadline.
         tuning: the user's settings.
-        history: samples of earlier runs, seconds ascending; of several runs one after the other.
+        history: samples of parts in earlier runs, seconds ascending; of several runs one after
+            the other.
 
     Raises:
         SettingError: no policy has that name, it does not fit the graph's interval, or the user's
@@ -81,4 +83,6 @@ def _sltuner(
 ) -> SlackPolicy:
     from slackwater.runtime.tune.decide.tuner import SlackTuner  # noqa: PLC0415 (its models: slow to import)
 
-    return SlackTuner(paths, deadline_ns=deadline_ns, tuning=tuning, history=history)
+    return SlackTuner(
+        paths, deadline_ns=deadline_ns, tuning=tuning, history=history_by_step(history)
+    )

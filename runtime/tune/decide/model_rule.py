@@ -24,6 +24,7 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Int64Array, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.climb import Options, chosen, climb
 from slackwater.runtime.tune.decide.policies import kept_back_ns
 from slackwater.runtime.tune.decide.trigger import Search, triggered
@@ -89,7 +90,7 @@ class ModelRule:
             self._estimator.fit()
         return []
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Predict, and set new slacks if the laxity requires it; empty without models."""
         self._estimator.observe(second, samples)
         self._seconds += 1
@@ -106,17 +107,19 @@ class ModelRule:
         """Return the numbers of fits and of failed fits."""
         return {
             "fits": self._estimator.fits,
-            "failures": dict(self._estimator.failures),
-            "failed fits": dict(self._estimator.failed_fits),
+            "failures": {one.name: why for one, why in self._estimator.failures.items()},
+            "failed fits": {one.name: count for one, count in self._estimator.failed_fits.items()},
         }
 
     def _tuned(self) -> Sequence[SetRelease]:
         gates = self._paths.tuned
         rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in gates}
-        rest_ns = {stage: mean for stage, (mean, _) in rest.items()}
-        rest_deviation_ns = {stage: deviation for stage, (_, deviation) in rest.items()}
+        rest_ns = {step: mean for step, (mean, _) in rest.items()}
+        rest_deviation_ns = {step: deviation for step, (_, deviation) in rest.items()}
 
-        def latency_ns(op_ns: Mapping[str, float], deviation_ns: Mapping[str, float]) -> float:
+        def latency_ns(
+            op_ns: Mapping[Subject, float], deviation_ns: Mapping[Subject, float]
+        ) -> float:
             return self._paths.careful_latency_ns(
                 {**rest_ns, **op_ns},
                 {**rest_deviation_ns, **deviation_ns},
@@ -160,7 +163,7 @@ class ModelRule:
         ]
 
     def _setting(
-        self, gate: str, slack_ns: int, expected_ns: Mapping[str, float], alone_ns: float
+        self, gate: Subject, slack_ns: int, expected_ns: Mapping[Subject, float], alone_ns: float
     ) -> SetRelease:
         """Return a slack, with the hold that the rest of the path leaves.
 
@@ -178,10 +181,10 @@ class ModelRule:
         return SetRelease(gate, ReleaseRule.slack(slack_ns, hold_ns=int(hold_ns)), by=MODEL)
 
     def _options(
-        self, grids: Mapping[str, Int64Array]
-    ) -> tuple[dict[str, Options], dict[str, Options]]:
+        self, grids: Mapping[Subject, Int64Array]
+    ) -> tuple[dict[Subject, Options], dict[Subject, Options]]:
         """Return predictions for the next second, and for those after it, {gate: …}."""
-        both: tuple[dict[str, Options], dict[str, Options]] = ({}, {})
+        both: tuple[dict[Subject, Options], dict[Subject, Options]] = ({}, {})
         for gate, slacks_ns in grids.items():
             soon = self._estimator.predict(gate, slacks_ns)
             then = self._estimator.predict(gate, slacks_ns, settled=True)
@@ -193,7 +196,7 @@ class ModelRule:
                 )
         return both
 
-    def _grid(self, gate: str) -> Int64Array:
+    def _grid(self, gate: Subject) -> Int64Array:
         most_ns = self._deadline_ns * max(1.0, self._estimator.speed(gate))
         return np.linspace(0, most_ns, GRID).astype(np.int64)
 
@@ -208,21 +211,23 @@ class _Limits:
         then_ns: limit in the seconds after it.
     """
 
-    latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float]
+    latency_ns: Callable[[Mapping[Subject, float], Mapping[Subject, float]], float]
     soon_ns: float
     then_ns: float
 
-    def wanted(self, then: Mapping[str, Options], start: Mapping[str, int]) -> dict[str, int]:
+    def wanted(
+        self, then: Mapping[Subject, Options], start: Mapping[Subject, int]
+    ) -> dict[Subject, int]:
         """Return the places by hill climbing, for the seconds after the next."""
         return climb(then, start, latency_ns=self.latency_ns, deadline_ns=self.then_ns)
 
     def reached(
         self,
-        soon: Mapping[str, Options],
-        then: Mapping[str, Options],
-        here: Mapping[str, int],
-        wanted: Mapping[str, int],
-    ) -> dict[str, int]:
+        soon: Mapping[Subject, Options],
+        then: Mapping[Subject, Options],
+        here: Mapping[Subject, int],
+        wanted: Mapping[Subject, int],
+    ) -> dict[Subject, int]:
         """Return the places for the next second, on the way to the wanted ones.
 
         Slacks are lowered at once, and raised only as far as the other gates allow, which still

@@ -14,6 +14,7 @@ import numpy as np
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.predict.forecast import STEADY_S, mean_rise
 from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
@@ -51,9 +52,9 @@ class StaticSlack:
 
     def begin(self) -> Sequence[SetRelease]:
         """Set the rule once."""
-        return [SetRelease(stage, self._rule, by=self.name) for stage in self._paths.tuned]
+        return [SetRelease(step, self._rule, by=self.name) for step in self._paths.tuned]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Change nothing."""
         del second, samples
         return []
@@ -75,17 +76,17 @@ class LargestDelay:
 
     def begin(self) -> Sequence[SetRelease]:
         """Set no slack before the first second."""
-        return [SetRelease(stage, ReleaseRule.slack(0), by=self.name) for stage in self._largest_ns]
+        return [SetRelease(step, ReleaseRule.slack(0), by=self.name) for step in self._largest_ns]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Raise the slack to the largest skew."""
         del second
         changed = []
-        for stage, largest_ns in self._largest_ns.items():
-            sample = samples.get(stage)
+        for step, largest_ns in self._largest_ns.items():
+            sample = samples.get(step)
             if sample is not None and sample.skew_ns > largest_ns:
-                self._largest_ns[stage] = sample.skew_ns
-                changed.append(SetRelease(stage, ReleaseRule.slack(sample.skew_ns), by=self.name))
+                self._largest_ns[step] = sample.skew_ns
+                changed.append(SetRelease(step, ReleaseRule.slack(sample.skew_ns), by=self.name))
         return changed
 
 
@@ -113,7 +114,7 @@ class Aimd:
         """Set the first slack."""
         return self._set()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Compare the flow's latency with that of the last second with work."""
         del second
         if not any(one.rows for one in samples.values()):
@@ -127,11 +128,11 @@ class Aimd:
 
     def _set(self) -> Sequence[SetRelease]:
         rule = ReleaseRule.slack(self._slack_ns)
-        return [SetRelease(stage, rule, by=self.name) for stage in self._paths.tuned]
+        return [SetRelease(step, rule, by=self.name) for step in self._paths.tuned]
 
 
 Expects = Callable[[Sequence[float], "float | None"], float]
-"""(latencies of a stage in its last `SEEN` seconds with work, the newest last; the expectation
+"""(latencies of a step in its last `SEEN` seconds with work, the newest last; the expectation
 before the newest, or None) -> its next expected latency, all in ns. A module's function, or a
 `partial` of one, so that a policy can be pickled."""
 
@@ -187,7 +188,7 @@ class EvenSplit:
         paths: of the flow.
         deadline_ns: of the flow.
         name: name in reports.
-        expects: expected latency of each stage of the rest, after each second in which it worked.
+        expects: expected latency of each step of the rest, after each second in which it worked.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
         margin_ns: margin kept back besides; see `kept_back_ns`.
     """
@@ -205,29 +206,29 @@ class EvenSplit:
         self.name = name
         self._paths, self._deadline_ns = paths, deadline_ns
         self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
-        self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: latencies, the newest last}
-        self._expected_ns: dict[str, float] = {}  # {stage: expected latency}
+        self._took_ns: dict[Subject, tuple[float, ...]] = {}  # {step: latencies, the newest last}
+        self._expected_ns: dict[Subject, float] = {}  # {step: expected latency}
 
     def begin(self) -> Sequence[SetRelease]:
         """Set slacks as if the rest of the path, not measured yet, took no time."""
         return self._set()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Measure the rest of the path, and split the remaining deadline."""
         del second
-        for stage, took_ns in measured_ns(samples).items():
-            if samples[stage].rows:
-                seen_ns = (*self._took_ns.get(stage, ()), took_ns)[-SEEN:]
-                self._took_ns[stage] = seen_ns
-                before_ns = self._expected_ns.get(stage)
-                self._expected_ns[stage] = self._expects(seen_ns, before_ns)
+        for step, took_ns in measured_ns(samples).items():
+            if samples[step].rows:
+                seen_ns = (*self._took_ns.get(step, ()), took_ns)[-SEEN:]
+                self._took_ns[step] = seen_ns
+                before_ns = self._expected_ns.get(step)
+                self._expected_ns[step] = self._expects(seen_ns, before_ns)
         return self._set()
 
     def _set(self) -> Sequence[SetRelease]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
         shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
         rule_of = ReleaseRule.hold if self._holds else ReleaseRule.slack
-        return [SetRelease(stage, rule_of(ns), by=self.name) for stage, ns in shares.items()]
+        return [SetRelease(step, rule_of(ns), by=self.name) for step, ns in shares.items()]
 
 
 SPLITS: Mapping[str, tuple[Expects, bool]] = {
@@ -295,7 +296,7 @@ class Calibration:
         """Draw the first slacks."""
         return self._draw()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Draw new slacks when due."""
         del samples
         if second + 1 < self._next:
@@ -306,6 +307,6 @@ class Calibration:
     def _draw(self) -> Sequence[SetRelease]:
         drawn = self._rng.integers(0, self._most_ns, len(self._paths.tuned), endpoint=True)
         return [
-            SetRelease(stage, ReleaseRule.slack(int(slack_ns)), by=self.name)
-            for stage, slack_ns in zip(self._paths.tuned, drawn, strict=True)
+            SetRelease(step, ReleaseRule.slack(int(slack_ns)), by=self.name)
+            for step, slack_ns in zip(self._paths.tuned, drawn, strict=True)
         ]

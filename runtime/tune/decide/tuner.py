@@ -21,6 +21,7 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.accounts import RuleAccounts
 from slackwater.runtime.tune.decide.model_rule import ModelRule
 from slackwater.runtime.tune.decide.policies import make_split
@@ -74,13 +75,13 @@ class SlackTuner:
         )
         self._seconds = dict.fromkeys(self._rules, 0)
         for _, samples in groupby(known, key=attrgetter("second")):
-            self._accounts.add({one.stage: one for one in samples}, is_own=False)
+            self._accounts.add({one.subject: one for one in samples}, is_own=False)
 
     def begin(self) -> Sequence[SetRelease]:
         """Begin with the safe rule: models need a second before they predict."""
         return self._ruled({name: rule.begin() for name, rule in self._rules.items()})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Ask all rules, and set the slacks of the rule with the best record."""
         self._accounts.add(samples)
         settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
@@ -97,9 +98,11 @@ class SlackTuner:
         }
 
     def _ruled(self, wanted: Mapping[str, Sequence[SetRelease]]) -> Sequence[SetRelease]:
-        trials: dict[str, list[Trial]] = {stage: [] for stage in self._paths.tuned}
+        trials: dict[Subject, list[Trial]] = {step: [] for step in self._paths.tuned}
         for name, settings in wanted.items():
             for one in settings:
-                trials[one.stage].append(Trial(name, one.rule))
+                trials[one.subject].append(Trial(name, one.rule))
         ruling = self._accounts.choose([name for name, settings in wanted.items() if settings])
-        return [replace(one, by=ruling, trials=tuple(trials[one.stage])) for one in wanted[ruling]]
+        return [
+            replace(one, by=ruling, trials=tuple(trials[one.subject])) for one in wanted[ruling]
+        ]

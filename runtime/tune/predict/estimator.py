@@ -2,7 +2,7 @@
 
 ```
 StageSample ─ observe ─▶ history ─ fit ─▶ for each gate two models: latency, slack-ready rows
-                                          for each other stage one: latency
+                                          for each other step one: latency
 candidates ─────────── predict ─────────▶ mean and deviation of each, for the next second
 ```
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredictor
 from slackwater.runtime.tune.predict.features import (
     FAR_S,
@@ -37,7 +38,7 @@ from slackwater.runtime.tune.predict.features import (
 )
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.predictors import Predictor, PredictorFactory, make_predictor
-from slackwater.runtime.tune.predict.untuned import UntunedStageModel
+from slackwater.runtime.tune.predict.untuned import UntunedStepModel
 from slackwater.runtime.tune.record.paths import Paths
 
 JUMP_S, JUMPY_S = 2.0, 300
@@ -52,7 +53,7 @@ class Prediction:
     """Prediction of the next second under m slacks. All arrays of shape (m,), ≥ 0.
 
     Attributes:
-        latency_ns: latency_op of the stage and comm to it: the longest wait of a row that leaves,
+        latency_ns: latency_op of the step and comm to it: the longest wait of a row that leaves,
             or is still held at the end. Never falls as the slack grows.
         latency_sd_ns: its standard deviation.
         slack_ready: slrTuples of Eq. 4. Never grows with the slack.
@@ -83,13 +84,13 @@ class Estimator:
         paths: of the flow.
         predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to copy,
             or a function that makes one from a seed.
-        rest_predictor: predictor for the stages that are not tuned; None: as `predictor`.
+        rest_predictor: predictor for the steps that are not tuned; None: as `predictor`.
         window_s: most seconds to learn from.
         seed: of random draws.
 
     Attributes:
-        failures: {stage: why it has no model since the last fit}.
-        failed_fits: {stage: number of fits that failed, or could not predict}.
+        failures: {step: why it has no model since the last fit}.
+        failed_fits: {step: number of fits that failed, or could not predict}.
     """
 
     def __init__(
@@ -102,11 +103,11 @@ class Estimator:
         seed: int = 0,
     ) -> None:
         self._paths = paths
-        self._history: dict[str, deque[StageSample]] = {
-            stage: deque(maxlen=window_s + 1) for stage in paths.inputs
+        self._history: dict[Subject, deque[StageSample]] = {
+            step: deque(maxlen=window_s + 1) for step in paths.inputs
         }
         self._gates = {
-            stage: _GateModel(
+            step: _GateModel(
                 CalibratedPredictor(
                     make_predictor(predictor, seed=seed + 2 * place),
                     forecast=OURS.index("wait forecast"),
@@ -116,85 +117,85 @@ class Estimator:
                     forecast=OURS.index("slack-ready forecast"),
                 ),
             )
-            for place, stage in enumerate(paths.tuned)
+            for place, step in enumerate(paths.tuned)
         }
-        others = [stage for stage in paths.inputs if stage not in self._gates]
+        others = [step for step in paths.inputs if step not in self._gates]
         self._rest = {
-            stage: UntunedStageModel(
+            step: UntunedStepModel(
                 make_predictor(rest_predictor or predictor, seed=seed + 100 + place)
             )
-            for place, stage in enumerate(others)
+            for place, step in enumerate(others)
         }
         # Samples of this run, not recalled ones: predictions start from these.
-        self._live: dict[str, deque[StageSample]] = {
-            stage: deque(maxlen=FAR_S + 1) for stage in paths.inputs
+        self._live: dict[Subject, deque[StageSample]] = {
+            step: deque(maxlen=FAR_S + 1) for step in paths.inputs
         }
-        self._jumped: dict[str, int] = {}  # {stage: last second in which event time jumped}
-        self.failures: dict[str, str] = {}
-        self.failed_fits: dict[str, int] = {}
+        self._jumped: dict[Subject, int] = {}  # {step: last second in which event time jumped}
+        self.failures: dict[Subject, str] = {}
+        self.failed_fits: dict[Subject, int] = {}
         self.fits = 0
 
-    def observe(self, second: int, samples: Mapping[str, StageSample]) -> None:
+    def observe(self, second: int, samples: Mapping[Subject, StageSample]) -> None:
         """Add the samples of a second. Stages and seconds may be missing; seconds may restart.
 
         Args:
             second: number of the second; samples of other seconds are left out.
-            samples: {stage: its sample}; stages that the flow does not have are left out.
+            samples: {step: its sample}; steps that the flow does not have are left out.
         """
-        for stage, sample in samples.items():
-            if stage in self._history and sample.second == second:
-                self._history[stage].append(sample)
-                self._live[stage].append(sample)
-                if jump_s(list(self._live[stage])[-2:]) >= JUMP_S:
-                    self._jumped[stage] = second
-                if stage in self._gates:
-                    self._judge(stage, self._gates[stage])
+        for step, sample in samples.items():
+            if step in self._history and sample.second == second:
+                self._history[step].append(sample)
+                self._live[step].append(sample)
+                if jump_s(list(self._live[step])[-2:]) >= JUMP_S:
+                    self._jumped[step] = second
+                if step in self._gates:
+                    self._judge(step, self._gates[step])
 
     def recall(self, history: Iterable[StageSample]) -> None:
-        """Add samples of earlier runs, in order for each stage, run after run.
+        """Add samples of earlier runs, in order for each step, run after run.
 
         Models learn from them, but predictions do not start from them.
         """
         for sample in history:
-            if sample.stage in self._history:
-                self._history[sample.stage].append(sample)
-        for stage, known in self._history.items():
+            if sample.subject in self._history:
+                self._history[sample.subject].append(sample)
+        for step, known in self._history.items():
             if any(jump_s(pair) >= JUMP_S for pair in pairwise(known)):
-                self._jumped[stage] = 0
+                self._jumped[step] = 0
 
     def fit(self) -> None:
         """Train all models with the samples so far. May take a second or two."""
         self.failures = {}
         self.fits += 1
-        for stage, model in self._gates.items():
-            self._fit_gate(stage, model)
-        for stage, rest in self._rest.items():
+        for step, model in self._gates.items():
+            self._fit_gate(step, model)
+        for step, rest in self._rest.items():
             try:
-                rest.fit(self._history[stage])
+                rest.fit(self._history[step])
             except Exception as problem:  # a custom predictor may raise any error
-                self._failed(stage, f"the model of latency does not fit: {_words(problem)}")
+                self._failed(step, f"the model of latency does not fit: {_words(problem)}")
 
-    def is_ready(self, stage: str) -> bool:
-        """Whether a tuned stage has a model, and a second to predict from."""
-        return self._gates[stage].is_fitted and bool(self._live[stage])
+    def is_ready(self, step: Subject) -> bool:
+        """Whether a tuned step has a model, and a second to predict from."""
+        return self._gates[step].is_fitted and bool(self._live[step])
 
-    def predict(self, stage: str, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
+    def predict(self, step: Subject, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
         """Return the prediction of each slack for the second after the last observed.
 
         Args:
-            stage: a tuned stage that is ready.
+            step: a tuned step that is ready.
             slacks_ns: shape (m,), in any order.
             settled: predict one second later, as if each slack had held all along. A slack that is
                 lowered releases at once all rows that have waited longer, whichever slack follows;
                 slacks are chosen by their effect from then on.
 
         Raises:
-            NoPredictionError: the model failed; the stage is not ready until the next fit.
+            NoPredictionError: the model failed; the step is not ready until the next fit.
         """
-        model = self._gates[stage]
+        model = self._gates[step]
         assert model.is_fitted, "ask is_ready"
         order = np.argsort(slacks_ns, kind="stable")
-        now = self._now(stage)
+        now = self._now(step)
         slack_s = np.array([slack_seconds(int(slacks_ns[place])) for place in order])
         states = np.tile(now, (len(order), 1))
         x = Moments(settle(states, slack_s) if settled else states, slack_s).ours()
@@ -202,8 +203,8 @@ class Estimator:
             latency_s, latency_sd_s = model.latency.predict(x)
             early, early_sd = model.slack_ready.predict(x)
         except Exception as problem:
-            self._gave_up(stage, model, problem)
-            raise NoPredictionError(stage) from problem
+            self._gave_up(step, model, problem)
+            raise NoPredictionError(step) from problem
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
         # A row's wait so far is a lower bound of its wait when it leaves.
@@ -214,68 +215,68 @@ class Estimator:
             latency_s[back] * 1e9, latency_sd_s[back] * 1e9, early[back], early_sd[back]
         )
 
-    def speed(self, stage: str) -> float:
-        """Return the speed of event time at a tuned stage, per second of clock."""
-        return speed_of(self._now(stage)) if self._live[stage] else 1.0
+    def speed(self, step: Subject) -> float:
+        """Return the speed of event time at a tuned step, per second of clock."""
+        return speed_of(self._now(step)) if self._live[step] else 1.0
 
-    def spread_s(self, stage: str) -> float:
+    def spread_s(self, step: Subject) -> float:
         """Return the event time between rows that arrive together; 0 in an even flow.
 
         Event time of a polled feed stands still and then jumps, and brings rows of all ages at
         once. A slack, which is age, then releases the older of them at once.
         """
-        run = self._run(stage)
-        if not run or run[-1].second - self._jumped.get(stage, -JUMPY_S) >= JUMPY_S:
+        run = self._run(step)
+        if not run or run[-1].second - self._jumped.get(step, -JUMPY_S) >= JUMPY_S:
             return 0.0
         return max(max(one.skew_ns, one.peak_ns) for one in run) / 1e9
 
-    def rest(self, stage: str) -> tuple[float, float]:
-        """Return mean and deviation (ns) of latency_op and comm of an untuned stage."""
+    def rest(self, step: Subject) -> tuple[float, float]:
+        """Return mean and deviation (ns) of latency_op and comm of an untuned step."""
         try:
-            return self._rest[stage].predict(self._live[stage])
+            return self._rest[step].predict(self._live[step])
         except Exception as problem:
-            self._failed(stage, f"the model of latency does not predict: {_words(problem)}")
-            raise NoPredictionError(stage) from problem
+            self._failed(step, f"the model of latency does not predict: {_words(problem)}")
+            raise NoPredictionError(step) from problem
 
-    def _now(self, stage: str) -> list[float]:
-        return state(self._run(stage))
+    def _now(self, step: Subject) -> list[float]:
+        return state(self._run(step))
 
-    def _run(self, stage: str) -> list[StageSample]:
+    def _run(self, step: Subject) -> list[StageSample]:
         """Return the last seconds without a gap, the newest last."""
         run: list[StageSample] = []
-        for sample in reversed(self._live[stage]):
+        for sample in reversed(self._live[step]):
             if run and sample.second != run[-1].second - 1:
                 break
             run.append(sample)
         return run[::-1]
 
-    def _fit_gate(self, stage: str, model: _GateModel) -> None:
-        known = examples(self._history[stage])
+    def _fit_gate(self, step: Subject, model: _GateModel) -> None:
+        known = examples(self._history[step])
         problem = _train(model, known)
         model.is_fitted = problem is None
         if problem is not None:
-            self._failed(stage, problem)
+            self._failed(step, problem)
 
-    def _judge(self, stage: str, model: _GateModel) -> None:
+    def _judge(self, step: Subject, model: _GateModel) -> None:
         """Compare the last second with its models' predictions from the second before."""
         if not model.is_fitted:
             return
-        last = examples(self._run(stage)).last()
+        last = examples(self._run(step)).last()
         if not len(last.slack_s):
             return
         try:
             model.latency.judge(last.ours(), last.wait_s)
             model.slack_ready.judge(last.ours(), last.slack_ready)
         except Exception as problem:
-            self._gave_up(stage, model, problem)
+            self._gave_up(step, model, problem)
 
-    def _gave_up(self, stage: str, model: _GateModel, problem: Exception) -> None:
+    def _gave_up(self, step: Subject, model: _GateModel, problem: Exception) -> None:
         model.is_fitted = False
-        self._failed(stage, f"its model does not predict: {_words(problem)}")
+        self._failed(step, f"its model does not predict: {_words(problem)}")
 
-    def _failed(self, stage: str, problem: str) -> None:
-        self.failures[stage] = problem
-        self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
+    def _failed(self, step: Subject, problem: str) -> None:
+        self.failures[step] = problem
+        self.failed_fits[step] = self.failed_fits.get(step, 0) + 1
 
 
 def _train(model: _GateModel, known: Examples) -> str | None:

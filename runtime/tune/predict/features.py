@@ -107,7 +107,7 @@ def examples(samples: Sequence[StageSample]) -> Examples:
     """Return an example for every two consecutive seconds of a gate.
 
     Args:
-        samples: of one stage, by seconds; where seconds step back or are missing, a new run or a
+        samples: of one step, by seconds; where seconds step back or are missing, a new run or a
             gap begins, and no example spans it.
     """
     run: list[StageSample] = []

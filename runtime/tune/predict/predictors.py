@@ -25,7 +25,7 @@ class Predictor(Protocol):
 
         Args:
             x: shape (n, features), finite, in the order of time; column 0 is the slack of a
-                gate, or the forecast of another stage.
+                gate, or the forecast of another step.
             y: shape (n,), finite: the residual of the forecast; may be below 0.
         """
         ...

@@ -1,4 +1,4 @@
-"""Latency of a stage that is not tuned, predicted from its course over time."""
+"""Latency of a step that is not tuned, predicted from its course over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AHEAD = 2
 LEAST = 20
 
 
-class UntunedStageModel:
+class UntunedStepModel:
     """Predicts the largest latency of the next two seconds, from the last ones.
 
     Args:

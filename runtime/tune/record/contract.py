@@ -1,7 +1,7 @@
 """Contract of a slack policy: samples of a second in, rules out.
 
 ```
-slots ── StageSample, one a stage and second ──▶ SlackPolicy.decide ── SetRelease ──▶ slots
+slots ── StageSample, one a step and second ──▶ SlackPolicy.decide ── SetRelease ──▶ slots
 ```
 
 A host (the simulator, the SLTuner actor) delivers both, once a second; the policy is pure.
@@ -14,6 +14,7 @@ from typing import Protocol
 
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 
 
 class SlackPolicy(Protocol):
@@ -28,11 +29,11 @@ class SlackPolicy(Protocol):
         """Return the slacks to start with."""
         ...
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Return the rules to change at the end of a second.
 
         Args:
             second: the second that has ended; each call has a later one, some may be missing.
-            samples: {stage: its sample}; without stages that have not reported.
+            samples: {step: its sample}; without steps that have not reported.
         """
         ...

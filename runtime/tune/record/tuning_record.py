@@ -19,7 +19,9 @@ from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.samples import KEPT, StageSample
 from slackwater.runtime.measure.tuning import GateTuning, TuningReport
 from slackwater.runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from slackwater.runtime.measure.whole_steps import by_step
 from slackwater.runtime.model import END_NS, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 MOST_WARNINGS = 100
@@ -27,15 +29,15 @@ MOST_WARNINGS = 100
 
 @dataclass
 class _Second:
-    by: dict[str, str]  # {tuned stage: the policy or rule that had set its slack}
-    slack_ns: dict[str, int | None]
-    samples: dict[str, StageSample] = field(default_factory=dict)
+    by: dict[Subject, str]  # {tuned step: the policy or rule that had set its slack}
+    slack_ns: dict[Subject, int | None]
+    samples: dict[Subject, StageSample] = field(default_factory=dict)  # of parts
 
 
 class TuningRecord:
     """Samples of a run under a deadline, and its report.
 
-    A second is due once all stages that answer have reported it. Samples of the last two minutes
+    A second is due once all parts that answer have reported it. Samples of the last two minutes
     may still come after that: they count in the report.
 
     Args:
@@ -53,10 +55,10 @@ class TuningRecord:
         resumed: TuningReport | None = None,
     ) -> None:
         self._paths = Paths.of(graph)
-        self._stages = [stage.name for stage in graph.stages]
+        self._parts = [part.subject for part in graph.parts]
         self._sinks = graph.sinks
         if resumed is None:
-            gates = [GateTuning(stage) for stage in self._paths.tuned]
+            gates = [GateTuning(step.name) for step in self._paths.tuned]
             limit_ns = END_NS if graph.deadline_ns is None else graph.deadline_ns
             resumed = TuningReport(limit_ns, policy, gates=gates, interval_ns=graph.interval_ns)
         self._past = _copied(resumed)  # seconds that take no more samples
@@ -76,20 +78,20 @@ class TuningRecord:
             if second is None:
                 gates = self._past.gates
                 second = self._seconds[sample.second] = _Second(
-                    {gate.stage: gate.by for gate in gates},
-                    {gate.stage: _wait_ns(gate.rule) for gate in gates},
+                    {Subject(gate.step): gate.by for gate in gates},
+                    {Subject(gate.step): _wait_ns(gate.rule) for gate in gates},
                 )
-            second.samples[sample.stage] = sample
+            second.samples[sample.subject] = sample
 
     def due(
-        self, *, silent: Collection[str] = ()
-    ) -> Sequence[tuple[int, Mapping[str, StageSample]]]:
+        self, *, silent: Collection[Subject] = ()
+    ) -> Sequence[tuple[int, Mapping[Subject, StageSample]]]:
         """Return complete seconds, later than those returned before, ascending.
 
         Args:
-            silent: stages that do not answer now, and are not awaited.
+            silent: parts that do not answer now, and are not awaited.
         """
-        wanted = {stage for stage in self._stages if stage not in silent}
+        wanted = {part for part in self._parts if part not in silent}
         whole = [
             second
             for second, sampled in self._seconds.items()
@@ -101,20 +103,20 @@ class TuningRecord:
         until = max(whole)
         due = sorted(second for second in self._seconds if self._shown < second <= until)
         self._shown = until
-        shown = [(second, dict(self._seconds[second].samples)) for second in due]
+        shown = [(second, by_step(self._seconds[second].samples.values())) for second in due]
         self._close(until - KEPT)
         return shown
 
     def was_set(self, setting: SetRelease) -> None:
         """Note a rule, and the policy or rule that has set it."""
         for gate in self._past.gates:
-            if gate.stage == setting.stage:
+            if gate.step == setting.subject.step:
                 gate.rule = setting.rule
                 gate.by = setting.by or self._past.policy
 
     def warned(self, warning: Warn) -> None:
         """Note a warning; only the first `MOST_WARNINGS` different ones are kept."""
-        warnings, text = self._past.warnings, f"{warning.stage}: {warning.text}"
+        warnings, text = self._past.warnings, f"{warning.subject}: {warning.text}"
         if text in warnings or len(warnings) < MOST_WARNINGS:
             warnings[text] = warnings.get(text, 0) + 1
 
@@ -137,13 +139,14 @@ class TuningRecord:
             self._closed = second
 
     def _count(self, report: TuningReport, second: int, one: _Second) -> None:
-        latency_ns = int(self._paths.latency_ns(measured_ns(one.samples)))
+        samples = by_step(one.samples.values())
+        latency_ns = int(self._paths.latency_ns(measured_ns(samples)))
         is_over = latency_ns > report.deadline_ns
         report.seconds += 1
         report.over += is_over
         report.latency.add(np.array([latency_ns]))
-        gates = {stage: _span(one, stage) for stage in self._paths.tuned}
-        results = sum(one.samples[sink].rows for sink in self._sinks if sink in one.samples)
+        gates = {step.name: _span(one, step, samples.get(step)) for step in self._paths.tuned}
+        results = sum(samples[sink].rows for sink in self._sinks if sink in samples)
         report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
 
 
@@ -151,11 +154,10 @@ def _wait_ns(rule: ReleaseRule) -> int | None:
     return rule.hold_ns if rule.lead_ns is None else rule.lead_ns
 
 
-def _span(second: _Second, stage: str) -> GateSpan:
-    sample = second.samples.get(stage)
-    by = second.by[stage]
+def _span(second: _Second, step: Subject, sample: StageSample | None) -> GateSpan:
+    by = second.by[step]
     if sample is None:
-        return GateSpan(second.slack_ns[stage], by=by)
+        return GateSpan(second.slack_ns[step], by=by)
     return GateSpan(
         slack_ns=_wait_ns(sample.rule),
         slack_ready=sample.slack_ready,

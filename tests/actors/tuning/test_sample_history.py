@@ -16,6 +16,7 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.stage_versions import stage_versions
 from tests.support.flows import late_pair
@@ -32,7 +33,8 @@ def history(folder: Path, *, flow: str = "late: 1/2", most: int = 1_000) -> Samp
 
 def samples(*seconds: int, stage: str = "gate") -> list[StageSample]:
     return [
-        StageSample(stage=stage, second=second, rule=ReleaseRule.slack(5)) for second in seconds
+        StageSample(subject=Subject(stage), second=second, rule=ReleaseRule.slack(5))
+        for second in seconds
     ]
 
 

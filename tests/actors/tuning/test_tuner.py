@@ -32,7 +32,7 @@ def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
     assert len(sent) < 10_000
     graph = pickle.loads(sent)  # noqa: S301 our own
     policies = [make_policy(one, sw.Tuning()) for one in (FlowGraph.of(plan), graph)]
-    assert [stage.name for stage in graph.stages] == [stage.name for stage in plan.stages]
+    assert [part.subject for part in graph.parts] == [stage.subject for stage in plan.stages]
     assert graph.slots == dict(plan.slots)
     first, second = (one.begin() for one in policies if one is not None)
     assert first == second != []

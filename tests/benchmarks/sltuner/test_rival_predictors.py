@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.sltuner.rival_predictors import RIVALS, IsotonicPredictor
 from slackwater.runtime.tune.predict.estimator import Estimator
-from tests.support.gates import PATHS, S, course
+from tests.support.gates import JOIN, PATHS, S, course
 from tests.support.predictors import bent, check_constant, check_near, check_repeats
 
 
@@ -33,5 +33,5 @@ def test_the_estimator_takes_every_rival(name: str) -> None:
     for second, samples in enumerate(course(60, seed=2)):
         estimator.observe(second, samples)
     estimator.fit()
-    latency_ns = estimator.predict("join", np.arange(0, 9) * S).latency_ns
+    latency_ns = estimator.predict(JOIN, np.arange(0, 9) * S).latency_ns
     assert (np.diff(latency_ns) >= 0).all()

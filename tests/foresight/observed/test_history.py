@@ -201,7 +201,7 @@ def copy(kept: Path, tmp_path: Path) -> Path:
         (lambda lines: [*lines[:5], lines[5][:20]], "half a file"),
         (lambda lines: lines[:1], "it has no sample of a, gate-a"),
         (
-            lambda lines: [one for one in lines if '"stage": "gate-b"' not in one],
+            lambda lines: [one for one in lines if '"step": "gate-b"' not in one],
             "it has no sample of gate-b",
         ),
         (

@@ -15,6 +15,7 @@ from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.foresight.recorded import arrivals_recorded
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_of_history
 from tests.foresight.observed.test_history import tuning
@@ -103,7 +104,7 @@ def _much(line: str) -> str:
 
 
 def test_arrivals_that_are_no_rows_are_refused() -> None:
-    seen = [StageSample(stage="a", second=0, rows=10, arrived=((0, 2**40),))]
+    seen = [StageSample(subject=Subject("a"), second=0, rows=10, arrived=((0, 2**40),))]
     with pytest.raises(SettingError, match="rows arrived at a, which read 10"):
         arrivals_recorded(seen, ["a"], interval_s=1.0)
 

@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slackwater.runtime.control import FlowGraph, StageNode, Warn
+from slackwater.runtime.control import FlowGraph, Warn
 from slackwater.runtime.measure import TuningReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune import GuardedPolicies, GuardedPolicy, SetRelease
+from tests.support.graphs import node
 from tests.support.rules import release
 
 RULE = ReleaseRule.slack(5)
 GRAPH = FlowGraph(
     flow="one",
-    stages=(StageNode(name="buses", slot="a"), StageNode(name="gate", slot="a", is_tuned=True)),
+    steps=(node("buses", "a"), node("gate", "a", is_tuned=True)),
 )
-GOOD = SetRelease("gate", RULE)
+GOOD = SetRelease(Subject("gate"), RULE)
 
 
 class Says:
@@ -34,7 +36,7 @@ class Says:
     def begin(self) -> Sequence[SetRelease]:
         return []
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         del second, samples
         decided: Sequence[SetRelease] = self._decides()
         return decided
@@ -47,12 +49,17 @@ def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
 @pytest.mark.parametrize(
     ("wrong", "claim"),
     [
-        (SetRelease("gate", None), "'gate': None is no ReleaseRule"),  # type: ignore[arg-type]
-        (SetRelease("gate", RULE, trials=("model",)), "'gate': 'model' is no Trial"),  # type: ignore[arg-type]
-        (SetRelease("gate", RULE, trials=(Trial("model", 5),)), "'gate': 5 is no ReleaseRule"),  # type: ignore[arg-type]
-        (SetRelease("buses", RULE), "stage 'buses' has no gate"),
-        (SetRelease("elsewhere", RULE), "the flow has no stage 'elsewhere'"),
-        (Warn("elsewhere", "slow"), "the flow has no stage 'elsewhere'"),
+        (SetRelease(Subject("gate"), None), "'gate': None is no ReleaseRule"),  # type: ignore[arg-type]
+        (SetRelease(Subject("gate"), RULE, trials=("model",)), "'gate': 'model' is no Trial"),  # type: ignore[arg-type]
+        (
+            SetRelease(Subject("gate"), RULE, trials=(Trial("model", 5),)),
+            "'gate': 5 is no ReleaseRule",
+        ),  # type: ignore[arg-type]
+        (SetRelease(Subject("buses"), RULE), "step 'buses' has no gate"),
+        (SetRelease("gate", RULE), "write sw.tuning.Subject('gate')"),  # type: ignore[arg-type]
+        (SetRelease(Subject("gate", 1), RULE), "the flow has no step 'gate.1'"),
+        (SetRelease(Subject("elsewhere"), RULE), "the flow has no step 'elsewhere'"),
+        (Warn(Subject("elsewhere"), "slow"), "the flow has no step 'elsewhere'"),
         ("gate", "a policy returns SetRelease, not 'gate'"),
     ],
 )
@@ -74,7 +81,7 @@ def test_every_slack_that_can_be_set_is(slack_ns: Any) -> None:
 
 @pytest.mark.parametrize("slack_ns", [-2, 0.5, True, 10**30])
 def test_a_slack_that_no_rule_has_is_counted_and_nothing_is_set(slack_ns: Any) -> None:
-    policy = guarded(lambda: [GOOD, SetRelease("gate", ReleaseRule.slack(slack_ns))])
+    policy = guarded(lambda: [GOOD, SetRelease(Subject("gate"), ReleaseRule.slack(slack_ns))])
     assert policy.decide(0, {}) == []
     assert policy.errors == 1
     assert f"slack_ns={slack_ns} must be a whole number" in (policy.last_error or "")

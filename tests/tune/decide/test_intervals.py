@@ -17,11 +17,13 @@ from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.tune import Paths, SlackPolicy, make_policy
+from slackwater.runtime.model.subject import Subject
+from slackwater.runtime.tune import SlackPolicy, make_policy
 from tests.support.flows import late_pair
+from tests.support.graphs import paths
 
 S = NS_PER_SECOND
-PATHS = Paths({"in": (), "gate": ("in",), "out": ("gate",)}, ("gate",))
+PATHS = paths({"in": (), "gate": ("in",), "out": ("gate",)}, ["gate"])
 
 
 def graph_of(interval: str) -> FlowGraph:
@@ -50,10 +52,10 @@ def test_at_half_a_second_the_simulator_samples_decides_and_reports_twice_as_oft
             assert graph.interval_ns in (S, S // 2)
 
         def begin(self) -> list[sw.tuning.Command]:
-            return [sw.tuning.SetRelease("gate", sw.tuning.ReleaseRule.slack(S // 2))]
+            return [sw.tuning.SetRelease(Subject("gate"), sw.tuning.ReleaseRule.slack(S // 2))]
 
         def decide(
-            self, second: int, samples: dict[str, sw.tuning.StageSample]
+            self, second: int, samples: dict[Subject, sw.tuning.StageSample]
         ) -> list[sw.tuning.Command]:
             shown.append((second, {one.interval_ns for one in samples.values()}))
             return []
@@ -118,8 +120,8 @@ def test_what_fades_by_the_second_fades_alike_over_a_second_of_any_intervals() -
         policy = made("decaying maximum", interval)
         for second in range(calls + 1):
             took_ns = 4 * 10**8 if second == 0 else 0
-            fast = StageSample(stage="fast", rows=1, second=second, latency_ns=took_ns)
-            (setting,) = policy.decide(second, {"fast": fast})
+            fast = StageSample(subject=Subject("fast"), rows=1, second=second, latency_ns=took_ns)
+            (setting,) = policy.decide(second, {fast.subject: fast})
         assert setting.rule.hold_ns is not None
         return setting.rule.hold_ns
 
@@ -138,7 +140,9 @@ def test_a_slack_of_the_calibration_stays_for_five_seconds_or_an_interval(
 
 def test_a_history_of_other_intervals_teaches_nothing(tmp_path: Path) -> None:
     def samples(interval_ns: int) -> list[StageSample]:
-        return [StageSample(stage="gate", second=n, interval_ns=interval_ns) for n in (0, 1)]
+        return [
+            StageSample(subject=Subject("gate"), second=n, interval_ns=interval_ns) for n in (0, 1)
+        ]
 
     halves = SampleHistory(tmp_path, graph_of("500ms"), most=100)
     seconds = SampleHistory(tmp_path, graph_of("1s"), most=100)
@@ -149,6 +153,6 @@ def test_a_history_of_other_intervals_teaches_nothing(tmp_path: Path) -> None:
 
 
 def test_as_many_seconds_are_kept_however_long_they_are_in_intervals() -> None:
-    tuning, stages = sw.Tuning(window_s=60), len(graph_of("1s").stages)
-    kept = [most_samples(graph_of(interval), tuning) // stages for interval in ("1s", "500ms")]
+    tuning, parts = sw.Tuning(window_s=60), len(graph_of("1s").parts)
+    kept = [most_samples(graph_of(interval), tuning) // parts for interval in ("1s", "500ms")]
     assert kept == [60, 120]

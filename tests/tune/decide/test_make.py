@@ -10,6 +10,7 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.tune import SetRelease, make_policy
@@ -100,14 +101,16 @@ def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
     made = make_policy(FlowGraph.of(planned(flow_of(deadline="6s"))), Tuning(policy=policy))
     assert made is not None
     assert made.name == name
-    assert {one.stage for one in made.begin()} == {"both", "all"}
+    assert {one.subject.name for one in made.begin()} == {"both", "all"}
 
 
 def test_a_slack_as_policy_is_set_on_every_tuned_gate() -> None:
     flow = flow_of(deadline="6s", own={"all": "1s"})
     made = make_policy(FlowGraph.of(planned(flow)), Tuning(policy="500ms"))
     assert made is not None
-    assert made.begin() == [SetRelease("both", ReleaseRule.slack(500_000_000), by=made.name)]
+    assert made.begin() == [
+        SetRelease(Subject("both"), ReleaseRule.slack(500_000_000), by=made.name)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ import numpy as np
 from slackwater.runtime.config import Tuning
 from slackwater.runtime.control import SetRelease
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
 from slackwater.runtime.tune.predict.estimator import Estimator
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.linear import LinearPredictor
-from slackwater.runtime.tune.record.paths import Paths
-from tests.support.gates import PATHS, S, course, second
+from tests.support.gates import JOIN, PATHS, S, course, second
+from tests.support.graphs import paths
 
 DEADLINE = 3 * S
 
@@ -48,8 +49,8 @@ def driven(own: ModelRule, seconds: int, *, rest_ms: float = 5.0) -> list[tuple[
         samples = second(
             k, skew_s=skew_s, slack_s=slack_s, slope=slope, held_s=held_s, rest_ms=rest_ms
         )
-        took_s = samples["join"].latency_ns / S + 2 * rest_ms / 1e3
-        seen.append((took_s, samples["join"].slack_ready))
+        took_s = samples[JOIN].latency_ns / S + 2 * rest_ms / 1e3
+        seen.append((took_s, samples[JOIN].slack_ready))
         held_s = min(skew_s, slack_s)
         slack_s = (one(own.decide(k, samples)).rule.slack_ns or 0) / S
     return seen
@@ -86,7 +87,7 @@ def driven_by(slack_s: float, seconds: int) -> list[tuple[float, int]]:
     for k in range(seconds):
         slope = 0.25 if k % 30 < 20 else -0.5
         skew_s = max(skew_s + slope + 0.03 * rng.standard_normal(), 0.0)
-        join = second(k, skew_s=skew_s, slack_s=slack_s, slope=slope, held_s=held_s)["join"]
+        join = second(k, skew_s=skew_s, slack_s=slack_s, slope=slope, held_s=held_s)[JOIN]
         seen.append((join.latency_ns / S, join.slack_ready))
         held_s = min(skew_s, slack_s)
     return seen
@@ -125,30 +126,31 @@ def test_behind_a_slack_stands_the_hold_that_the_others_leave() -> None:
     assert setting.rule.slack_ns <= setting.rule.hold_ns <= DEADLINE
 
 
-def polled(k: int, stage: str = "join") -> StageSample:
+def polled(k: int, step: Subject = JOIN) -> StageSample:
     """A second of a gate to which event time comes ten seconds at once."""
     newest_ns = (k // 10) * 10 * S
-    plain = second(k, skew_s=4.0, slack_s=2.0)["join"]
-    return replace(plain, stage=stage, newest_ns=newest_ns, frontier_ns=newest_ns - 4 * S)
+    plain = second(k, skew_s=4.0, slack_s=2.0)[JOIN]
+    return replace(plain, subject=step, newest_ns=newest_ns, frontier_ns=newest_ns - 4 * S)
 
 
 def test_where_event_time_jumps_a_gate_alone_has_a_hold_and_no_slack() -> None:
     own = tuner(history())
     own.begin()
     for k in range(40):
-        setting = one(own.decide(k, {**second(k, skew_s=4.0, slack_s=2.0), "join": polled(k)}))
+        setting = one(own.decide(k, {**second(k, skew_s=4.0, slack_s=2.0), JOIN: polled(k)}))
     assert setting.rule.slack_ns is None
     assert setting.rule.hold_ns is not None
     assert DEADLINE // 2 < setting.rule.hold_ns < DEADLINE
 
 
 def test_where_event_time_jumps_gates_that_share_a_deadline_are_held_before_their_slacks() -> None:
-    paths = Paths({"in": (), "one": ("in",), "two": ("one",)}, ("one", "two"))
-    own = ModelRule(paths, deadline_ns=DEADLINE, tuning=Tuning(predictor="linear"))
+    own_paths = paths({"in": (), "one": ("in",), "two": ("one",)}, ["one", "two"])
+    own = ModelRule(own_paths, deadline_ns=DEADLINE, tuning=Tuning(predictor="linear"))
     own.begin()
     for k in range(FIRST_FIT_S + 10):
-        now = {name: polled(k, name) for name in ("one", "two")}
-        settings = own.decide(k, {**now, "in": StageSample(stage="in", second=k, rows=1)})
+        now = {step: polled(k, step) for step in own_paths.tuned}
+        source = Subject("in")
+        settings = own.decide(k, {**now, source: StageSample(subject=source, second=k, rows=1)})
     holds = []
     for setting in settings:
         assert setting.by == MODEL
@@ -179,7 +181,7 @@ def test_after_a_second_without_the_gates_samples_nothing_is_said() -> None:
     own = tuner(history())
     own.begin()
     samples = second(0, skew_s=1.0, slack_s=2.0)
-    del samples["join"]
+    del samples[JOIN]
     assert not own.decide(0, samples)
     assert one(own.decide(1, second(1, skew_s=1.0, slack_s=2.0))).by == MODEL
 

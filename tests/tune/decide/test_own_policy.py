@@ -10,33 +10,36 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import FlowGraph, SetRelease, StageNode
+from slackwater.runtime.control import FlowGraph, SetRelease
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune import make_policy
 from tests.support.flows import late_pair
-from tests.support.rules import release
+from tests.support.graphs import node
+from tests.support.rules import release, rule
 
 GRAPH = FlowGraph(
     flow="one",
-    stages=(StageNode(name="gate", slot="a", is_tuned=True), StageNode(name="out", slot="a")),
+    steps=(node("gate", "a", is_tuned=True), node("out", "a")),
     deadline_ns=10**9,
 )
+GATE_STEP = Subject("gate")
 
 
 class Mine:
     """Counts the seconds that it was shown, and sets as many milliseconds."""
 
-    def __init__(self, gate: str = "gate") -> None:
+    def __init__(self, gate: Subject = GATE_STEP) -> None:
         self.gate, self.seen = gate, 0
 
     def begin(self) -> Sequence[SetRelease]:
-        return [release(self.gate, 0)]
+        return [SetRelease(self.gate, rule(0))]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         del second, samples
         self.seen += 1
-        return [release(self.gate, self.seen * 10**6)]
+        return [SetRelease(self.gate, rule(self.seen * 10**6))]
 
     def status(self) -> Mapping[str, object]:
         return {"seen": self.seen}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.whole_steps import by_step
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
+from slackwater.runtime.model.subject import Subject
+from slackwater.runtime.tune import SetRelease, SlackPolicy
 from slackwater.runtime.tune.decide.policies import (
     Aimd,
     Calibration,
@@ -17,27 +19,28 @@ from slackwater.runtime.tune.decide.policies import (
     make_split,
     the_last,
 )
+from tests.support.graphs import paths
 from tests.support.rules import rule
 
 S = NS_PER_SECOND
-PATHS = Paths(
+PATHS = paths(
     {"in": (), "one": ("in",), "two": ("one",), "out": ("two",)},
     ("one", "two"),
 )
 
 
 def sample(stage: str, second: int = 0, **what: int) -> StageSample:
-    return StageSample(stage=stage, second=second, **{"rows": 1, **what})  # type: ignore[arg-type]
+    return StageSample(subject=Subject(stage), second=second, **{"rows": 1, **what})  # type: ignore[arg-type]
 
 
 def slacks(settings: object) -> dict[str, int | None]:
     assert isinstance(settings, list)
     assert all(isinstance(one, SetRelease) and one.by for one in settings)
-    return {one.stage: one.rule.slack_ns for one in settings}
+    return {one.subject.name: one.rule.slack_ns for one in settings}
 
 
 def decide(policy: SlackPolicy, second: int, *samples: StageSample) -> dict[str, int | None]:
-    return slacks(policy.decide(second, {one.stage: one for one in samples}))
+    return slacks(policy.decide(second, by_step(samples)))
 
 
 @pytest.mark.parametrize(("slack_ns", "name"), [(S, "static 1.00 s"), (None, "ready-only")])
@@ -109,7 +112,7 @@ def test_the_even_split_that_forgets_takes_the_last_second_that_had_work() -> No
 
 def test_by_the_clock_the_even_split_sets_holds_and_no_slack() -> None:
     policy = EvenSplit(PATHS, deadline_ns=6 * S, holds=True)
-    assert [(one.stage, one.rule.slack_ns, one.rule.hold_ns) for one in policy.begin()] == [
+    assert [(one.subject.name, one.rule.slack_ns, one.rule.hold_ns) for one in policy.begin()] == [
         ("one", None, 3 * S),
         ("two", None, 3 * S),
     ]
@@ -120,7 +123,7 @@ def test_the_trend_is_followed_by_four_times_its_last_rise_and_not_by_its_falls(
     budget_ns = 10 * S - kept_back_ns(10 * S)
 
     def hold_ns(second: int, took_ns: int) -> int | None:
-        known = {"out": sample("out", second, latency_ns=took_ns)}
+        known = by_step([sample("out", second, latency_ns=took_ns)])
         return policy.decide(second, known)[0].rule.hold_ns
 
     assert all(one.rule.slack_ns is None for one in policy.begin())
@@ -133,7 +136,7 @@ def test_the_steady_trend_is_followed_by_three_times_its_mean_rise_of_two_second
     policy = make_split(PATHS, "steady trend", deadline_ns=20 * S)
     rest_ns = []
     for second, took_s in enumerate((1, 2, 2, 1)):
-        known = {"out": sample("out", second, latency_ns=took_s * S)}
+        known = by_step([sample("out", second, latency_ns=took_s * S)])
         hold_ns = policy.decide(second, known)[0].rule.hold_ns
         assert hold_ns is not None
         rest_ns.append(20 * S - kept_back_ns(20 * S) - 2 * hold_ns)
@@ -147,7 +150,7 @@ def test_a_maximum_decays_by_a_share_of_it_a_second(name: str, left: float) -> N
     policy = make_split(PATHS, name, deadline_ns=10 * S)
     rest_ns = []
     for second, took_ns in enumerate((S, 0, 0, S)):
-        settings = policy.decide(second, {"out": sample("out", second, latency_ns=took_ns)})
+        settings = policy.decide(second, by_step([sample("out", second, latency_ns=took_ns)]))
         assert settings[0].rule.hold_ns is not None
         rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].rule.hold_ns)
     assert rest_ns == pytest.approx([S, left * S, left**2 * S, S], abs=2)

@@ -13,10 +13,11 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.accounts import TRIAL_S, RuleAccounts
 from slackwater.runtime.tune.decide.tuner import MODEL, SAFE_RULE, SlackTuner
-from slackwater.runtime.tune.record.paths import Paths
-from tests.support.gates import PATHS, S, course, second
+from tests.support.gates import JOIN, OUT, PATHS, S, course, second
+from tests.support.graphs import paths
 
 DEADLINE = 3 * S
 OTHER = "last second, by the clock"
@@ -34,12 +35,12 @@ def one(settings: Sequence[SetRelease]) -> SetRelease:
 
 def told(
     k: int, rows: Mapping[str, int], waits_s: Mapping[str, float] | None = None
-) -> dict[str, StageSample]:
+) -> dict[Subject, StageSample]:
     """A second in which rules would have let so many rows go, after so long at most."""
     waits = waits_s or {}
     tried = tuple(Tried(name, lost, int(waits.get(name, 1.0) * S)) for name, lost in rows.items())
     samples = second(k, skew_s=1.0, slack_s=2.0)
-    return {**samples, "join": replace(samples["join"], tried=tried)}
+    return {**samples, JOIN: replace(samples[JOIN], tried=tried)}
 
 
 def test_it_begins_with_the_safe_rule_by_the_clock_and_lets_the_others_run_along() -> None:
@@ -94,8 +95,8 @@ def test_a_second_that_no_rule_could_have_saved_counts_for_the_one_that_led_to_i
         ruled = one(own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))).by
     assert ruled == OTHER
     samples = told(40, {SAFE_RULE: 100, OTHER: 50})
-    late = replace(samples["out"], latency_ns=4 * S)  # what `OTHER` let go too late is in its way
-    assert one(own.decide(40, {**samples, "out": late})).by == SAFE_RULE
+    late = replace(samples[OUT], latency_ns=4 * S)  # what `OTHER` let go too late is in its way
+    assert one(own.decide(40, {**samples, OUT: late})).by == SAFE_RULE
 
 
 def test_no_simple_rule_rules_once_the_run_has_used_up_what_may_be_over() -> None:
@@ -107,7 +108,7 @@ def test_no_simple_rule_rules_once_the_run_has_used_up_what_may_be_over() -> Non
         broken = {OTHER: 3.1} if k == 40 else {}
         samples = told(k, {SAFE_RULE: 100, OTHER: 50, third: 80}, broken)
         if k == 40:
-            samples["join"] = replace(samples["join"], latency_ns=int(3.1 * S))
+            samples[JOIN] = replace(samples[JOIN], latency_ns=int(3.1 * S))
         ruled.append(one(own.decide(k, samples)).by)
     assert ruled[39] == OTHER
     assert set(ruled[40:98]) == {SAFE_RULE}, "one of 100 seconds may be"
@@ -122,14 +123,16 @@ def test_of_gates_in_a_row_each_may_be_over_in_its_share_of_the_seconds(
     inputs = {"in": (), row[0]: ("in",), **{b: (a,) for a, b in pairwise(row)}, "out": (row[-1],)}
     names = "safe", "quick"
     own = RuleAccounts(
-        Paths(inputs, tuple(row)), names, benefit=(), deadline_ns=DEADLINE, probability=0.99
+        paths(inputs, row), names, benefit=(), deadline_ns=DEADLINE, probability=0.99
     )
     ruled = []
     for k in range(300):
         tried = Tried("safe", 100, 0), Tried("quick", 50, 0)
-        samples = {gate: StageSample(stage=gate, second=k, tried=tried) for gate in row}
+        samples = {
+            gate: StageSample(subject=gate, second=k, tried=tried) for gate in map(Subject, row)
+        }
         took_ns = 4 * S if k == 40 else 0
-        own.add({**samples, "out": StageSample(stage="out", second=k, latency_ns=took_ns)})
+        own.add({**samples, OUT: StageSample(subject=OUT, second=k, latency_ns=took_ns)})
         ruled.append(own.choose(names))
     assert ruled[39] == "quick"
     assert ruled.index("quick", 40) + 1 == until_s
@@ -141,9 +144,9 @@ def test_what_others_heaped_up_is_forgotten_by_the_safe_rule() -> None:
     holds_ns = []
     for k in range(140):
         samples = told(k, {SAFE_RULE: 50, OTHER: 50})
-        took_ns = 4 * S if 10 <= k < 20 else samples["out"].latency_ns
-        late = replace(samples["out"], latency_ns=took_ns)
-        holds_ns.append(one(own.decide(k, {**samples, "out": late})).rule.hold_ns or 0)
+        took_ns = 4 * S if 10 <= k < 20 else samples[OUT].latency_ns
+        late = replace(samples[OUT], latency_ns=took_ns)
+        holds_ns.append(one(own.decide(k, {**samples, OUT: late})).rule.hold_ns or 0)
     assert holds_ns[19] == 0
     assert holds_ns[-1] > DEADLINE // 2
 
@@ -153,9 +156,9 @@ def test_a_second_that_no_rule_could_have_saved_is_held_against_none_that_did_no
     own.begin()
     for k in range(40):
         samples = told(k, {SAFE_RULE: 100, OTHER: 50})
-        took_ns = 4 * S if k == 5 else samples["out"].latency_ns
-        late = replace(samples["out"], latency_ns=took_ns)
-        ruled = one(own.decide(k, {**samples, "out": late})).by
+        took_ns = 4 * S if k == 5 else samples[OUT].latency_ns
+        late = replace(samples[OUT], latency_ns=took_ns)
+        ruled = one(own.decide(k, {**samples, OUT: late})).by
     assert ruled == OTHER
 
 
@@ -164,8 +167,8 @@ def test_what_the_gates_work_took_counts_for_every_rule() -> None:
     own.begin()
     for k in range(60):
         samples = told(k, {SAFE_RULE: 100, OTHER: 50}, {SAFE_RULE: 1.0, OTHER: 2.9})
-        busy = replace(samples["join"], latency_ns=2 * S)  # a second more than the rows waited
-        assert one(own.decide(k, {**samples, "join": busy})).by == SAFE_RULE
+        busy = replace(samples[JOIN], latency_ns=2 * S)  # a second more than the rows waited
+        assert one(own.decide(k, {**samples, JOIN: busy})).by == SAFE_RULE
 
 
 def test_the_models_rule_once_their_record_is_better() -> None:
@@ -200,7 +203,7 @@ def test_a_second_without_the_gates_samples_changes_no_record() -> None:
     own = tuner()
     own.begin()
     samples = told(0, {SAFE_RULE: 100, OTHER: 50})
-    del samples["join"]
+    del samples[JOIN]
     assert one(own.decide(0, samples)).by == SAFE_RULE
     assert own.status()["records"] == {}
 

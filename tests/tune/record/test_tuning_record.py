@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import KEPT, StageSample
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import SetRelease, TuningRecord
 from tests.support.flows import late_pair
 from tests.support.reports import MS, SECOND
 from tests.support.rules import rule
 
-STAGES = ("fast", "slow", "gate", "out")
+STEPS = ("fast", "slow", "gate", "out")
 
 
 def plan() -> Plan:
@@ -27,42 +28,42 @@ def record(**options: Any) -> TuningRecord:
 
 
 def second(number: int, gate_ms: int = 100, *, without: str = "") -> list[StageSample]:
-    """One second: 1 ms at every stage, `gate_ms` at the gate, 5 rows each."""
+    """One second: 1 ms at every step, `gate_ms` at the gate, 5 rows each."""
     return [
         StageSample(
-            stage=stage,
+            subject=Subject(step),
             second=number,
-            latency_ns=(gate_ms if stage == "gate" else 1) * MS,
+            latency_ns=(gate_ms if step == "gate" else 1) * MS,
             rows=5,
-            slack_ready=3 if stage == "gate" else 0,
-            rule=rule(7 * MS if stage == "gate" else None),
+            slack_ready=3 if step == "gate" else 0,
+            rule=rule(7 * MS if step == "gate" else None),
         )
-        for stage in STAGES
-        if stage != without
+        for step in STEPS
+        if step != without
     ]
 
 
 def due_of(made: TuningRecord, **options: Any) -> list[tuple[int, list[str]]]:
-    return [(number, sorted(seen)) for number, seen in made.due(**options)]
+    return [(number, sorted(step.name for step in seen)) for number, seen in made.due(**options)]
 
 
-def test_a_second_is_due_once_when_all_stages_have_told_of_it() -> None:
+def test_a_second_is_due_once_when_all_steps_have_told_of_it() -> None:
     made = record()
     made.add(second(0, without="slow"))
     assert due_of(made) == []
     made.add([one for one in second(0) if one.stage == "slow"])
-    assert due_of(made) == [(0, sorted(STAGES))]
+    assert due_of(made) == [(0, sorted(STEPS))]
     assert due_of(made) == []
 
 
 def test_nobody_waits_for_a_slot_that_is_silent_and_its_samples_count_when_they_come() -> None:
     made = record()
     made.add(second(0, without="gate"))
-    assert due_of(made, silent={"gate"}) == [(0, ["fast", "out", "slow"])]
+    assert due_of(made, silent={Subject("gate")}) == [(0, ["fast", "out", "slow"])]
     assert made.report().latency.max_ns == 2 * MS
     made.add(second(1))
     made.add([one for one in second(0, 1_500) if one.stage == "gate"])
-    assert due_of(made) == [(1, sorted(STAGES))]
+    assert due_of(made) == [(1, sorted(STEPS))]
     report = made.report()
     assert (report.seconds, report.over) == (2, 1)
     assert report.latency.max_ns == 1_502 * MS
@@ -86,7 +87,7 @@ def test_however_late_samples_come_the_report_is_the_same_and_no_second_is_shown
     shown: list[int] = []
     for tick in range(seconds + 5):
         delayed.add([one for one in sent if comes[one.stage, one.second] == tick])
-        silent = data.draw(st.sets(st.sampled_from(STAGES)))
+        silent = data.draw(st.sets(st.sampled_from([Subject(step) for step in STEPS])))
         shown += [number for number, _ in delayed.due(silent=silent)]
     assert shown == sorted(set(shown))
     assert delayed.report(is_last=True).to_json() == in_time.report(is_last=True).to_json()
@@ -116,7 +117,7 @@ def test_latency_is_that_of_the_worst_path_and_results_are_rows_at_sinks() -> No
 def test_who_set_a_slack_is_told_from_the_next_second_on() -> None:
     made = record()
     made.add(second(0))
-    made.was_set(SetRelease("gate", rule(9 * MS), by="trigger"))
+    made.was_set(SetRelease(Subject("gate"), rule(9 * MS), by="trigger"))
     made.add(second(1))
     made.due()
     report = made.report()
@@ -131,7 +132,7 @@ def test_the_record_of_a_tuner_that_died_goes_on_in_the_next() -> None:
         first.add(second(number, 400 * number))
     whole.due()
     first.due()
-    first.was_set(SetRelease("gate", rule(5 * MS), by="climb"))
+    first.was_set(SetRelease(Subject("gate"), rule(5 * MS), by="climb"))
     then = record(resumed=first.report())
     assert then.report().gates == first.report().gates
     for number in range(2, 5):  # second 2 once more, as its successor may hear it

@@ -1,0 +1,62 @@
+"""Samples of whole steps, from the samples of their parts.
+
+```
+join.gate   waits 400 ms ─┐
+join.1      works  20 ms ─┼─▶  join   400 + 30 ms, as of one operator with two threads
+join.2      works  30 ms ─┘
+```
+
+The latency of a step is that of its gate and then of its slowest replica, with the way there: so
+[ssg] Eq. 2 has the same sum over steps as over stages. A step that is one stage keeps its sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.subject import GATE, Subject
+
+__all__ = ["by_step", "history_by_step"]
+
+
+def by_step(samples: Iterable[StageSample]) -> dict[Subject, StageSample]:
+    """Return {step: its sample}, from the samples of one interval.
+
+    Args:
+        samples: of parts, in any order; a step without its gate's sample is omitted.
+    """
+    parts: dict[Subject, list[StageSample]] = {}
+    for sample in samples:
+        parts.setdefault(sample.subject.whole, []).append(sample)
+    return {step: whole for step, own in parts.items() if (whole := _whole(step, own))}
+
+
+def history_by_step(samples: Iterable[StageSample]) -> list[StageSample]:
+    """Return the samples of steps, from those of several intervals, one after the other."""
+    seconds = groupby(samples, key=attrgetter("second"))
+    return [whole for _, same in seconds for whole in by_step(same).values()]
+
+
+def _whole(step: Subject, parts: Sequence[StageSample]) -> StageSample | None:
+    if parts[-1].subject == step:
+        return parts[-1]
+    gate = next((part for part in parts if part.subject.part == GATE), None)
+    if gate is None:
+        return None
+    replicas = [part for part in parts if part is not gate]
+    return replace(
+        gate,
+        subject=step,
+        latency_ns=gate.latency_ns + max((one.took_ns for one in replicas), default=0),
+        rows=max(part.rows for part in parts),
+        window_ns=max(part.window_ns for part in parts),
+        held=sum(part.held for part in parts),
+        held_ns=max(part.held_ns for part in parts),
+        busy_ns=sum(part.busy_ns for part in parts),
+        handed=sum(one.handed for one in replicas),
+        slices=sum(part.slices for part in parts),
+    )
