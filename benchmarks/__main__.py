@@ -24,6 +24,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "small-blocks": ("engine.small_blocks", "a user's blocks of 1,000 rows beside 65,536"),
     "slices": ("engine.slices", "CPU beside the best fixed length of slices, also when busy"),
+    "ground": ("engine.ground", "places of a promise, hops, contracts: counted in the code"),
     "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
     "null-cost": ("engine.null_cost", "operators with 1 % nulls beside none"),
     "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),

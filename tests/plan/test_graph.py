@@ -77,7 +77,7 @@ def test_a_sink_takes_an_output() -> None:
     _, buses, _ = flow_with_streams()
     with pytest.raises(
         TypeMismatch,
-        match="sink 'out': 'out/' is no output: it has no describe; an output is parquet_sink",
+        match="sink 'out': 'out/' is no output; an output is parquet_sink",
     ):
         buses.sink("out", "out/")  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="takes a function of a record batch"):

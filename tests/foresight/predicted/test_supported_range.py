@@ -67,8 +67,10 @@ def test_where_no_result_is_expected_no_figure_can_be_given() -> None:
 
 
 def test_a_prediction_is_not_of_a_run_that_resumes() -> None:
-    assert "holds not   out with resume=True" in predicted(spread=0.05, resume=True).text()
-    assert "resume" not in predicted(spread=0.05).text()
+    assert (
+        "holds not   out resuming: a run that goes on" in predicted(spread=0.05, resume=True).text()
+    )
+    assert "resuming" not in predicted(spread=0.05).text()
 
 
 def test_a_report_says_no_latency_of_0_ns() -> None:

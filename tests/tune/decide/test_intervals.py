@@ -39,12 +39,18 @@ def made(policy: str, interval: str) -> SlackPolicy:
     return one
 
 
+SHOWN: list[tuple[int, set[int]]] = []
+"""Seconds that a policy was shown: a run has a copy of the policy, and of what it holds."""
+
+
+def note(second: int, intervals_ns: set[int]) -> None:
+    SHOWN.append((second, intervals_ns))
+
+
 @pytest.mark.parametrize("interval", ["500ms", 0.5, timedelta(milliseconds=500)])
 def test_at_half_a_second_the_simulator_samples_decides_and_reports_twice_as_often(
     interval: Any,
 ) -> None:
-    shown: list[tuple[int, set[int]]] = []
-
     class Watches:
         name = "watches"
 
@@ -57,22 +63,22 @@ def test_at_half_a_second_the_simulator_samples_decides_and_reports_twice_as_oft
         def decide(
             self, second: int, samples: dict[Subject, sw.tuning.StageSample]
         ) -> list[sw.tuning.Command]:
-            shown.append((second, {one.interval_ns for one in samples.values()}))
+            note(second, {one.interval_ns for one in samples.values()})
             return []
 
     def run(**settings: Any) -> sw.JobReport:
-        shown.clear()
+        SHOWN.clear()
         tuning = sw.Tuning(policy=Watches, **settings)
         with sw.Simulation(3, seed=1) as nodes:
             return nodes.submit(late_pair("late", seconds=6, deadline="1s"), tuning=tuning).wait()
 
     whole = run().tuning
     assert whole is not None
-    assert shown == [(n, {S}) for n in range(whole.seconds)]
+    assert [(n, {S}) for n in range(whole.seconds)] == SHOWN
     report = run(interval=interval)
     halves = report.tuning
     assert halves is not None
-    assert shown == [(n, {S // 2}) for n in range(halves.seconds)]
+    assert [(n, {S // 2}) for n in range(halves.seconds)] == SHOWN
     assert (whole.interval_ns, halves.interval_ns) == (S, S // 2)
     assert 2 * whole.seconds - 1 <= halves.seconds <= 2 * whole.seconds + 1
     assert (whole.errors, halves.errors) == (0, 0)
