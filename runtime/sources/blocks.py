@@ -14,6 +14,7 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.json_text import bad_rows_as_json
 from slackwater.runtime.model.schema import is_sound, is_time, time_unit
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import Fields, save
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
@@ -167,6 +168,14 @@ class BlockReader:
         self._early = early_rows(spec)
         self._writers = WriterTable(source, rank) if spec.has_writers else None
         self.clock = SourceClock(source, spec)
+        self._reads_again = spec.traits.replay == "exact" and not (
+            spec.has_writers
+            or spec.diverts
+            or spec.uses_arrival
+            or teller is not None
+            or spec.clock is not None
+            or spec.on_bad != "error"
+        )
         self._newest_ns = START_NS
         self._before_ns = START_NS  # newest time of the rows read, if rows are diverted
         self._has_times = False
@@ -175,6 +184,24 @@ class BlockReader:
             self._partition = PartitionSet(source, spec)
         self._rest: pa.RecordBatch | None = None
         self._bad_rest: pa.RecordBatch | None = None  # rows that could not be read, not kept yet
+
+    def at_row(self, block: JudgedBlock, position: int) -> Any:
+        """Return its state at a row, from which the rest is read again.
+
+        None if that is not the same: the rows must follow from the input, and what a row changes
+        here be known of each row.
+        """
+        left, partition = block.rows - position, self._partition
+        if not (self._reads_again and position) or isinstance(partition, PartitionSet):
+            return None
+        if self._rest is not None or not block.is_as_read or partition.since != block.rows:
+            return None  # a part of a block that was read, which would be cut otherwise
+        state = save(self)
+        state["newest_ns"] = block.newest_ns[position - 1]
+        if block.promised_ns is not None:
+            state["promises"]["reached_ns"] = block.promised_ns[position - 1]
+        state["partition"] |= partition.before(left)
+        return state
 
     def holder(self) -> str | None:
         """Return the writer whose silence the source waits out, if it waits for each writer."""

@@ -63,6 +63,11 @@ class JudgedBlock:
             return False
         return self.arrived_ns is None and self.refused_row is None and not self.counts
 
+    @property
+    def is_as_read(self) -> bool:
+        """Whether it has the rows that were read, one by one, none late."""
+        return self.leaves is None and self.late is None and self.read is None and not self.counts
+
     def due_until(self, position: int, stop: int, now_ns: int) -> int:
         """Return the position after the last row that is due by now, up to `stop`."""
         due_ns = self.due_ns

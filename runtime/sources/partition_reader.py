@@ -10,6 +10,8 @@ Blocks may be joined or cut on their way: the first position and a number of row
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError
@@ -57,6 +59,16 @@ class PartitionReader:
     def _place(self, place: tuple[bytes | None, int, int]) -> None:
         self._at, self._to_skip, self._bad_to_skip = place
         self._since = self._bad_since = 0
+
+    @property
+    def since(self) -> int:
+        """Good rows that were taken since the last position."""
+        return self._since
+
+    def before(self, left: int) -> dict[str, Any]:
+        """Return its saved fields as they were before the last rows were taken."""
+        place = self._at, self._since - left, self._bad_since
+        return {"rows": self.rows - left, "place": place}
 
     def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return the next rows, at least one; None now, or the end.

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.row_tests import RowTests, RowTestsOver
 from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, Progress
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.state import Fields, restore, save
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.blocks import BlockReader
 from slackwater.runtime.sources.few_rows import FewRows
@@ -45,7 +45,7 @@ class SourceState:
         "_consumed",
         "_last_due_ns",
         "_heard_ns",
-        "_blocks",
+        "_reading",
         "_block_left",
         "_order",
         "_ready",
@@ -171,11 +171,30 @@ class SourceState:
         return None if self.is_ended else self._blocks.holder()
 
     @property
-    def _block_left(self) -> dict[str, Any] | None:
-        """Rest of the current block: rows not handed over, and the decisions on them."""
+    def _reading(self) -> Any:
+        """State of the block reader, at the row handed over if possible."""
+        at_row = self._reading_at_row
+        return save(self._blocks) if at_row is None else at_row
+
+    @_reading.setter
+    def _reading(self, state: Any) -> None:
+        restore(self._blocks, state)
+
+    @property
+    def _reading_at_row(self) -> Any:
+        """State of the block reader at that row; None: the rest is saved."""
         block = self._block
-        is_left = block is not None and self._position < block.rows
-        return block.rest(self._position) if is_left and block is not None else None
+        if not (self._passes and isinstance(block, JudgedBlock)) or self._position >= block.rows:
+            return None
+        return self._blocks.at_row(block, self._position)
+
+    @property
+    def _block_left(self) -> dict[str, Any] | None:
+        """Rest of a block that cannot be read again: rows, and the decisions on them."""
+        block = self._block
+        if block is None or self._position >= block.rows or self._reading_at_row is not None:
+            return None
+        return block.rest(self._position)
 
     @_block_left.setter
     def _block_left(self, rest: dict[str, Any] | None) -> None:

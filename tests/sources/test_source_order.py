@@ -207,6 +207,44 @@ def test_a_restored_source_goes_on_as_if_nothing_had_happened(spec: dict[str, An
         assert differences(again, whole) == []
 
 
+@pytest.mark.parametrize("spec", [{}, {"promise": col("t") + 0}])
+def test_the_rest_of_a_block_is_read_again_and_not_saved(spec: dict[str, Any]) -> None:
+    given = ingest.table({"t": list(range(40)), "x": [n % 3 for n in range(40)]}, batch_rows=15)
+    whole = machine(given, **spec)
+    expected = [describe(whole.take(NOW, max_rows=4)) for _ in range(13)]
+    for stop in range(1, 13):
+        begun = machine(given, **spec)
+        taken = [describe(begun.take(NOW, max_rows=4)) for _ in range(stop)]
+        state = save(begun)
+        assert state["block_left"] is None
+        again = machine(given, **spec)
+        restore(again, state)
+        assert differences(again, begun) == []
+        taken += [describe(again.take(NOW, max_rows=4)) for _ in range(stop, 13)]
+        assert taken == expected
+        assert differences(again, whole) == []
+
+
+IN_ORDER, LATE = {"t": [1, 5, 6, 7], "x": [1, 1, 2, 2]}, {"t": [5, 6, 1, 7]}
+
+
+@pytest.mark.parametrize(
+    ("data", "spec"),
+    [
+        (IN_ORDER, {"speed": 1.0}),
+        (IN_ORDER, {"writer": "x"}),
+        (LATE, {"out_of_order": "late"}),
+        (None, {}),  # nothing says that it reads the same again
+    ],
+)
+def test_the_rest_of_a_block_is_saved_where_state_is_not_that_of_a_row(
+    data: dict[str, Any] | None, spec: dict[str, Any]
+) -> None:
+    begun = machine(Stuttering(block(t=[1, 2])) if data is None else data, **spec)
+    assert begun.take(NOW, max_rows=1).rows == 1
+    assert save(begun)["block_left"] is not None
+
+
 def test_a_replay_cut_otherwise_still_has_all_that_was_released() -> None:
     spec: dict[str, Any] = {"out_of_order": "sort", "disorder_ns": 50}
     data = {"t": [1, 2, 3, 4, 15, 60, 70]}

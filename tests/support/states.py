@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.state import save
 
 PLAIN = frozenset({type(None), bool, int, float, str, bytes})
@@ -67,11 +68,10 @@ def _rows_of(batches: Any) -> list[Any]:
 
 
 def _rest_of_block(source: Any) -> Any:
-    block = source._block
-    if block is None or source._position >= block.rows:
-        return None
-    rest = block.rest(source._position)
-    return [_rows_of([rest.pop("batch")]), canonical(rest)]
+    rest, reading = source._block_left, canonical(to_plain(source._reading))
+    if rest is None:
+        return reading
+    return [reading, _rows_of([rest.pop("batch")]), canonical(rest)]
 
 
 REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
@@ -94,13 +94,15 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),
     ("SourceMachine", "_block"): ("rows handed over are cut off", _rest_of_block),
     ("SourceMachine", "_plain"): ("rows handed over are cut off", lambda source:
-                                  None if _rest_of_block(source) is None
+                                  None if source._block_left is None
                                   else source._plain is source._block),
     ("SourceMachine", "_position"): ("rows handed over are cut off", _nothing),
+    ("BlockReader", "_newest_ns"): ("at the row handed over; compared with the block", _nothing),
+    ("PromiseLine", "_reached_ns"): ("at the row handed over; compared with the block", _nothing),
+    ("PartitionReader", "rows"): ("at the row handed over; compared with the block", _nothing),
     ("BlockReader", "_rest"): ("what the reader had read ahead", _nothing),
     ("PartitionReader", "reader"): ("opened anew, when more rows are needed", _nothing),
-    **{("PartitionReader", name): ("rows since a position, read or to be passed over", lambda of:
-                                   canonical(of._place))
+    **{("PartitionReader", name): ("rows since a position; compared with the block", _nothing)
        for name in ("_since", "_bad_since", "_to_skip", "_bad_to_skip")},
     ("ColumnReader", "_known"): ("where columns lie is looked up anew", _nothing),
     ("ColumnReader", "_places"): ("where columns lie is looked up anew", _nothing),
