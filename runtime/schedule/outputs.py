@@ -73,7 +73,7 @@ class StageOutputs:
         if batch is not None:
             times = batch.event_time_ns
             last_ns = times.item(-1) if len(times) == 1 or not self._is_mixed else int(times.max())
-            newest_ns = max(newest_ns, last_ns)
+            newest_ns = last_ns if last_ns > newest_ns else newest_ns  # asked for each message
         self.progress = Progress(promise_ns, stimulus_ns, newest_ns)
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:

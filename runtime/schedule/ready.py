@@ -15,7 +15,7 @@ the paths of an operator.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from slackwater.runtime.model import END_NS, START_NS
@@ -45,10 +45,11 @@ class Later(NamedTuple):
 class _Known:
     """Next work of one stage."""
 
-    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "wakeup")
+    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "source", "wakeup")
 
     def __init__(self, machine: StageMachine, place: int) -> None:
         self.machine, self.place = machine, place
+        self.source = machine.source_node
         self.wakeup: Wakeup | None = None
         self.progress_ns = START_NS
         self.since_ns: int | None = None  # rows of its input wait
@@ -74,10 +75,13 @@ class _Heap:
 
     def first(self) -> _Entry | None:
         """Return the first entry; None without one."""
-        entries = self._entries
-        while entries and not self._holds(entries[0]):
+        entries, known = self._entries, self._known
+        while entries:
+            entry = entries[0]
+            if known[entry[2]].number == entry[3]:
+                return entry
             heapq.heappop(entries)
-        return entries[0] if entries else None
+        return None
 
     def pop(self) -> _Known:
         """Remove the first entry, which `first` has returned."""
@@ -113,8 +117,10 @@ class ReadyStages:
         self._by_name = {one.machine.stage.name: one for one in self._known}
         self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
         self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
-        self._waits = _Heap(self._known)  # of sources, by the time since which rows wait
+        self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
         self._newly_due: list[_Known] = []  # paced sources
+        self._later_ns = END_NS  # nothing is due before
+        self._now_ns = START_NS  # when it was asked last
         self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
         self._going = {one.machine.stage.name for one in self._known}
         for one in self._known:
@@ -126,25 +132,32 @@ class ReadyStages:
         name, wakeup, progress_ns = machine.stage.name, machine.next, machine.progress_ns
         if machine.is_finished:
             self._going.discard(name)
-        one, source = self._by_name[name], machine.source_node
-        since_ns = None if source is None else source.since_ns
-        if wakeup == one.wakeup and progress_ns == one.progress_ns and since_ns == one.since_ns:
+        one = self._by_name[name]
+        if one.source is not None and (since_ns := one.source.since_ns) != one.since_ns:
+            one.since_ns = since_ns
+            if since_ns is not None:
+                heapq.heappush(self._waits, (-since_ns, one.place))
+        if wakeup == one.wakeup and progress_ns == one.progress_ns:
             return
-        one.wakeup, one.progress_ns, one.since_ns = wakeup, progress_ns, since_ns
+        one.progress_ns = progress_ns
+        one.wakeup = wakeup
         one.number += 1
-        self._blocked.pop(name, None)
-        if since_ns is not None:
-            self._waits.push(-since_ns, one)
+        if self._blocked:
+            self._blocked.pop(name, None)
         if wakeup is None:
             return
-        if wakeup.at_ns == START_NS:
+        if (at_ns := wakeup.at_ns) <= self._now_ns:
             self._add(one, wakeup)
-        elif wakeup.is_guess:
-            self._guesses.push(wakeup.at_ns, one)
+            if machine.is_paced and at_ns > START_NS:
+                self._newly_due.append(one)
+            return
+        self._later_ns = min(self._later_ns, at_ns)
+        if wakeup.is_guess:
+            self._guesses.push(at_ns, one)
         elif machine.is_paced:
-            self._paced.push(wakeup.at_ns, one)
+            self._paced.push(at_ns, one)
         else:
-            self._work.push(wakeup.at_ns, one)
+            self._work.push(at_ns, one)
 
     @property
     def all_have_ended(self) -> bool:
@@ -159,6 +172,8 @@ class ReadyStages:
             self._ranked.push(wakeup.rank_ns, one)
 
     def _move_due(self, now_ns: int) -> None:
+        """Add the stages to those that are ready whose time has come."""
+        firsts = [END_NS]
         for heap in (self._work, self._paced, self._guesses):
             while (entry := heap.first()) is not None and entry[0] <= now_ns:
                 one = heap.pop()
@@ -166,12 +181,17 @@ class ReadyStages:
                 self._add(one, one.wakeup)
                 if heap is self._paced:
                     self._newly_due.append(one)
+            if entry is not None:
+                firsts.append(entry[0])
+        self._later_ns = min(firsts)
 
-    def newly_due(self, now_ns: int) -> list[StageMachine]:
+    def newly_due(self, now_ns: int) -> Sequence[StageMachine]:
         """Return the paced sources with rows newly due, once, in their order."""
-        self._move_due(now_ns)
+        self._now_ns = now_ns
+        if now_ns >= self._later_ns:
+            self._move_due(now_ns)
         if not self._newly_due:
-            return []
+            return ()
         due = sorted({one.place for one in self._newly_due})
         self._newly_due = []
         return [self._known[place].machine for place in due]
@@ -184,7 +204,9 @@ class ReadyStages:
             has_credit: whether a stage may send what it makes. One that may not waits for
                 `unblock`.
         """
-        self._move_due(now_ns)
+        self._now_ns = now_ns
+        if now_ns >= self._later_ns:
+            self._move_due(now_ns)
         ranked = self._with_credit(self._ranked, has_credit)
         unranked = self._with_credit(self._unranked, has_credit)
         if ranked is None or unranked is None:
@@ -218,8 +240,13 @@ class ReadyStages:
 
     def latest_wait_ns(self) -> int | None:
         """Return since when rows of each input wait; None: all are over."""
-        entry = self._waits.first()
-        return None if entry is None else -entry[0]
+        waits = self._waits
+        while waits:
+            since_ns, place = -waits[0][0], waits[0][1]
+            if self._known[place].since_ns == since_ns:
+                return since_ns
+            heapq.heappop(waits)
+        return None
 
     def later(self) -> Later:
         """Return when the next work is due that is not due now."""
