@@ -41,6 +41,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
     "replays": ("engine.replays", "feeds recorded together: own starts, and one beginning"),
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
+    "live-poll": ("engine.live_poll", "a poll of few rows, 10k/s: CPU, latency; beside BYTEWAX="),
     "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
     "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
     "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
@@ -117,7 +118,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
     "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
     "replays": {"replays"},
-    "engine-cost": {"cost", "compiled", "idle-memory"},
+    "engine-cost": {"cost", "live-poll", "compiled", "idle-memory"},
     "values": {"values", "dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},
     "mace-ray": {"mace-ray", "mace-ray-cpu", "mace-survey"},
