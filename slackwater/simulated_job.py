@@ -182,7 +182,8 @@ class SimulatedJob(ShownJob):
             report.tuning.status = {**report.tuning.status, **self._history.said}
         for sink in report.sinks:
             self._sinks.tell(sink)
-        report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
+        told = published_notes(report.state, report.sinks)
+        report.notes += [note for note in told if note not in report.notes]
         return report
 
     def result(self, sink: str) -> pa.Table:

@@ -34,6 +34,12 @@ class Fingerprint:
     release: Mapping[str, str]
     form: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, as `from_json` takes them."""
+        inputs = {name: list(one) for name, one in self.inputs.items()}
+        release = dict(self.release)
+        return {"flow": self.flow, "inputs": inputs, "release": release, "form": self.form}
+
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Fingerprint:
         """Return the fingerprint whose fields were written as JSON.

@@ -160,7 +160,7 @@ class Manifest:
             "parts": [_plain(part) for part in self.parts],
             "pending": [_plain(part) for part in self.pending],
             "removing": list(self.removing),
-            "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
+            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_json(),
             "why_not": self.why_not,
             "failed": None if self.failed is None else asdict(self.failed),
             "is_whole": self.is_whole,

@@ -39,6 +39,12 @@ class _NamedSink(Sink):
     def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
         self._name, self._resumes = context.sink, output.traits.resumes
         self._sink: Sink = called_by_name(self._name, output, "open", schema, context)
+        if method := _never_run(self._sink):
+            raise SinkError(
+                f"sink {self._name!r}: {type(self._sink).__qualname__}.{method} is async or a "
+                "generator, so a call does not run it; write a plain method that has done its work "
+                "when it returns"
+            )
         if reason := _no_sink(self._sink):
             raise SinkError(
                 f"sink {self._name!r}: {type(output).__qualname__}.open returned a {reason}; "
@@ -85,11 +91,35 @@ class _NamedSink(Sink):
         self._call("abort", error)
 
     def progress(self) -> SinkProgress | None:
-        progress: SinkProgress | None = self._call("progress")
+        progress = self._call("progress")
+        if progress is not None and not isinstance(progress, SinkProgress):
+            raise SinkError(
+                f"sink {self._name!r}: {type(self._sink).__qualname__}.progress returned "
+                f"{shown(progress)}; it must return an sw.connectors.SinkProgress, or None"
+            )
         return progress
 
     def _call(self, method: str, *given: Any) -> Any:
         return called_by_name(self._name, self._sink, method, *given)
+
+
+_VERBS = ("write", "end", "flush", "commit", "close", "abort", "last_ordinal", "progress")
+
+
+def _never_run(found: object) -> str:
+    """Return a method that a call would not run; "" if none."""
+    for name in _VERBS:
+        method = getattr(found, name, None)
+        if any(
+            asks(method)
+            for asks in (
+                inspect.iscoroutinefunction,
+                inspect.isgeneratorfunction,
+                inspect.isasyncgenfunction,
+            )
+        ):
+            return name
+    return ""
 
 
 def _no_sink(found: object) -> str:

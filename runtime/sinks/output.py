@@ -126,6 +126,17 @@ class FileTraits:
     form: str = ""
 
 
+_YES_OR_NO = (
+    "only_whole",
+    "resumes",
+    "opens_early",
+    "is_named",
+    "runs_users_code",
+    "collects",
+    "only_shows",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SinkTraits:
     """Traits of an output, for its flow and for the slot that drives its sink.
@@ -145,7 +156,8 @@ class SinkTraits:
         files: traits of its files; None if it is no output of files.
 
     Raises:
-        SettingError: `rows` or `every_ns` is below 1.
+        SettingError: `rows` or `every_ns` is no whole number of 1 or more, or another trait is
+            not what its type says.
     """
 
     rows: int | None = None
@@ -161,10 +173,13 @@ class SinkTraits:
 
     def __post_init__(self) -> None:
         for name in ("rows", "every_ns"):
-            if (value := getattr(self, name)) is not None and value < 1:
+            if (value := getattr(self, name)) is not None and (type(value) is not int or value < 1):
                 raise SettingError(
                     f"SinkTraits: {name}={shown(value)} must be a whole number, 1 or more"
                 )
+        for name in _YES_OR_NO:
+            if type(value := getattr(self, name)) is not bool:
+                raise SettingError(f"SinkTraits: {name}={shown(value)} must be True or False")
 
     @property
     def sees_again(self) -> bool:
