@@ -31,7 +31,7 @@ OUTLIER = 2
 """A slice that took longer than so many times the line says counts as one of that time."""
 FEW = 16
 """A slice of less than a sixteenth of the rows tells nothing of full ones."""
-MOST_GROWTH = 8
+MOST_GROWTH = 4
 """A slice has at most so many times the rows of the one before: the line goes further than it was
 seen. Doubling from 64 rows took 32 of the 113 ms of a slot with a replica of a dense join."""
 SHORT_EVERY, SHORT = 12, 8

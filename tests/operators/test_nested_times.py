@@ -120,10 +120,10 @@ def test_diverted_times_are_nanoseconds_as_the_page_says() -> None:
 def test_a_function_gets_nested_times_in_nanoseconds_and_may_return_them(
     column: pa.Array, first: Any
 ) -> None:
-    seen: list[Any] = []
+    SEEN.clear()
 
     def step(row: dict[str, Any]) -> dict[str, Any]:
-        seen.append(row["x"])
+        note(row["x"])
         return {"x": row["x"]}
 
     def make(stream: Any) -> None:
@@ -144,7 +144,15 @@ def test_a_function_gets_nested_times_in_nanoseconds_and_may_return_them(
         assert job.result("same")["x"].combine_chunks().equals(column)
         assert job.result("text")["x"][0].as_py() == repr(first)
         assert job.result("kept")["text"][0].as_py() == repr(first)
-    assert seen[0] == first
+    assert SEEN[0] == first
+
+
+SEEN: list[Any] = []
+"""Values that a function was given: a run has a copy of it, and of what it holds."""
+
+
+def note(value: Any) -> None:
+    SEEN.append(value)
 
 
 class Kept:

@@ -47,8 +47,8 @@ def cost_of(slices: list[tuple[int, int]], fixed_ns: float, row_ns: float) -> fl
 
 def test_cheap_rows_soon_fill_the_longest_slice() -> None:
     rows = [one for one, _ in settled(50 * US, 10)]
-    assert rows[:4] == [64, 512, 4_096, 32_768]
-    assert rows[4] == Limits().max_slice_rows
+    assert rows[:5] == [64, 256, 1_024, 4_096, 16_384]
+    assert rows[5] == Limits().max_slice_rows
 
 
 def test_rows_beyond_the_line_are_tried_some_times_as_many_at_once() -> None:
