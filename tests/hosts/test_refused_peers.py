@@ -23,8 +23,9 @@ FLOW = f"""
 from ray import cloudpickle
 from examples import city_congestion
 from examples.city import City
-from tests.support import endless
-cloudpickle.register_pickle_by_value(endless)  # the hosts have the wheel, and no tests
+from tests.support import endless, readers
+for one in (endless, readers):  # the hosts have the wheel, and no tests
+    cloudpickle.register_pickle_by_value(one)
 inputs = city_congestion.carried({CITY!r})
 told = [endless.ToldInput(one, {OVER!r}) for one in inputs]
 flow = city_congestion.build(*told, speed=1.0)
