@@ -118,7 +118,7 @@ class ReadyStages:
         self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
         self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
         self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
-        self._newly_due: list[_Known] = []  # paced sources
+        self._newly_due: set[int] = set()  # places of paced sources
         self._later_ns = END_NS  # nothing is due before
         self._now_ns = START_NS  # when it was asked last
         self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
@@ -136,7 +136,7 @@ class ReadyStages:
         if one.source is not None and (since_ns := one.source.since_ns) != one.since_ns:
             one.since_ns = since_ns
             if since_ns is not None:
-                heapq.heappush(self._waits, (-since_ns, one.place))
+                self._add_wait(since_ns, one)
         if wakeup == one.wakeup and progress_ns == one.progress_ns:
             return
         one.progress_ns = progress_ns
@@ -149,7 +149,7 @@ class ReadyStages:
         if (at_ns := wakeup.at_ns) <= self._now_ns:
             self._add(one, wakeup)
             if machine.is_paced and at_ns > START_NS:
-                self._newly_due.append(one)
+                self._newly_due.add(one.place)
             return
         self._later_ns = min(self._later_ns, at_ns)
         if wakeup.is_guess:
@@ -163,6 +163,14 @@ class ReadyStages:
     def all_have_ended(self) -> bool:
         """Whether every stage has seen its end."""
         return not self._going
+
+    def _add_wait(self, since_ns: int, one: _Known) -> None:
+        """Note since when rows of a source wait; times that no longer hold are dropped."""
+        heapq.heappush(self._waits, (-since_ns, one.place))
+        if len(self._waits) > 3 * len(self._known) + _SPARE:
+            pairs = [(known.since_ns, known.place) for known in self._known]
+            self._waits = [(-since, place) for since, place in pairs if since is not None]
+            heapq.heapify(self._waits)
 
     def _add(self, one: _Known, wakeup: Wakeup) -> None:
         """Add a stage to those that are ready."""
@@ -180,7 +188,7 @@ class ReadyStages:
                 assert one.wakeup is not None, "its entry is up to date"
                 self._add(one, one.wakeup)
                 if heap is self._paced:
-                    self._newly_due.append(one)
+                    self._newly_due.add(one.place)
             if entry is not None:
                 firsts.append(entry[0])
         self._later_ns = min(firsts)
@@ -192,8 +200,8 @@ class ReadyStages:
             self._move_due(now_ns)
         if not self._newly_due:
             return ()
-        due = sorted({one.place for one in self._newly_due})
-        self._newly_due = []
+        due = sorted(self._newly_due)
+        self._newly_due.clear()
         return [self._known[place].machine for place in due]
 
     def first(self, now_ns: int, has_credit: Callable[[StageMachine], bool]) -> StageMachine | None:
