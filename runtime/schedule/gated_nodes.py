@@ -30,7 +30,7 @@ class GatedNode(Node):
     Args:
         intake: of the stage.
         queues: of the stage.
-        gate: of the stage; None: it has none.
+        gate: gate of the stage; None if it has none.
     """
 
     STATE = Fields("intake")
@@ -69,7 +69,7 @@ class GatedNode(Node):
         return self.of_read(read, taken, now_ns)
 
     def read_by_clock(self, now_ns: int) -> GateRead | None:
-        """Return a read without rows if its operator is due; None: it is not."""
+        """Return a read without rows if its operator is due, else None."""
         del now_ns
         return None
 

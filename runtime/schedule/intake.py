@@ -83,14 +83,9 @@ class Intake(ABC):
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return what goes on now, about `max_rows` rows at most."""
 
+    @abstractmethod
     def may_grant(self, channel: str, limits: Limits) -> bool:
-        """Whether there is room for more of a channel, or everybody waits for it.
-
-        Raises:
-            OrderError: everybody does, and there is more of it than may be held.
-        """
-        del channel, limits
-        return True
+        """Whether there is room for more of a channel; see `Node`."""
 
     def allow(self, channel: str, *, may_send: bool) -> None:
         """Note whether a channel is given credit."""
