@@ -114,7 +114,7 @@ class Calibration:
         self._misses = np.zeros(_CLASSES)  # the part that missed a row
         self._later = np.zeros(_CLASSES)  # more of it, since the last table
         self._streak = 1.0  # of windows that missed a row, mean length
-        self.after_restore()
+        self.derive()
 
     def stated(self, settled: Settled, raw: FloatArray, outcomes: Outcomes) -> FloatArray:
         """Return the chance to state for each settled window, and learn from outcomes.
@@ -201,7 +201,7 @@ class Calibration:
         self._streak = _mean_streak(self._missed[:end])
         if self._counts.sum() > _MOST_KNOWN:
             self._counts, self._misses = self._counts / 2, self._misses / 2
-        self.after_restore()
+        self.derive()
 
     def _by_class(self, places: Int64Array) -> FloatArray:
         return np.bincount(self._classes[places], minlength=_CLASSES).astype(np.float64)
@@ -211,7 +211,7 @@ class Calibration:
             self._windows, self._classes = self._windows[over:], self._classes[over:]
             self._missed, self._known = self._missed[over:], _MOST_KEPT
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make the table from the counts."""
         prior = np.where(_IS_EVEN, _PRIOR_EVEN, _PRIOR * self._streak)
         weights = self._counts + prior

@@ -409,7 +409,7 @@ class ProbSlackRun(GroundRun):
             self._knowledge = _InDisorder(self._policy, self._windows)
         restore(self._knowledge.fitting, state)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Compute the poly-lines from the restored fit."""
         self._learn()
 

@@ -148,7 +148,7 @@ class GateTrials:
         self._forget(end_ns)
         return tuple(results)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make records again of the trials that accounts are kept of."""
         for one in self._accounts.values():
             saved: Any = one.trial

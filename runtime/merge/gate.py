@@ -325,7 +325,7 @@ class SlackGate:
         """Whether every writer has ended and every reader has had everything."""
         return self.frontier_ns == END_NS and self.rows_held == 0
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Log waits from now on, and derive the needs of reads from the rule."""
         if self._keeps_waits and self._waits is None:
             self._waits = WaitLog()

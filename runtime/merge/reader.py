@@ -292,7 +292,7 @@ class ReaderState:
         """Return how many rows of one writer are held, late ones included."""
         return self.lanes[place].rows + self._late_rows.rows_of(place)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Look up the oldest event time of each lane."""
         if self._heads is not None:
             self._heads[:] = [lane.head_ns for lane in self.lanes]

@@ -274,7 +274,7 @@ class ReplicaReads:
         self._next += 1
         return _Read(late, ports, _tag(last).watermark_ns, last.progress.with_arrived(arrived))
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make a record again of the progress of a read at hand."""
         if self._rest is not None:
             self._rest.progress = Progress.of_plain(self._rest.progress)

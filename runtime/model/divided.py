@@ -78,7 +78,7 @@ def _keep_divided(machine: Any, kept: dict[str, Kept]) -> Kept | None:
         setattr(machine, field.name, value)
         kept[field.name] = numbers if rows is None else rows
         own = own or rows
-    if (derive := getattr(machine, "after_restore", None)) is not None:
+    if (derive := getattr(machine, "derive", None)) is not None:
         derive()
     return own
 

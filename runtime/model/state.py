@@ -123,7 +123,7 @@ def save(machine: Any) -> Any:
 def restore(machine: Any, state: Any) -> None:
     """Continue from a saved state, in a fresh machine.
 
-    A class whose other attributes follow from its state derives them in `after_restore()`, here
+    A class whose other attributes follow from its state sets them in `derive()`, here
     and after `keep_keys`.
     """
     declared = declared_of(machine)
@@ -140,7 +140,7 @@ def restore(machine: Any, state: Any) -> None:
             getattr(machine, name), state[name.lstrip("_")], _Make(make, makes_machines)
         )
         setattr(machine, name, value)
-    if (derive := getattr(machine, "after_restore", None)) is not None:
+    if (derive := getattr(machine, "derive", None)) is not None:
         derive()
 
 

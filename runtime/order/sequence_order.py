@@ -139,7 +139,7 @@ class SequenceOrder:
         """Rows that wait for a number, or for other writers."""
         return self._pool.rows + (0 if self._merge is None else self._merge.rows)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find the writers with a gap."""
         self._has_gap = {n for n, writer in enumerate(self._writers) if writer.due_ns is not None}
 

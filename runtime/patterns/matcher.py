@@ -227,5 +227,5 @@ class KeyMatcher(ABC):
         return Found(time_ns, has_waited, turn, order, start_ns, parts, which)
 
     @abstractmethod
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make lists of the events."""

@@ -195,6 +195,6 @@ class ReachMatcher(KeyMatcher):
             for chain in self._chains:
                 chain.remove(gone)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make lists of the events that are left."""
         self._replay(self._chains, 0, NONE if self._keeps_used else self._used[0])

@@ -382,7 +382,7 @@ class WindowMatcher(KeyMatcher):
 
     # -- state ----------------------------------------------------------------------------
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make lists of the events that are left, and those of windows that differ."""
         self._replay(self._chains, 0, NONE, self._gone)
         for own in self._own.values():

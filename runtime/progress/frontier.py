@@ -112,7 +112,7 @@ class Frontier:
             if own <= promise and writer not in self._idle
         ]
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Fill the array."""
         if self._array is not None:
             self._array[:] = self.promises_ns

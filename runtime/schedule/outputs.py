@@ -128,7 +128,7 @@ class StageOutputs:
         self._told_ns[at] = self.progress.promise_ns
         return Message(None, self.progress)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Derive when channels need only promises that were asked for."""
         for at, promise_ns in self._asked_ns.items():
             self._only_from(at, promise_ns)

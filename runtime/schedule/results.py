@@ -279,7 +279,7 @@ class SlotResults:
         dues = (self._parts[sink].due_ns for sink in self._open if sink in self._parts)
         self.due_ns = min((due_ns for due_ns in dues if due_ns is not None), default=None)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find when the first sink is due."""
         self._find_due()
 

@@ -428,7 +428,7 @@ class StageMachine:
 
     # -- its state ----------------------------------------------------------------------
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find the next work."""
         self.begin()
 

@@ -60,6 +60,6 @@ class Ahead:
             keep = exp(-taken_ns / self._horizon_ns)
             self._found_ns += (1 - keep) * (now_ns - self._found_ns)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find out from the share of busy time whether there was some to spare."""
         self.is_busy = self._busy >= BUSY

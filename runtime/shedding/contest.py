@@ -154,6 +154,6 @@ class ContestShedder(Shedder):
     ) -> Dropped:
         return self.model.drop_spans(types, spans, events=events, features=features)
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._weigh()
-        super().after_restore()
+        super().derive()

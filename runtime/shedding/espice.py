@@ -252,6 +252,6 @@ class EspiceShedder(Shedder):
             rows, pieces, surely=surely, open_=open_, events=events, drawn=self.drawn
         )
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._rebuild()
-        super().after_restore()
+        super().derive()

@@ -258,6 +258,6 @@ class Shedder(ABC):
     def _aimed(self) -> None:
         """Prepare for another amount."""
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Prepare for the amount."""
         self._aimed()

@@ -83,7 +83,7 @@ class WriterTable:
         """
         return newest_before(numbers, event_time_ns, self._newest_ns)
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find the ids of the writers."""
         self._names = {self._base | _value(name): name for name in self._numbers}
         self._ids = np.fromiter(self._names, dtype=np.int64, count=len(self._names))

@@ -162,7 +162,7 @@ CLASSES = np.searchsorted(np.geomspace(1e-3, 1.0, 13), RAW) + 1
 def learned(known: list[int], missed: list[int]) -> Calibration:
     made = Calibration(states_zero=False)
     made._counts[1:], made._misses[1:] = known, np.minimum(known, missed)
-    made.after_restore()
+    made.derive()
     return made
 
 

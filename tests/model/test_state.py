@@ -120,7 +120,7 @@ class _Machine:
     def doubled(self, doubled: list[int]) -> None:
         self.half = doubled[0] // 2
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         self.total = sum(one.count for one in self.of_key.values())
 
 
@@ -143,7 +143,7 @@ def _full() -> _Machine:
     machine.place = _Place(4, "b")
     machine.span = _Span(_Place(5, "c"), 2)
     machine.gone = {3: {8, 6}}
-    machine.after_restore()
+    machine.derive()
     return machine
 
 

@@ -111,7 +111,7 @@ class Cells:
         first = int(newer.size - newer[::-1].searchsorted(most, "right"))
         return panes.item(min(first, len(panes) - 1))
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Number the cells again, as if all had appeared at once."""
         panes, codes = self.panes, self.codes
         self._clear()

@@ -261,7 +261,7 @@ class ByPolicy:
     def counts(self) -> ClosingCounts:  # noqa: D102 - see Closer
         return self.run.counts()
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self.rows_held = sum(map(len, self._held))
 
 

@@ -386,7 +386,7 @@ class AggregateMachine(PlainOperator):
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.dropped_early += before - self._rows_held
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         of_panes = self._cells.of_panes
         of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
         held = of_panes.cells(of_panes.between(START_NS, END_NS))

@@ -216,5 +216,5 @@ class DedupeMachine(PlainOperator):
             keep_keys(self, np.unique(self._codes.values))
         self._tidied = len(self._times)
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._by_code = None

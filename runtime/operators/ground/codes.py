@@ -33,9 +33,9 @@ class HashCodes:
 
     def __init__(self, values: Sequence[Any] = ()) -> None:
         self.values: list[Any] = list(values)
-        self.after_restore()
+        self.derive()
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Make the dict that finds codes."""
         self._code: dict[Hashable, int] = {v: code for code, v in enumerate(self.values)}
 
@@ -205,7 +205,7 @@ class IntCodes:
         self._clear()
         self.codes(values, valid)
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self.keep(np.arange(len(self)))
 
     def _enter(self, table: Int64Array, places: Int64Array, base: int) -> int:

@@ -86,5 +86,5 @@ class Missed:
         dropped, self._taken = self.dropped - self._taken, self.dropped
         return rows, dropped
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._taken = self.dropped

@@ -246,7 +246,7 @@ class JoinState:
         """Return the codes of the keys of all rows held."""
         return self.rows.keys(self.rows.start, self.rows.end) >> 1
 
-    def after_restore(self) -> None:
+    def derive(self) -> None:
         """Find the oldest row; the index is made when it is needed."""
         self._forget_index()
         held = self.rows.times(self.rows.start, self.rows.end)

@@ -235,7 +235,7 @@ class Matchers:
             if one.waiting.due_ns is not None or one.log.newest_ns >= time_ns
         )
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._due = []
         for code, one in self.of_key.items():
             self._push(one, code)

@@ -212,7 +212,7 @@ class KeyWindows:
         """The number of the next event."""
         return self._begin + self._held
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._held = sum(part.shape[1] for part in self._known)
 
 

@@ -256,7 +256,7 @@ class ProcessMachine(PlainOperator):
 
     # -- state --------------------------------------------------------------------------
 
-    def after_restore(self) -> None:  # noqa: D102
+    def derive(self) -> None:  # noqa: D102
         self._due = []
         for one in self._objects.by_code.values():
             self._note_due(one)
