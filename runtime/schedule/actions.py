@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from slackwater.runtime.model import Batch, Message
 from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.schedule.node import Handed
 
 __all__ = ["Action", "Egress", "Grant", "Rest", "Send", "Slice", "Work"]
 
@@ -54,27 +55,15 @@ class Work(NamedTuple):
 
     Attributes:
         sends: messages that leave, each with its channel.
-        egress: of a sink; None: it has nothing to write.
-        used: per input channel the rows of credit that are used up.
-        rows: that were taken in.
-        released: rows that went on to the operator. A gate may take rows in with one slice, and
-            release them with many others.
+        egress: rows that a sink writes; None: it has nothing to write.
         results: rows that leave, on however many channels.
-        compared: pairs that a join compared.
-        passed_over: rows, of those released, that the operator did not look at; None: it looks at
-            all.
-        has_read: whether the slice read input, or polled for it, and handed nothing over.
+        handed: rows that its node handed over, and their account.
     """
 
     sends: Sequence[tuple[Channel, Message]]
     egress: Egress | None
-    used: Sequence[tuple[str, int]]
-    rows: int
-    released: int
     results: int
-    compared: int
-    passed_over: int | None
-    has_read: bool
+    handed: Handed
 
 
 class Slice(NamedTuple):

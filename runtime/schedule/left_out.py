@@ -12,24 +12,25 @@ each output what to do with it and to throw it away was half of what they cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from slackwater.runtime.schedule.actions import Slice
-from slackwater.runtime.schedule.ready import ReadyStages
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["leave_out", "rows_left_out"]
 
 
-def rows_left_out(ready: ReadyStages, now_ns: int, sizes: Mapping[str, SliceSize]) -> Slice | None:
+def rows_left_out(
+    due: Sequence[StageMachine], now_ns: int, sizes: Mapping[str, SliceSize]
+) -> Slice | None:
     """Work off due rows of paced sources that no consumer is to see.
 
     Counts, promises and the sources' state are then what they would be after a slice of each.
 
     Args:
-        ready: the slot's stages that have work.
-        now_ns: by its clock.
+        due: paced sources that have rows newly due.
+        now_ns: time by the slot's clock.
         sizes: {stage: length of its slices}.
 
     Returns:
@@ -37,7 +38,7 @@ def rows_left_out(ready: ReadyStages, now_ns: int, sizes: Mapping[str, SliceSize
         consumer needs.
     """
     each: list[Slice] = []
-    for machine in ready.newly_due(now_ns):
+    for machine in due:
         name = machine.stage.name
         if rows := leave_out(machine, now_ns, sizes[name].rows):
             each.append(Slice(name, rows, [], now_ns, released=rows))
@@ -54,7 +55,7 @@ def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
     source, below_ns = source_node.machine, outputs.silent_below_ns(now_ns)
     if rows := source.leave_out(now_ns, max_rows, below_ns=below_ns):
         told = source.progress
-        outputs.reach(told.promise_ns, told.stimulus_ns)
+        outputs.reach(told)
         source_node.has_looked(now_ns)
         machine.left_out(rows, now_ns)
     return rows

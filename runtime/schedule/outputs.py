@@ -39,10 +39,10 @@ class StageOutputs:
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
         batch = message.batch
-        promise_ns, stimulus_ns, _, arrived = message.progress
+        promise_ns, _, _, arrived = message.progress
         # A message that tells only arrivals tells nothing to a channel without them.
         is_of_arrivals = arrived is not None and promise_ns == self.progress.promise_ns
-        self.reach(promise_ns, stimulus_ns, batch)
+        self.reach(message.progress, batch)
         progress = self.progress
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
@@ -67,14 +67,17 @@ class StageOutputs:
         """Return below which no consumer needs a promise alone; START_NS if one may."""
         return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
 
-    def reach(self, promise_ns: int, stimulus_ns: int, batch: Batch | None = None) -> None:
+    def reach(self, progress: Progress, batch: Batch | None = None) -> None:
         """Note how far the stream is now, with these rows, told or not."""
         newest_ns = self.progress.newest_ns
         if batch is not None:
             times = batch.event_time_ns
             last_ns = times.item(-1) if len(times) == 1 or not self._is_mixed else int(times.max())
             newest_ns = last_ns if last_ns > newest_ns else newest_ns  # asked for each message
-        self.progress = Progress(promise_ns, stimulus_ns, newest_ns)
+        promise_ns, stimulus_ns, newest_in_ns, arrived = progress
+        if newest_in_ns != newest_ns or arrived is not None:
+            progress = Progress(promise_ns, stimulus_ns, newest_ns)
+        self.progress = progress
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:
         if now_ns - self._sent_ns[at] >= self._gap_ns[at]:

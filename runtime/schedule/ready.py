@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from slackwater.runtime.model import END_NS, START_NS
@@ -87,6 +88,26 @@ class _Heap:
         """Remove the first entry, which `first` has returned."""
         return self._known[heapq.heappop(self._entries)[2]]
 
+    def first_able(
+        self, is_able: Callable[[StageMachine], bool], blocked: dict[str, _Known]
+    ) -> _Entry | None:
+        """Return the first entry of a stage that is able; None without one.
+
+        Args:
+            is_able: whether a stage may run.
+            blocked: {stage: its next work}; those before, that may not, are moved there.
+        """
+        entries, known = self._entries, self._known
+        while entries:
+            entry = entries[0]
+            one = known[entry[2]]
+            if one.number == entry[3]:
+                if is_able(one.machine):
+                    return entry
+                blocked[one.machine.stage.name] = one
+            heapq.heappop(entries)
+        return None
+
     def least(self, counts: Callable[[StageMachine], bool]) -> int | None:
         """Return the least time of the stages that count; None without one."""
         entries, at = self._entries, [0]
@@ -114,7 +135,6 @@ class ReadyStages:
 
     def __init__(self, machines: Iterable[StageMachine]) -> None:
         self._known = [_Known(machine, place) for place, machine in enumerate(machines)]
-        self._by_name = {one.machine.stage.name: one for one in self._known}
         self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
         self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
         self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
@@ -124,26 +144,27 @@ class ReadyStages:
         self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
         self._going = {one.machine.stage.name for one in self._known}
         for one in self._known:
-            one.machine.on_next = self.told
-            self.told(one.machine)
+            one.machine.on_next = partial(self._changed, one)
+            self._changed(one)
 
-    def told(self, machine: StageMachine) -> None:
+    def _changed(self, one: _Known) -> None:
         """Note the next work of a stage, which may have changed."""
-        name, wakeup, progress_ns = machine.stage.name, machine.next, machine.progress_ns
+        machine, wakeup, progress_ns = one.machine, one.machine.next, START_NS
         if machine.is_finished:
-            self._going.discard(name)
-        one = self._by_name[name]
-        if one.source is not None and (since_ns := one.source.since_ns) != one.since_ns:
-            one.since_ns = since_ns
-            if since_ns is not None:
-                self._add_wait(since_ns, one)
+            self._going.discard(machine.stage.name)
+        if one.source is not None:
+            progress_ns = machine.progress_ns
+            if (since_ns := one.source.since_ns) != one.since_ns:
+                one.since_ns = since_ns
+                if since_ns is not None:
+                    self._add_wait(since_ns, one)
         if wakeup == one.wakeup and progress_ns == one.progress_ns:
             return
         one.progress_ns = progress_ns
         one.wakeup = wakeup
         one.number += 1
         if self._blocked:
-            self._blocked.pop(name, None)
+            self._blocked.pop(machine.stage.name, None)
         if wakeup is None:
             return
         if (at_ns := wakeup.at_ns) <= self._now_ns:
@@ -215,23 +236,13 @@ class ReadyStages:
         self._now_ns = now_ns
         if now_ns >= self._later_ns:
             self._move_due(now_ns)
-        ranked = self._with_credit(self._ranked, has_credit)
-        unranked = self._with_credit(self._unranked, has_credit)
+        ranked = self._ranked.first_able(has_credit, self._blocked)
+        unranked = self._unranked.first_able(has_credit, self._blocked)
         if ranked is None or unranked is None:
             entry = ranked or unranked
         else:
             entry = ranked if ranked < (now_ns, *unranked[1:]) else unranked
         return None if entry is None else self._known[entry[2]].machine
-
-    def _with_credit(
-        self, heap: _Heap, has_credit: Callable[[StageMachine], bool]
-    ) -> _Entry | None:
-        while (entry := heap.first()) is not None:
-            if has_credit(self._known[entry[2]].machine):
-                return entry
-            one = heap.pop()
-            self._blocked[one.machine.stage.name] = one
-        return None
 
     def unblock(self, stage: str) -> None:
         """Note that a stage has been given credit."""

@@ -15,6 +15,8 @@ have waited for long: see `backlog.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model.slice_time import time_of_rows
 from slackwater.runtime.model.state import Fields
@@ -62,6 +64,11 @@ class SliceSize:
         self._tried = self._full  # rows of the last full slice
         self._sums = [0.0] * 5  # over slices: of 1, rows, time, rows², rows · time, weighted
         self._since_short = 0
+        self._line: tuple[float, float] | None = None  # fixed part and a row's time; of `_sums`
+
+    def derive(self) -> None:
+        """Find the line of the slices so far."""
+        self._line = line_of(self._sums)
 
     def took(self, rows: int, took_ns: int) -> None:
         """Note how long a slice of so many rows took."""
@@ -69,7 +76,7 @@ class SliceSize:
         self.is_full = 2 * rows > self.rows
         if not rows or (rows * FEW < full and took_ns <= self._usual_ns):
             return
-        line = self._line()
+        line = self._line
         if line is not None:
             fixed_ns, row_ns = line
             took_ns = min(took_ns, round(OUTLIER * (fixed_ns + rows * row_ns)))
@@ -79,7 +86,7 @@ class SliceSize:
             self.rows = full
             return
         self._tried = rows
-        if (line := self._line()) is None:
+        if (line := self._line) is None:
             full = self._without_line(rows, took_ns)
         else:
             full = min(self._fitting(line, self._usual_ns), MOST_GROWTH * rows)
@@ -92,7 +99,7 @@ class SliceSize:
 
     def within(self, slice_ns: int) -> int:
         """Return the rows of a slice of that time, at most twice those tried."""
-        line = self._line()
+        line = self._line
         if line is None or self.rows < self._full or slice_ns <= self._usual_ns:
             return self.rows
         fitting = self._fitting(line, min(slice_ns, self._longest_ns))
@@ -108,22 +115,17 @@ class SliceSize:
 
     def _note(self, rows: int, took_ns: int) -> None:
         # Times scatter in proportion to their length, so a slice counts by 1 / time².
-        sums, weight = self._sums, 1.0 / (float(took_ns) * took_ns)
-        for place, value in enumerate((1.0, rows, took_ns, rows * rows, rows * took_ns)):
-            sums[place] = KEPT * sums[place] + weight * value
-
-    def _line(self) -> tuple[float, float] | None:
-        """Return the fixed part and a row's time; None if lengths are too equal."""
-        weight, rows, took, squares, products = self._sums
-        if not weight:
-            return None
-        mean, mean_ns = rows / weight, took / weight
-        spread = squares / weight - mean * mean
-        if spread < (LEAST_SPREAD * mean) ** 2:
-            return None
-        row_ns = (products / weight - mean * mean_ns) / spread
-        row_ns = min(max(row_ns, 0.0), mean_ns / mean)
-        return mean_ns - row_ns * mean, row_ns
+        ones, rows_sum, took_sum, squares, products = self._sums
+        weight = 1.0 / (float(took_ns) * took_ns)
+        weighted = weight * rows
+        self._sums = [
+            KEPT * ones + weight,
+            KEPT * rows_sum + weighted,
+            KEPT * took_sum + weight * took_ns,
+            KEPT * squares + weighted * rows,
+            KEPT * products + weighted * took_ns,
+        ]
+        self._line = line_of(self._sums)
 
     def _fitting(self, line: tuple[float, float], slice_ns: int) -> int:
         fixed_ns, row_ns = line
@@ -132,3 +134,21 @@ class SliceSize:
         rows_ns = max(rows_ns, min(fixed_ns, limits.min_slice_rows * row_ns))
         most = limits.max_slice_rows
         return most if rows_ns >= most * row_ns else max(1, round(rows_ns / row_ns))
+
+
+def line_of(sums: Sequence[float]) -> tuple[float, float] | None:
+    """Return fixed part and time of a row; None if lengths are too equal.
+
+    Args:
+        sums: sums over slices of 1, rows, time, rows², rows · time, weighted.
+    """
+    weight, rows, took, squares, products = sums
+    if not weight:
+        return None
+    mean, mean_ns = rows / weight, took / weight
+    spread = squares / weight - mean * mean
+    if spread < (LEAST_SPREAD * mean) ** 2:
+        return None
+    row_ns = (products / weight - mean * mean_ns) / spread
+    row_ns = min(max(row_ns, 0.0), mean_ns / mean)
+    return mean_ns - row_ns * mean, row_ns

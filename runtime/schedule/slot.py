@@ -159,7 +159,8 @@ class Slot:
             self._has_asked = True
             if unsaid := self._asked.begin():
                 return self._say(unsaid, now_ns)
-        done = None if self._order else rows_left_out(self._ready, now_ns, self._lengths.sizes)
+        due = () if self._order else self._ready.newly_due(now_ns)
+        done = rows_left_out(due, now_ns, self._lengths.sizes) if due else None
         chosen = self._chosen(now_ns) if done is None else None
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -192,7 +193,8 @@ class Slot:
         max_rows = self._lengths.next_rows(machine, self._ready, now_ns)
         self._recent.append((now_ns, "slice", name, max_rows))
         work = machine.work(now_ns, max_rows=max_rows)
-        if work.has_read:
+        handed = work.handed
+        if handed.has_read:
             self._recent.pop()  # a poll a millisecond would hide what a failure's report is to show
         actions: list[Action] = []
         if work.egress is not None:
@@ -202,20 +204,20 @@ class Slot:
         if name in self._asked.asking:
             for unsaid in self._asked.after(machine):
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
-        for channel, rows in work.used:
+        for channel, rows in handed.used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
         return Slice(
             name,
-            work.rows,
+            handed.taken,
             actions,
             now_ns,
-            work.compared,
-            work.released,
+            handed.compared,
+            handed.released,
             work.results,
-            work.passed_over,
-            work.has_read,
+            handed.passed_over,
+            handed.has_read,
         )
 
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:

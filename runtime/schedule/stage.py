@@ -15,7 +15,6 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.merge import ReplicaReads, SlackGate, Writer
 from slackwater.runtime.model import (
-    END_NS,
     NS_PER_SECOND,
     START_NS,
     Batch,
@@ -62,9 +61,9 @@ def _changes(
     @wraps(method)
     def changed(self: StageMachine, /, *args: P.args, **given: P.kwargs) -> R:
         done = method(self, *args, **given)
-        self.next = self.wakeup()
+        self.next = self.node.wakeup(self.queues.earliest_stimulus_ns())
         if self.on_next is not None:
-            self.on_next(self)
+            self.on_next()
         return done
 
     return changed
@@ -147,7 +146,7 @@ class StageMachine:
         self.is_finished = False
         self.next: Wakeup | None = None
         """Next work, after the last change; None if it waits for something to come."""
-        self.on_next: Callable[[StageMachine], None] | None = None
+        self.on_next: Callable[[], None] | None = None
         """Is told when the next work may have changed: the slot's `ReadyStages`."""
         self.begin()
 
@@ -249,27 +248,15 @@ class StageMachine:
             sampler.count(now_ns, self.queues)
             sampler.begin()
         handed = self.node.work(now_ns, max_rows=max_rows)
-        sends: Sequence[tuple[Channel, Message]] = ()
-        egress, results = None, 0
-        if handed.progress is not None:
-            self.moved_ns = now_ns
-            if (message := self._message(handed, handed.progress)) is not None:
-                results = message.rows
-                if self.stage.kind == "sink":
-                    egress = self._egress(message)
-                else:
-                    sends = self._sends(message, handed, now_ns)
-        return Work(
-            sends,
-            egress,
-            handed.used,
-            handed.taken,
-            handed.released,
-            results,
-            handed.compared,
-            handed.passed_over,
-            handed.has_read,
-        )
+        if handed.progress is None:
+            return Work((), None, 0, handed)
+        self.moved_ns = now_ns
+        message = self._message(handed, handed.progress)
+        if message is None:
+            return Work((), None, 0, handed)
+        if self.stage.kind == "sink":
+            return Work((), self._egress(message), message.rows, handed)
+        return Work(self._sends(message, handed, now_ns), None, message.rows, handed)
 
     @_changes
     def left_out(self, rows: int, now_ns: int) -> None:
@@ -288,7 +275,8 @@ class StageMachine:
         """Account for what a node has handed over; return what leaves of it."""
         report, outputs = self.report, self.outputs
         report.batches += 1
-        report.counts[FILTERED] += handed.filtered
+        if handed.filtered:
+            report.counts[FILTERED] += handed.filtered
         if handed.failed:
             name, diverts = self.stage.subject.step, self.stage.step.traits.diverts
             self._count_failed(Failed(name, diverts, list(handed.failed)), is_input=True)
@@ -302,22 +290,22 @@ class StageMachine:
             first = 1
             self.chain.tested(0 if rows is None else len(rows), handed.tested, report)
         rows = self._apply_chain(rows, is_input=handed.is_input, first=first)
-        promise_ns, stimulus_ns, newest_ns, arrived = progress
-        advanced = promise_ns > promised_ns
-        promise_ns = promise_ns if advanced else promised_ns
-        if promise_ns == END_NS and not self.node.has_more:
+        advanced = progress.promise_ns > promised_ns
+        if progress.promise_ns < promised_ns:
+            progress = progress._replace(promise_ns=promised_ns)
+        if progress.is_end and not self.node.has_more:
             self.is_finished = True
         if not outputs.tells_arrivals:
-            arrived = None
-        is_new = advanced or has_late or arrived is not None or handed.must_leave
+            progress = progress.with_arrived(None)
+        is_new = advanced or has_late or progress.arrived is not None or handed.must_leave
         if rows is None and not is_new and (self._diverted is None or not self._diverted.has_rows):
             return None
-        return Message(rows, Progress(promise_ns, stimulus_ns, newest_ns, arrived))
+        return Message(rows, progress)
 
     def _egress(self, message: Message) -> Egress | None:
         """Return what a sink writes; None: nothing."""
         progress = message.progress
-        self.outputs.reach(progress.promise_ns, progress.stimulus_ns)
+        self.outputs.reach(progress)
         if not message.rows and not progress.is_end:
             return None
         return Egress(self.stage.name, message.batch if message.rows else None, progress.is_end)
@@ -327,7 +315,7 @@ class StageMachine:
     ) -> Sequence[tuple[Channel, Message]]:
         """Return the message of each output channel, with its columns only."""
         if handed.sends is not None:
-            self.outputs.reach(message.progress.promise_ns, message.progress.stimulus_ns)
+            self.outputs.reach(message.progress)
             return handed.sends
         sends = self.outputs.parts(message, now_ns)
         for side in (self._late, self._diverted):
@@ -343,12 +331,14 @@ class StageMachine:
         for failed in self.chain.failed():
             missing -= len(failed.rows)
             self._count_failed(failed, is_input=is_input)
+        report = self.report
         if is_input:
-            self.report.counts[FILTERED] += missing
-            self.report.exploded += added
+            if missing:
+                report.counts[FILTERED] += missing
+            report.exploded += added
         else:
-            self.report.results_filtered += missing
-        self.report.rows_out += rows
+            report.results_filtered += missing
+        report.rows_out += rows
         return batch if rows else None
 
     def _count_failed(self, failed: Failed, *, is_input: bool) -> None:

@@ -425,8 +425,10 @@ class SourceMachine:
     def _tell(self, promise_ns: int, arrived: Arrived | None = None) -> Progress:
         """Note that the source promises this now; return how far it is."""
         so_far = self._consumed
-        self.progress = Progress(promise_ns, so_far.stimulus_ns, so_far.newest_ns)
-        return self.progress.with_arrived(arrived)
+        if promise_ns != so_far.promise_ns:
+            so_far = Progress(promise_ns, so_far.stimulus_ns, so_far.newest_ns)
+        self.progress = so_far
+        return so_far.with_arrived(arrived)
 
     def _reach(self, promise_ns: int, stimulus_ns: int, newest_ns: int | None = None) -> None:
         """Note what the rows consumed promise, and which is the newest."""
