@@ -17,7 +17,7 @@ BUSY = sw.testing.CostModel(stages={"totals": 12_000_000.0})
 
 
 class UrgentFirst:
-    """Stages of these names go before all others, and what comes from them before what else waits.
+    """Steps of these names go before all others, and rows from them before other rows.
 
     Among equals the earliest stimulus goes first, as without an order.
     """
@@ -30,7 +30,11 @@ class UrgentFirst:
         del now_ns
         return min(
             stages,
-            key=lambda one: (one.name not in self.urgent, one.stimulus_ns, one.progress_ns),
+            key=lambda one: (
+                one.subject.step not in self.urgent,
+                one.stimulus_ns,
+                one.progress_ns,
+            ),
         )
 
     def first_path(
@@ -38,7 +42,7 @@ class UrgentFirst:
     ) -> sw.schedule.PathView:
         """Return the path whose message a stage takes next, of those on which one waits."""
         del now_ns
-        return min(paths, key=lambda one: (one.source not in self.urgent, one.stimulus_ns))
+        return min(paths, key=lambda one: (one.source.step not in self.urgent, one.stimulus_ns))
 
 
 def limits(order: object = None) -> sw.Limits:

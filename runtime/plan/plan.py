@@ -74,6 +74,8 @@ class Channel:
 
     Attributes:
         name: `source→target`, with the port where a stage feeds another twice.
+        feeder: the step, or the part of it, whose stage sends.
+        target: name of the stage that receives.
         port: the input of the target.
         rank: the tie order of its rows among all writers of the target's gate.
         schema: the columns that travel.
@@ -96,7 +98,7 @@ class Channel:
     """
 
     name: str
-    source: str
+    feeder: Subject
     target: str
     port: int
     rank: int
@@ -114,6 +116,11 @@ class Channel:
     shares_writers: bool = False
     tells_arrivals: bool = False
     """Rows carry their arrivals, and messages say how far arrivals have gone on."""
+
+    @cached_property
+    def source(self) -> str:
+        """Name of the stage that sends."""
+        return self.feeder.name
 
     @property
     def row_fields(self) -> frozenset[str]:
@@ -384,7 +391,7 @@ def _channels_into(
         channels += [
             Channel(
                 name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
-                source=source.name,
+                feeder=source.subject,
                 target=target.name,
                 port=port,
                 rank=(source.rank << RANK_SHIFT) + (position if two_writers else 0),
@@ -423,7 +430,7 @@ def _channels_dealt(
     return [
         Channel(
             name=f"{gate.name}→{replica.name}:{port + 1}",
-            source=gate.name,
+            feeder=gate.subject,
             target=replica.name,
             port=port,
             rank=(gate.number << RANK_SHIFT) + port,

@@ -25,6 +25,7 @@ from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.plan.verdict import Verdict
+from slackwater.runtime.schedule.orders import check_order
 from slackwater.runtime.tune import HOP_NS, chosen_tuning, deadline_refusal, with_closing_shares
 
 
@@ -51,7 +52,8 @@ def prepare(
 
     Raises:
         FlowError: the flow or the placement is wrong.
-        SettingError: `tuning` is wrong, the flow has no deadline for it, or there is no slot.
+        SettingError: `tuning` is wrong, the flow has no deadline for it, there is no slot, or
+            priorities name no step of the flow.
         IngestError: files of an input are gone.
     """
     limits = limits or Limits()
@@ -64,6 +66,7 @@ def prepare(
         replace(stage, beginning=begins.get(stage.name))
         for stage in plan_stages(replace(flow.graph, steps=steps), fuse=limits.fuse)
     ]
+    check_order(limits.order, (stage.subject for stage in stages))
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )

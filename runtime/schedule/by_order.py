@@ -33,7 +33,7 @@ def chosen_by(
     """
     views = {
         StageView(
-            machine.stage.name,
+            machine.stage.subject,
             machine.stage.kind,
             urgency,
             machine.progress_ns,

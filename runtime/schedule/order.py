@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.model import START_NS
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.shown import shown
@@ -20,7 +21,7 @@ class StageView(NamedTuple):
     """A stage that has work, and credit for what comes of it.
 
     Attributes:
-        name: of the stage.
+        subject: the step, or the part of it that the stage is.
         kind: source, merge, gate, join, aggregate, stateless or sink.
         stimulus_ns: the earliest stimulus time of what waits there; of a source when its next event
             was due; of a gate that was cut short that of what it has just released.
@@ -31,7 +32,7 @@ class StageView(NamedTuple):
         turn: the number of its last slice among the slot's, which count from 1; 0: it had none.
     """
 
-    name: str
+    subject: Subject
     kind: str
     stimulus_ns: int
     progress_ns: int
@@ -39,13 +40,18 @@ class StageView(NamedTuple):
     came_ns: int = START_NS
     turn: int = 0
 
+    @property
+    def name(self) -> str:
+        """Name of the stage: of the step, or of the part of it."""
+        return self.subject.name
+
 
 class PathView(NamedTuple):
     """A path into a stage on which a message waits.
 
     Attributes:
-        name: of the channel.
-        source: the stage that feeds it.
+        name: name of the channel.
+        source: the step, or the part of it, that feeds the channel.
         stimulus_ns: the earliest stimulus time of what waits there, which is lent to what stands
             before it.
         came_ns: when the message at its head came.
@@ -54,7 +60,7 @@ class PathView(NamedTuple):
     """
 
     name: str
-    source: str
+    source: Subject
     stimulus_ns: int
     came_ns: int
     rows: int

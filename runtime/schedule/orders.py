@@ -5,13 +5,15 @@ Each is a value: it chooses by the views alone, so a snapshot of a slot has all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.times import Duration, duration_ns
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.schedule.order import Order, PathView, StageView, StimulusOrder
 from slackwater.runtime.shown import shown
 
@@ -22,10 +24,11 @@ _BY_STIMULUS = StimulusOrder()
 class Priorities:
     """Higher numbers go first; of equals the earliest stimulus.
 
-    A stage waits for as long as one of a higher priority has work.
+    A stage waits for as long as one of a higher priority has work. A step's priority is that of all
+    its parts, but a part with a priority of its own, such as "join.gate", keeps that.
 
     Args:
-        of: {stage: its priority}, any numbers; those not named have 0.
+        of: {step, or part: its priority}, any numbers; steps not named have 0.
 
     Raises:
         SettingError: a priority is no number.
@@ -34,12 +37,12 @@ class Priorities:
     of: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for stage, priority in self.of.items():
+        for name, priority in self.of.items():
             if isinstance(priority, bool) or not isinstance(priority, Real):
                 raise SettingError(
-                    f"priority {shown(priority)} of stage {stage!r} is a "
+                    f"priority {shown(priority)} of step {name!r} is a "
                     f"{type(priority).__name__}; "
-                    "write a number: higher ones go first, and stages not named have 0"
+                    "write a number: higher ones go first, and steps not named have 0"
                 )
 
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
@@ -47,13 +50,16 @@ class Priorities:
         del now_ns
         return min(
             stages,
-            key=lambda one: (-self.of.get(one.name, 0), one.stimulus_ns, one.progress_ns),
+            key=lambda one: (-self._priority(one.subject), one.stimulus_ns, one.progress_ns),
         )
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
-        """Return the one that comes from the stage of the highest priority."""
+        """Return the path that comes from the step of the highest priority."""
         del now_ns
-        return min(paths, key=lambda one: (-self.of.get(one.source, 0), one.stimulus_ns))
+        return min(paths, key=lambda one: (-self._priority(one.source), one.stimulus_ns))
+
+    def _priority(self, subject: Subject) -> float:
+        return self.of.get(subject.name, self.of.get(subject.step, 0))
 
 
 @dataclass(frozen=True)
@@ -103,3 +109,27 @@ class CoarseStimulus:
     @cached_property
     def _width_ns(self) -> int:
         return duration_ns(self.width)
+
+
+def check_order(order: object, subjects: Iterable[Subject]) -> None:
+    """Refuse priorities of steps that a flow does not have.
+
+    Args:
+        order: the order of `Limits`; None: the default.
+        subjects: the subject of each stage of the flow's plan.
+
+    Raises:
+        SettingError: a name is neither a step with a stage nor a part of one; names the nearest.
+    """
+    while isinstance(order, CoarseStimulus):
+        order = order.within
+    if not isinstance(order, Priorities):
+        return
+    names = dict.fromkeys(name for one in subjects for name in (one.step, one.name))
+    for name in order.of:
+        if name not in names:
+            raise SettingError(
+                f"order=Priorities names step {name!r}, which has no stage in the flow; "
+                "a stateless step has one only with Limits(fuse=False); "
+                f"{choices(name, names)}"
+            )

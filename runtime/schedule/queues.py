@@ -15,6 +15,7 @@ import numpy as np
 
 from slackwater.runtime.model import NO_PROGRESS, Message
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.order import PathOrder, PathView, choice
 
@@ -25,7 +26,7 @@ _FEW = 32
 def path_queues(channels: Iterable[Channel], order: object) -> PathQueues:
     """Return a stage's queues, read in the user's order if that chooses paths."""
     channels = list(channels)
-    sources = {channel.name: channel.source for channel in channels}
+    sources = {channel.name: channel.feeder for channel in channels}
     if callable(getattr(order, "first_path", None)):
         stage = channels[0].target if channels else ""
         return OrderedPathQueues(sources, cast(PathOrder, order), stage=stage)
@@ -162,9 +163,9 @@ class PathQueues:
 
 
 class OrderedPathQueues(PathQueues):
-    """Queues that are read in a user's order; {channel: the stage that feeds it}."""
+    """Queues read in a user's order; `sources`: {channel: subject that feeds it}."""
 
-    def __init__(self, sources: Mapping[str, str], order: PathOrder, *, stage: str) -> None:
+    def __init__(self, sources: Mapping[str, Subject], order: PathOrder, *, stage: str) -> None:
         super().__init__(sources)
         self._stage = stage
         self._sources, self._order = dict(sources), order

@@ -9,10 +9,11 @@ import pytest
 import slackwater as sw
 from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
 from slackwater.runtime.model import START_NS
+from slackwater.runtime.model.subject import Subject
 
-ONE = sw.schedule.StageView("one", "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
-TWO = sw.schedule.StageView("two", "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
-SOURCE = sw.schedule.StageView("source", "source", 95, 10, rows=0, came_ns=95, turn=9)
+ONE = sw.schedule.StageView(Subject("one"), "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
+TWO = sw.schedule.StageView(Subject("two"), "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
+SOURCE = sw.schedule.StageView(Subject("source"), "source", 95, 10, rows=0, came_ns=95, turn=9)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,8 @@ def test_the_longest_queue_goes_first_where_no_source_is_due() -> None:
 
 
 def test_fifo_takes_the_path_whose_message_came_first() -> None:
-    early = sw.schedule.PathView("a→x", "a", stimulus_ns=40, came_ns=90, rows=1, messages=1)
-    late = sw.schedule.PathView("b→x", "b", stimulus_ns=55, came_ns=80, rows=1, messages=1)
+    early = sw.schedule.PathView(
+        "a→x", Subject("a"), stimulus_ns=40, came_ns=90, rows=1, messages=1
+    )
+    late = sw.schedule.PathView("b→x", Subject("b"), stimulus_ns=55, came_ns=80, rows=1, messages=1)
     assert FifoOrder().first_path([early, late], 100) == late

@@ -7,6 +7,7 @@ from pathlib import Path
 import slackwater as sw
 from examples import own_order
 from examples.own_order import UrgentFirst
+from slackwater.runtime.model.subject import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,11 +33,11 @@ def test_what_is_urgent_waits_for_one_slice_and_the_results_are_the_same() -> No
 
 def test_within_a_stage_it_takes_the_path_of_what_is_urgent_first() -> None:
     paths = [
-        sw.schedule.PathView("reports→all", "reports", 5, 6, 10, 3),
-        sw.schedule.PathView("alarms→all", "alarms", 7, 8, 1, 1),
+        sw.schedule.PathView("reports→all", Subject("reports"), 5, 6, 10, 3),
+        sw.schedule.PathView("alarms→all", Subject("alarms"), 7, 8, 1, 1),
     ]
-    assert UrgentFirst("alarms").first_path(paths, 9).source == "alarms"
-    assert UrgentFirst().first_path(paths, 9).source == "reports"
+    assert UrgentFirst("alarms").first_path(paths, 9).name == "alarms→all"
+    assert UrgentFirst().first_path(paths, 9).name == "reports→all"
 
 
 def test_the_page_shows_the_programs_as_they_are() -> None:

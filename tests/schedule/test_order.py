@@ -12,6 +12,7 @@ import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.model import START_NS, batch_of
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, PathView, Slot, StageView, StimulusOrder
@@ -76,8 +77,8 @@ def test_an_order_of_the_users_sees_what_could_run_and_chooses() -> None:
     assert ran(slot_of(order)) == ["out-one", "out-two"]
     assert order.shown == [
         [
-            StageView("out-one", "sink", 50, START_NS, 1, 70, 0),
-            StageView("out-two", "sink", 40, START_NS, 3, 70, 0),
+            StageView(Subject("out-one"), "sink", 50, START_NS, 1, 70, 0),
+            StageView(Subject("out-two"), "sink", 40, START_NS, 3, 70, 0),
         ]
     ], "of one alone nothing is to be chosen"
 
@@ -89,10 +90,11 @@ def test_what_cannot_choose_or_chooses_what_it_was_not_shown_is_an_error() -> No
     class Wrong:
         def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
             del now_ns
-            return stages[0]._replace(name="elsewhere")
+            return stages[0]._replace(subject=Subject("elsewhere"))
 
     with pytest.raises(
-        SettingError, match=r"chose StageView\(name='elsewhere'.*shown \(out-one, out-two\)"
+        SettingError,
+        match=r"chose StageView\(subject=Subject\(step='elsewhere'.*shown \(out-one, out-two\)",
     ):
         slot_of(Wrong()).step(100)
 
@@ -104,7 +106,7 @@ class Raises:
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
         del now_ns
-        raise KeyError(paths[0].source)
+        raise KeyError(paths[0].source.name)
 
 
 def test_an_order_that_raises_is_named_with_its_place_and_its_own_traceback() -> None:
@@ -214,7 +216,7 @@ def test_an_order_that_has_a_word_for_paths_is_asked_while_there_are_two() -> No
     slot = union_slot(order)
     assert slot.stages["out"].next == (START_NS, 40, False), "the stage is as urgent as before"
     assert left(slot) == [50, 51, 40, 40, 40]
-    assert [[(one.source, *one[2:]) for one in paths] for paths in order.shown] == [
+    assert [[(one.source.name, *one[2:]) for one in paths] for paths in order.shown] == [
         [("pairs.1", 50, 70, 1, 2), ("pairs.2", 40, 72, 3, 1)],
         [("pairs.1", 51, 71, 1, 1), ("pairs.2", 40, 72, 3, 1)],
     ], "of one alone nothing is to be chosen"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,52 @@ from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import ReleaseRule
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised_by_us, where_raised
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.shown import in_words, shown
+
+
+class StepSamples(Mapping[Subject, StageSample]):
+    """Samples of steps that refuse wrong keys, as a dict would give None for them.
+
+    A step that did not answer in the interval is missing, as in a dict.
+
+    Args:
+        samples: {step: its sample}.
+        steps: all steps of the flow that have stages.
+    """
+
+    def __init__(self, samples: Mapping[Subject, StageSample], steps: Collection[Subject]) -> None:
+        self._samples, self._steps = samples, steps
+
+    def __getitem__(self, step: Subject) -> StageSample:
+        """Return the sample of a step.
+
+        Raises:
+            KeyError: the step did not answer.
+            SettingError: the key is not a step of the flow; names the nearest.
+        """
+        if step not in self._steps:
+            raise SettingError(self._hint(step))
+        return self._samples[step]
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter(self._samples)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def _hint(self, key: object) -> str:
+        names = [step.name for step in self._steps]
+        name = key.step if isinstance(key, Subject) else str(key)
+        if name not in names:
+            return (
+                f"samples have no step {name!r}, as the flow has no such stage; "
+                f"{choices(name, names)}; write sw.tuning.Subject(name)"
+            )
+        return (
+            f"samples have no key {shown(key)}, as they are of whole steps; "
+            f"write samples.get(sw.tuning.Subject({name!r}))"
+        )
 
 
 class GuardedPolicy:
@@ -35,7 +80,8 @@ class GuardedPolicy:
 
     def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
         parts = [part.subject for part in graph.parts]
-        self._known, self._gates = frozenset([*graph.inputs, *parts]), frozenset(graph.tuned)
+        self._steps, self._gates = tuple(graph.inputs), frozenset(graph.tuned)
+        self._known = frozenset([*self._steps, *parts])
         self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
@@ -59,7 +105,9 @@ class GuardedPolicy:
     def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[Command]:
         """Return the commands at the end of a second."""
         policy = self._policy
-        return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
+        if policy is None:
+            return []
+        return self._asked(lambda: policy.decide(second, StepSamples(samples, self._steps)))
 
     def noted(self, report: TuningReport) -> TuningReport:
         """Return a report with the policy's name, status and errors."""
@@ -124,7 +172,11 @@ class GuardedPolicy:
                 f"graph, or write sw.tuning.Subject({shown(subject)})"
             )
         if subject not in self._known:
-            raise SettingError(f"the flow has no step {subject.name!r} for {shown(setting)}")
+            names = [one.name for one in self._known]
+            raise SettingError(
+                f"the flow has no step {subject.name!r} for {shown(setting)}; "
+                f"{choices(subject.name, sorted(names))}"
+            )
         if not isinstance(setting, SetRelease):
             return  # its slot checks the command
         if subject not in self._gates:

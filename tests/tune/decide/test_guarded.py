@@ -72,6 +72,55 @@ def test_a_slack_that_cannot_be_set_is_counted_and_the_others_are_set(
     assert claim in (policy.last_error or "")
 
 
+class Reads:
+    """A policy that reads one key of its samples."""
+
+    name = "reads"
+
+    def __init__(self, key: Any) -> None:
+        self.key, self.got = key, []
+
+    def begin(self) -> Sequence[SetRelease]:
+        return []
+
+    def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
+        del second
+        self.got.append((samples.get(self.key), self.key in samples, dict(samples)))
+        return [GOOD]
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (
+            Subject("buzes"),
+            "samples have no step 'buzes', as the flow has no such stage; "
+            "the nearest is 'buses'; there are: buses, gate; write sw.tuning.Subject(name)",
+        ),
+        ("gate.1", "no step 'gate.1', as the flow has no such stage; the nearest is 'gate'"),
+        ("gate", "they are of whole steps; write samples.get(sw.tuning.Subject('gate'))"),
+        (Subject("gate", 1), "they are of whole steps; write samples.get("),
+    ],
+    ids=repr,
+)
+def test_a_wrong_key_of_the_samples_is_an_error_and_no_absence(key: Any, says: str) -> None:
+    own = Reads(key)
+    policy = GuardedPolicy(lambda: own, GRAPH)
+    sample = StageSample(subject=Subject("gate"), second=0)
+    assert policy.decide(0, {sample.subject: sample}) == []
+    assert own.got == []
+    assert policy.errors == 1
+    assert says in (policy.last_error or "")
+
+
+def test_a_step_without_an_answer_is_absent_from_the_samples() -> None:
+    own = Reads(Subject("buses"))
+    sample = StageSample(subject=Subject("gate"), second=0)
+    samples = {sample.subject: sample}
+    assert GuardedPolicy(lambda: own, GRAPH).decide(0, samples) == [GOOD]
+    assert own.got == [(None, False, samples)]
+
+
 @pytest.mark.parametrize("slack_ns", [None, -1, 0, 10**12, np.int64(7)])
 def test_every_slack_that_can_be_set_is(slack_ns: Any) -> None:
     policy = guarded(lambda: [release("gate", slack_ns, hold_ns=0)])
