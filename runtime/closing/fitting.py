@@ -44,7 +44,7 @@ class FitSettings:
             once.
         together: whether all types share histograms.
         tick_ns: the resolution of clocks.
-        at_most_ns, conditional: see `Histograms`.
+        at_most_ns, conditional: settings of `Histograms`.
     """
 
     rows: int

@@ -43,9 +43,9 @@ class Histograms:
         delays_ns: shape (values,), ascending, the values of d.
         tail: shape (values + 1,), P[d > x] by the index of x.
         unforeseen: the chance that the next wait is longer than all known ones.
-        tick_ns: see `of`.
-        at_most_ns: see `of`.
-        conditional: see `of`.
+        tick_ns: the resolution of clocks, as `of` took it.
+        at_most_ns: the bound on a wait, as `of` took it.
+        conditional: the setting of the same name that `of` took.
 
     Source: [probslack] §3.1, *on-line fitting of g and d*, with the counts of Listing 4. Above
     MOST_VALUES distinct g, a bin's lowest value decides whether an event is in the window, and its

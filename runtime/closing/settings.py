@@ -27,7 +27,7 @@ class Settings:
         at_most_ns: the largest slack of a window; None if unbounded.
         scale: ε, in (0, 1]: the chance is held under ε·δ. None: fitted, so that the share of
             windows that miss a row is near δ (`Aim`); the guard keeps it below.
-        guard: see `Budget`.
+        guard: the guard of `Budget`.
         ordered: whether events of a type come in order. If False, the chance is that of any event,
             not of the next of each type. None: they count as ordered until more than one in a
             hundred comes after a newer one of its type, and from then on as disordered.

@@ -61,7 +61,7 @@ def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Clos
     """Close a window a fixed time after its end, by the clock of arrivals.
 
     Args:
-        slack: that time; if omitted, the mean delay of all rows so far.
+        slack: the fixed time; if omitted, the mean delay of all rows so far.
         tick: the resolution of clocks.
 
     Raises:
