@@ -36,7 +36,7 @@ def settled(wanted: Sequence[Wanted]) -> tuple[list[Command], list[str]]:
     prevails, in this interval. Commands of a single decider stay as they are.
 
     Args:
-        wanted: of all deciders, in order of precedence.
+        wanted: commands of all deciders, in order of precedence.
     """
     if len(wanted) == 1:
         return list(wanted[0].commands), []

@@ -59,7 +59,7 @@ class FlowGraph:
 
     Attributes:
         flow: name of the flow.
-        steps: in topological order.
+        steps: steps of the flow, in topological order.
         deadline_ns: the latency to keep; None if the flow has no deadline.
         interval_ns: length of a sample; what is called a second is one of these.
         versions: {stage: digest of its work on a row}, where samples are kept for later

@@ -135,8 +135,8 @@ class ControlLoop:
     """Asks slots for samples, shows whole intervals to deciders, and sends their commands.
 
     Args:
-        graph: of the flow; slots are asked once an interval.
-        record: of the run; only the loop changes it.
+        graph: graph of the flow; slots are asked once an interval.
+        record: record of the run; only the loop changes it.
         keeps: number of samples kept, for a successor and for later jobs.
         lag_ns: slots are asked this long after an interval's end: their clocks differ a little.
         answer_ns: a slot that takes longer to answer is left out of a round; None: half an
@@ -184,7 +184,7 @@ class ControlLoop:
         """Begin once the slots run: send the first commands, ask after an interval.
 
         Args:
-            now_ns: by the host's clock.
+            now_ns: time by the host's clock.
             wanted: first commands of each decider, in order of precedence; rules that an earlier
                 loop has set stay.
             left_ns: until the first interval ends; None: a whole interval.

@@ -30,7 +30,7 @@ class RestBehind:
     in such a slot, of the same step or of another, counts with the mean work of its slices.
 
     Args:
-        graph: of a flow in which a step sheds.
+        graph: graph of a flow in which a step sheds.
     """
 
     name = "shedding"
