@@ -116,7 +116,7 @@ def _bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kern
     Args:
         op: the comparison, the column on its left.
         value: the number.
-        dtype: of the column.
+        dtype: type of the column.
     """
     if isinstance(value, float) and math.isnan(value):
         return _OF_FLOATS[op], np.asarray(value)

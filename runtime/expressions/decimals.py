@@ -196,7 +196,7 @@ def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:
 
     Args:
         decimals: without nulls.
-        name: of the column, for the error.
+        name: name of the column, for the error.
 
     Raises:
         OperatorError: one does not fit 64 bits; with its place.

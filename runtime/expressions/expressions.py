@@ -301,7 +301,7 @@ class Expr(WithLists, SaysOurName, ABC):
         be called more than once for a value.
 
         Args:
-            function: of one value, which returns one, or None; must pickle.
+            function: function of one value, which returns one, or None; must pickle.
             returns: type of the results, such as "float64".
 
         Raises:
@@ -414,8 +414,9 @@ class ColumnRef(Expr):
     Alone it gives the column as it is kept; as an operand, times in nanoseconds.
 
     Args:
-        name: of the column.
-        unit: of a column of times, once it is bound to a schema; None: nanoseconds, or no time.
+        name: name of the column.
+        unit: unit of a column of times, once it is bound to a schema; None: nanoseconds, or no
+            time.
     """
 
     def __init__(self, name: str, unit: str | None = None) -> None:
@@ -516,8 +517,8 @@ class NullLiteral(Expr):
     """Expression that is null in each row.
 
     Args:
-        type: of its column; None: that of the operand beside it.
-        text: as the user wrote it.
+        type: type of its column; None: that of the operand beside it.
+        text: text of the literal, as the user wrote it.
     """
 
     def __init__(self, type: pa.DataType | None, text: str) -> None:  # noqa: A002 - its Arrow type
@@ -595,7 +596,7 @@ class Operation(Expr):
         operands: expressions, or values that can be literals.
         option: an argument that is no expression, such as the type of a cast.
         shown: the option as the user wrote it.
-        unit: of results that are times, once it is bound to a schema; None: nanoseconds, or no
+        unit: unit of results that are times, once it is bound to a schema; None: nanoseconds, or no
             times.
     """
 

@@ -43,9 +43,9 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
     """Return values (an array, an Arrow array or a sequence) as an inside column.
 
     Args:
-        values: one value for each row.
+        values: shape (rows,), values of the column.
         to: the type inside.
-        name: of the column, for errors.
+        name: name of the column, for errors.
         who: names the step, for errors.
 
     Raises:

@@ -27,7 +27,7 @@ class OfFunction(NamedTuple):
     """Argument of `map_elements`.
 
     Attributes:
-        function: of one value.
+        function: function of one value.
         returns: type of the results.
     """
 
@@ -64,7 +64,7 @@ def values_of_column(column: Column, name: str) -> list[Any]:
 
     Args:
         column: times that are no parts are in nanoseconds.
-        name: of the column, for the error.
+        name: name of the column, for the error.
 
     Raises:
         OperatorError: a part has no value in Python; with the place of its row.

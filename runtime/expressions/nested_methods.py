@@ -153,7 +153,7 @@ class NestedFunction(NamedTuple):
     """Function over a nested column.
 
     Attributes:
-        kernel: of its option and the Arrow array.
+        kernel: function of its option and the Arrow array.
         type_of: type of its results, of its name, the type of the column, and its option.
     """
 

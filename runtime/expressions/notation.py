@@ -27,7 +27,7 @@ def written(op: str, operands: Sequence[tuple[str, int]], option: str = "") -> s
     """Return the text of an operation.
 
     Args:
-        op: as in `kernels.py`.
+        op: name of the operation, as in `kernels.py`.
         operands: (text, precedence) of each.
         option: text of an argument that is no expression, such as the type of a cast.
     """

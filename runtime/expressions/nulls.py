@@ -109,7 +109,7 @@ def refused_rows(
     Args:
         works: computes the rows from one place up to another.
         rows: how many there are.
-        error: that it raises.
+        error: type of the exception that `works` raises.
     """
     found: list[int] = []
     waiting = [(0, rows)] if rows else []

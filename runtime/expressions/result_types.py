@@ -82,7 +82,7 @@ def type_declared(name: str, kind: str | pa.DataType) -> pa.DataType:
     """Return the type inside of values that a user's function returns.
 
     Args:
-        name: of the column, for errors.
+        name: name of the column, for errors.
         kind: a type of Arrow, or its name.
 
     Raises:
@@ -117,7 +117,7 @@ def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.
 
     Args:
         op: a key of the rules below, the same as in `kernels.py`.
-        operands: as many as the operation takes.
+        operands: operands, as many as the operation takes.
         option: an argument that is no expression: the values of is_in, the type of cast.
 
     Raises:

@@ -141,8 +141,8 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         Args:
             form: codes of `strptime`, such as "%d.%m.%Y %H:%M:%S"; of fractions of seconds, `%f`,
                 microseconds. ISO 8601 needs none: `.cast("timestamp")`.
-            zone: of the text, such as "Europe/Berlin" or "+02:00"; the timestamp is in it, also
-                where the text has an offset (`%z`). None: no zone.
+            zone: zone of times in the text, such as "Europe/Berlin" or "+02:00"; the timestamp is
+                in it, also where the text has an offset (`%z`). None: no zone.
             ambiguous: the time meant by an hour that a zone has twice.
 
         Raises:

@@ -81,8 +81,8 @@ class Function(NamedTuple):
     """Function over a column of text or times.
 
     Attributes:
-        kernel: of its option and the column.
-        type: of its results; None: it depends on the option, or on the column.
+        kernel: function of its option and the column.
+        type: type of its results; None: it depends on the option, or on the column.
     """
 
     kernel: Kernel
@@ -93,7 +93,7 @@ class OfType(NamedTuple):
     """Argument of an operation that asks the type of its operand.
 
     Attributes:
-        argument: of the method; None if it takes none.
+        argument: argument of the method; None if it takes none.
         kind: type of the operand's column; None: the expression is not bound to a schema.
     """
 

@@ -23,8 +23,8 @@ def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
 
     Args:
         column: whole numbers of `unit`, shape (rows,).
-        unit: of the column (`time_unit`).
-        name: of the column, or its expression, for the error.
+        unit: unit of the column (`time_unit`).
+        name: name of the column, or its expression, for the error.
 
     Raises:
         OperatorError: a time does not fit 64 bits of nanoseconds; with its place.
@@ -38,7 +38,7 @@ def literal_in(kind: pa.DataType, value: Any, unit: str) -> tuple[pa.DataType, V
     """Return a literal's (type, value) in a unit, exactly: perhaps a fraction.
 
     Args:
-        kind: of the literal; what is no time stays as it is.
+        kind: kind of the literal; a literal that is no time stays as it is.
         value: whole number or fraction of the type's unit.
         unit: `time_unit` of a column.
     """
