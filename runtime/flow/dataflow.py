@@ -67,13 +67,14 @@ class Dataflow(FlowMethods):
 
     Args:
         name: name in reports.
-        slack: of every gate without its own. None: a gate releases only ready rows, and results
-            are complete. "500ms": it waits for at most that event time. "0s": it holds no row.
+        slack: slack of every gate without its own. None: a gate releases only ready rows, and
+            results are complete. "500ms": it waits for at most that event time. "0s": it holds no
+            row.
         deadline: the latency to keep, from the arrival of an event to the end of the work on it
             ([ssg] Eq. 2, 3). Gates without a slack then wait just as long as it allows; without
             a deadline they release only ready rows, however long that takes.
-        keep: of every join without its own, see Stream.join. None: "promise", or "slack" after a
-            source that promises nothing before its end.
+        keep: rule `keep` of every join without its own, see Stream.join. None: "promise", or
+            "slack" after a source that promises nothing before its end.
 
     Raises:
         SettingError: slack or deadline is no duration, or keep none of the two.
@@ -106,11 +107,11 @@ class Dataflow(FlowMethods):
         """Add a source of events.
 
         Args:
-            name: of the source.
+            name: name of the source.
             source: its settings, or an input and its settings as options.
-            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms", and
-                `idle` and `ahead` its idle_ns and ahead_ns. A `promise` that is an integer is in
-                nanoseconds, whatever `time_unit` is.
+            options: options of the source, as in SourceSpec; `disorder` is its disorder_ns, written
+                "500ms", and `idle` and `ahead` its idle_ns and ahead_ns. A `promise` that is an
+                integer is in nanoseconds, whatever `time_unit` is.
 
         Raises:
             SchemaError, TypeMismatch: a column is missing, or its type does not fit its role.

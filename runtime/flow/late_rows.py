@@ -16,10 +16,10 @@ def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: st
     """Return the step that takes the late rows of a join or an aggregate.
 
     Args:
-        steps: of the flow.
+        steps: steps of the flow.
         of: the name of that join or aggregate.
-        side: of a join; None: the keys of both sides.
-        name: of the step.
+        side: side of a join; None: the keys of both sides.
+        name: name of the step.
 
     Raises:
         FlowError: the step is of another kind, or a side is given for an aggregate.

@@ -60,9 +60,9 @@ class Stream(StreamMethods):
         The step is a join, an aggregate, a pattern, followed_by or process.
 
         Args:
-            side: of a join: the rows of its "left" or "right" with all their columns; None: the
-                keys of both.
-            name: of the step.
+            side: side of a join: the rows of its "left" or "right" with all their columns; None:
+                the keys of both.
+            name: name of the step.
 
         The stream has the columns of those rows, and `late_step`, `late_side` (of a join),
         `late_event_time`, `late_by_ns`, and `late_dropped`: false for a row that missed only some
@@ -86,7 +86,7 @@ class Stream(StreamMethods):
         promised when the row was found.
 
         Args:
-            name: of the step.
+            name: name of the step.
 
         Raises:
             FlowError: the step diverts nothing.
@@ -104,7 +104,7 @@ class Stream(StreamMethods):
         """Write the rows to an output, one of ours or a custom one (`Output`).
 
         Args:
-            name: of the sink.
+            name: name of the sink.
             output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
                 collect_sink, or an `Output` of a custom class.
 
