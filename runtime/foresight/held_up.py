@@ -53,8 +53,8 @@ class HeldUp:
         latency_s: shape (d,), latency of the last result of each subinterval; 0: it has no result.
         finished_s: shape (m, d), time when each operator finishes a subinterval's work, seconds
             from the start of the first.
-        took_s: for each operator shape (inputs, d), time from the arrival of a subinterval's last
-            row at an input to the end of the work on its rows.
+        took_s: an array for each operator, shape (inputs, d): time from the arrival of a
+            subinterval's last row at an input to the end of the work on its rows.
         parts: results of each subinterval and operator, for the next pass.
     """
 
@@ -77,7 +77,7 @@ class HeldBack:
     """Rows that a gate releases to its operator, by subintervals of their release.
 
     Attributes:
-        counts: for each input shape (d,), rows released in a subinterval.
+        counts: an array for each input, shape (d,): rows released in each subinterval.
         first_release_s: shape (d,), earliest stimulus of the arrivals that make the gate
             release rows: the work on those rows has this rank.
         urgency_s: shape (d,), earliest stimulus of the results that leave in a subinterval: their

@@ -163,7 +163,7 @@ def choose_plan(
     Args:
         host: the host of the flow: a Cluster or a Simulation.
         flow: the flow as written.
-        rates: as for `FlowHost.predict`.
+        rates: rates of the sources, as for `FlowHost.predict`.
         sample: makes a sample of a flow with these limits.
         keep: number of rewritten plans to predict.
         ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as

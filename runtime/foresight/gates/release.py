@@ -31,8 +31,8 @@ class GateTimes:
 
     Attributes:
         inputs: its rows and promises, as they were given.
-        released_s: for each input shape (k,), release of each of its rows; infinite: after all
-            known times.
+        released_s: an array for each input, shape (k,): release of each of its rows; infinite:
+            after all known times.
         frontier: promises that the gate can pass on.
         rule: its release rule.
     """

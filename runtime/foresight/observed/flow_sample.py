@@ -35,7 +35,7 @@ class FlowSample:
         times: {source: arrivals, event times and promises of its rows}.
         origin_ns: the event time that counts as 0 in `times`.
         recorded: {source: its arrivals}, if an earlier job has shown all this.
-        origin: that job among others, in words; "" for a sample.
+        origin: the earlier job of `recorded`, in words; "" for a sample.
         stretches: number of stretches of time with its rows, evenly over the time looked at.
         covers_s: event time of these stretches together; 0: unknown.
         looked_s: event time over which arrivals were looked at.

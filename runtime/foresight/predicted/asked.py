@@ -56,7 +56,7 @@ def check_asked(flow: object, **asked: object) -> None:
 
     Args:
         flow: a `Dataflow`.
-        **asked: by the names of `FlowHost.predict`.
+        **asked: settings, by their names in `FlowHost.predict`.
 
     Raises:
         SettingError: a setting is of another kind; the error names it and the kind.

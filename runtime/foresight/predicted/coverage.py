@@ -92,7 +92,7 @@ def supported_range(
 
     Args:
         made: the estimate.
-        off: those with the least and the most work that the sample supports.
+        off: estimates with the least and the most work that the sample supports.
         sample: the sample.
     """
     if not made.has_result.any():

@@ -132,7 +132,7 @@ def series_ahead(
 
     Args:
         sample: a sample of the flow.
-        rates: as for `predict`.
+        rates: rates of the sources, as for `predict`.
         d: number of subintervals.
         width_s: length of each.
         seed: seed of models of rates.
