@@ -40,8 +40,8 @@ class HomeNode:
 
     Attributes:
         node_id: unique in the cluster.
-        name: for people.
-        ip: of its host.
+        name: name of the node, for people.
+        ip: address of its host.
     """
 
     node_id: str
@@ -92,7 +92,7 @@ def silent_peers(
     even when the cluster does not know it yet.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         failed: ends of slots that failed because a peer was lost.
         living: slots that have neither ended nor died as far as is known.
         homes: {slot: its node}.
@@ -117,7 +117,7 @@ def stalled_report(
     """Return the message to the user about slots whose processes are there, and silent.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         silent: {slot: who hears nothing from it}.
         states: {slot: state of its process}, of each.
         homes: {slot: its node}.
@@ -138,7 +138,7 @@ def parted_report(
     None if no two slots say so.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         failed: ends of slots that failed because a peer was lost, the first first.
         homes: {slot: its node}.
     """
@@ -174,7 +174,7 @@ def failure_report(
     """Return the message to the user about slots that died.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         deaths: {slot: known reason of its end}.
         homes: {slot: its node}.
         lost: ids of nodes that do not answer.

@@ -85,7 +85,7 @@ class JobLife:
     """Machine that decides how one job ends, from its slots' start on.
 
     Args:
-        plan: of the job, every stage in a slot.
+        plan: plan of the job, every stage in a slot.
         homes: {slot: the node it runs on}.
         time_limits: how long each phase may wait.
 

@@ -74,7 +74,7 @@ class HostSilent:
 
     Attributes:
         node_id: id of the node.
-        reason: what is wrong with the host.
+        reason: fault of the host, in words.
     """
 
     node_id: str
@@ -91,7 +91,7 @@ class DeadNodes:
     Attributes:
         reasons: {id of a dead node: why}; may be empty.
         states: {silent slot: state of its process}, of those whose host answers.
-        still: of these slots, those whose process does not run.
+        still: slots of `states` whose process does not run.
     """
 
     reasons: Mapping[str, str] = field(default_factory=dict)
