@@ -18,7 +18,7 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     source that promises nothing.
 
     Args:
-        plan: of the run.
+        plan: plan of the run.
         stages: {stage: its report}; without stages that died before their first report.
     """
     notes: list[str] = []

@@ -85,7 +85,7 @@ class Outcome:
     Attributes:
         name: its key in a stage's JSON.
         place: place of its rows in the balance.
-        meaning: what happened to a row, a sentence for people.
+        meaning: sentence for people about such a row.
         heading: its column in the table of stages.
         of_job: its key in the JSON of the job's ledger.
         term: its word in the job's sum, as in "3 late".

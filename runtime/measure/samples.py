@@ -48,7 +48,7 @@ class StageSample:
         slack_ready: slrTuples of Eq. 4, of all readers: rows that left before they were ready, in
             order or late (Algorithm 3, 10).
         late: rows that came after newer rows had been released.
-        rule: of its gate at the end of the second; ready-only if it has no gate.
+        rule: rule of its gate at the end of the second; ready-only if it has no gate.
         readers: |PThreads| of Eq. 6, the stages that share the gate.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
         last_event_ns: the newest event time processed so far; START_NS before the first.
@@ -62,14 +62,14 @@ class StageSample:
         busy_ns: time at work.
         came: rows that came to the stage.
         handed: rows that it handed on.
-        arrived: of a source, ((number, rows), …) of the rows handed over, by their stimulus time,
-            in tenths (`PARTS`) of intervals: number n is of interval n // PARTS, which begins at
-            (n // PARTS) · interval_ns.
+        arrived: counts of a source, ((number, rows), …), of the rows handed over, by their stimulus
+            time, in tenths (`PARTS`) of intervals: number n is of interval n // PARTS, which begins
+            at (n // PARTS) · interval_ns.
         slices: number of its slices.
-        promised_ns: of a source: its promise after the rows handed over so far; START_NS before
-            its first promise.
-        stimulus_ns: of a source: the newest stimulus time of the rows handed over so far.
-        ended: of a source: whether it has promised the end of the stream.
+        promised_ns: promise of a source after the rows handed over so far; START_NS before its
+            first promise.
+        stimulus_ns: newest stimulus time of a source, over the rows handed over so far.
+        ended: whether a source has promised the end of the stream.
     """
 
     subject: Subject
@@ -164,7 +164,7 @@ class StageMeter:
     Args:
         subject: the part of a step that the stage is, or the step.
         start_ns: start of the first second.
-        readers, window_ns: as in a sample.
+        readers, window_ns: fields of the same names of a sample.
         interval_ns: length of a second here, > 0.
     """
 

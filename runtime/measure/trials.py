@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     """Rule that is counted for a gate, and does not release; see SetRelease.
 
     Attributes:
-        name: of the trial.
+        name: name of the trial.
         rule: the rule; a rule that waits in full is counted as its slack.
     """
 
@@ -43,7 +43,7 @@ class Tried(NamedTuple):
     """Result of a trial in a second.
 
     Attributes:
-        name: of the trial.
+        name: name of the trial.
         slack_ready: rows that would have left before they were ready, among those that got ready,
             or were released by all trials, in this second.
         wait_ns: longest wait of a row that would have left in this second.
@@ -118,7 +118,7 @@ class GateTrials:
         """Add rows of a writer.
 
         Args:
-            place: of the writer, in the tie order.
+            place: place of the writer, in the tie order.
             times_ns: event times of the rows.
             newest_ns: newest event time so far.
             came_ns: arrival of the rows.

@@ -27,7 +27,7 @@ def by_step(samples: Iterable[StageSample]) -> dict[Subject, StageSample]:
     """Return {step: its sample}, from the samples of one interval.
 
     Args:
-        samples: of parts, in any order; a step without its gate's sample is omitted.
+        samples: samples of parts, in any order; a step without its gate's sample is omitted.
     """
     parts: dict[Subject, list[StageSample]] = {}
     for sample in samples:
