@@ -44,8 +44,8 @@ class SlackGate:
         writers: its inputs.
         readers: how many read it.
         rule: when it releases rows.
-        keeps_waits: it is told when rows come, and keeps account of how long they wait; without
-            that, and with several readers, it can hold rows to no time by the clock.
+        keeps_waits: whether it is told when rows come, and keeps account of how long they wait;
+            without that, and with several readers, it can hold rows to no time by the clock.
 
     Attributes:
         left_since_ns: when the row had come that had waited longest of those that the last read
@@ -130,9 +130,9 @@ class SlackGate:
         visible after the rows, as maxWriterTs does in [ssg] Algorithm 2.
 
         Args:
-            writer: which.
+            writer: number of the writer.
             batch: its rows; None: it only says how far it is.
-            progress: of the writer; no row is newer than its newest.
+            progress: progress of the writer; no row is newer than its newest.
             came_ns: when they came by the clock, where waits are kept.
         """
         place = self._place[writer]
@@ -161,12 +161,12 @@ class SlackGate:
         """Return the rows that this reader may have now, in order; None if nothing changed.
 
         Args:
-            reader: which one.
+            reader: number of the reader.
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
                 time (late: of one time). Late rows come first, and others once they are out.
-            now_ns: by the clock. Up to the newest row that has waited for the whole hold by now
-                all leave, as slack-ready whatever the slack: event time may stand still.
+            now_ns: time by the clock. All rows up to the newest that has waited for the whole hold
+                leave, as slack-ready whatever the slack: event time may stand still.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """

@@ -18,7 +18,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     """Return the rows of the pieces in the order (event time, writer, order within it).
 
     Args:
-        pieces: of one port, at least one; in tie order, and of one writer in the order of
+        pieces: pieces of one port, at least one; in tie order, and of one writer in the order of
             their coming.
         ranks: the rank of each writer, by its place.
         is_sorted: they follow each other already (one writer, in order).

@@ -42,7 +42,7 @@ class ReaderState:
         ready: rows released as ready so far.
         slack_ready: rows released, in order, because the slack had run out.
         late: rows that came, older than this reader had seen.
-        late_ready: of those, how many were ready by the time they left ([ssg] Algorithm 3, 7).
+        late_ready: number of these that were ready by the time they left ([ssg] Algorithm 3, 7).
     """
 
     STATE = Fields(
@@ -144,7 +144,7 @@ class ReaderState:
         How far the gate is the gate says: a read of a reader has no progress of its own.
 
         Args:
-            cut: see `Cut`.
+            cut: the cut, see `Cut`.
             ready: rows before it are ready; its time is the gate's frontier.
             limit: about how many rows at most; None: all.
         """

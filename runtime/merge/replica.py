@@ -60,7 +60,7 @@ class ReadSplitter:
     """Gives each replica its part of what a gate has read.
 
     Args:
-        keys: for each port its key columns.
+        keys: key columns of each port.
         replicas: how many.
         share: "keys": each gets the rows of its keys; "all": all rows.
     """

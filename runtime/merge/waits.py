@@ -47,7 +47,7 @@ class WaitLog:
         """Take note of rows that came.
 
         Args:
-            place: of their writer in the tie order.
+            place: place of their writer in the tie order.
             batch: at least one row.
             came_ns: when they came.
             is_mixed: whether they may be in any order.
@@ -71,7 +71,7 @@ class WaitLog:
         """Take note that the rows before the cut have left, and those that were late.
 
         Args:
-            cut: of the read.
+            cut: cut of the read.
             has_late: late rows are left, which a limit has kept back.
 
         Returns:

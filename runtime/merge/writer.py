@@ -10,7 +10,7 @@ class Writer:
     """Writer of a gate: one of its inputs.
 
     Attributes:
-        port: which stream it belongs to (a merge has one, a join two).
+        port: number of the stream that it belongs to (a merge has one, a join two).
         rank: its place in the tie order; unique, and the same on every run.
         is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
             itself, or it may send rows that are late already; they are sorted on the way in.
