@@ -34,7 +34,7 @@ class RowField:
     """Field of rows beside their times and columns, if a step downstream reads it.
 
     Attributes:
-        dtype: of its values.
+        dtype: type of its values.
         width: values of a row.
         absent: value of a row whose batch lacks the field, beside others that have it; None: all
             batches of a channel have it, or none.
@@ -68,8 +68,8 @@ class Batch:
     """Rows as columns. Treat it as frozen: every change makes a new one.
 
     Args:
-        event_time_ns: see the attributes, as `stimulus_time_ns` and `columns`.
-        fields: of `ROW_FIELDS`; None: the rows lack it.
+        event_time_ns: attribute of this name, as are `stimulus_time_ns` and `columns`.
+        fields: fields of `ROW_FIELDS`; None: the rows lack it.
 
     Attributes:
         event_time_ns: shape (rows,), int64; when each row happened.

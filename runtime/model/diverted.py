@@ -44,8 +44,8 @@ class DivertedRow(NamedTuple):
     Attributes:
         error: the reason.
         row: a record as it came, or the row as JSON.
-        file: of the record; None if it is not known.
-        line: of the record, from 1; None if it is not known.
+        file: file of the record; None if it is not known.
+        line: line of the record, from 1; None if it is not known.
         event_time_ns: its own, or the newest of the rows before it in its stream; 0 if there is
             none. No cut of the rows into blocks and slices changes it.
     """

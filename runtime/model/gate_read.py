@@ -18,17 +18,17 @@ class GateRead:
     port's rows come in that order. How rows were cut into reads must not show in the results.
 
     Attributes:
-        ports: for each port the rows released on time, in order; None for none.
-        late: for each port rows that are older than something released before; in order,
-            and to be processed before `ports`. None for none (in ready-only mode always, unless
-            a writer was idle).
+        ports: rows of each port released on time, in order; None for none.
+        late: rows of each port that are older than something released before; in order, and to be
+            processed before `ports`. None for none (in ready-only mode always, unless a writer was
+            idle).
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
-        progress: of the gate. Its promise is the frontier: no row older than this will be
+        progress: progress of the gate. Its promise is the frontier: no row older than this will be
             released again, not even a late one; all writers have promised so, and the gate holds
             none that is older. At most the watermark; never runs back. Only a writer that was
-            marked idle may send one all the same. Its stimulus is that of what moved the
-            watermark here. Every row that arrived before its `arrived` has been released.
+            marked idle may send one all the same. Its stimulus is that of what moved the watermark
+            here. Every row that arrived before its `arrived` has been released.
     """
 
     ports: Sequence[Batch | None]

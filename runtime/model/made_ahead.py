@@ -32,8 +32,8 @@ class RowsMadeAhead:
     """Cuts rows of numbers out of record batches that it makes ahead.
 
     Args:
-        schema: of the rows; numbers and times only, at least one column.
-        dtypes: of each column, the NumPy type that Arrow's has in memory.
+        schema: schema of the rows; numbers and times only, at least one column.
+        dtypes: NumPy type of each column, that of Arrow's values in memory.
     """
 
     def __init__(self, schema: pa.Schema, dtypes: Sequence[np.dtype[Any]]) -> None:

@@ -96,7 +96,7 @@ class Message:
     Attributes:
         batch: the rows, or None.
         rows: how many rows it carries.
-        progress: of its channel, this message included.
+        progress: progress of its channel, this message included.
         tag: from a shared gate to its replicas: which read this is of; else None.
     """
 
@@ -118,8 +118,9 @@ class Message:
         """Return two messages, of so many rows and of the rest.
 
         Args:
-            rows: of the first, at least 1 and less than all.
-            known: of the message before: the new promise holds only once all rows are there.
+            rows: number of rows of the first, at least 1 and less than all.
+            known: progress of the message before: the new promise holds only once all rows are
+                there.
         """
         assert self.batch is not None
         tag = self.tag

@@ -30,7 +30,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
 
     Args:
         state: dicts, sequences, numbers, arrays, batches and messages.
-        where: whose state it is, for the error.
+        where: owner of the state, for the error.
 
     Raises:
         TypeError: something else is in it; says where.

@@ -36,7 +36,7 @@ class RowMark:
     Attributes:
         name: its key in a sink's JSON.
         bit: its place in `Marks`, one of 8.
-        heading: of its column in the table of sinks.
+        heading: heading of its column in the table of sinks.
     """
 
     name: str

@@ -48,7 +48,7 @@ class Field(NamedTuple):
     ```
 
     Args:
-        name: of the attribute.
+        name: name of the attribute.
         by: the field of which a number has each element, or OWNER.
         of: the field whose numbers the elements are, or OWNER. Of a batch or a record these are its
             `codes`; a machine says by its own fields where they are.

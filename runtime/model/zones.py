@@ -76,8 +76,8 @@ class _Segments(NamedTuple):
 
     Attributes:
         first, last: the times, seconds since 1970.
-        starts: of the segments, in order.
-        offsets: of the clock from UTC, in seconds.
+        starts: starts of the segments, in order.
+        offsets: offsets of the clock from UTC, in seconds.
     """
 
     first: int
@@ -187,7 +187,7 @@ def instants_of(zone: str, clock_s: Seconds, *, ambiguous: Ambiguous, skips: boo
     Args:
         zone: its name.
         clock_s: the times, as if they were UTC.
-        ambiguous: which of two is meant where the clock is put back.
+        ambiguous: choice between two instants where the clock is put back.
         skips: whether a time that the clock leaves out is the one after the gap.
 
     Raises:
