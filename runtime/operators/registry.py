@@ -65,7 +65,7 @@ def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) ->
 
     Args:
         step: the step of the machine.
-        most_kept_rows: see Limits.
+        most_kept_rows: limit of the same name, see Limits.
 
     Raises:
         FlowError: a step of another kind.

@@ -67,10 +67,10 @@ class Aggregating(AnyStream):
             window: tumbling("1s") or sliding("10s", "2s").
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
-            late: what becomes of a row that comes after its window has closed. "drop": the row is
-                counted as late. "correct": the result of the window leaves again, with a column
-                `revision` (0 the first time), as long as a source may still send such a row; no
-                aggregate or join can follow.
+            late: fate of a row that comes after its window has closed. "drop": the row is counted
+                as late. "correct": the result of the window leaves again, with a column `revision`
+                (0 the first time), as long as a source may still send such a row; no aggregate or
+                join can follow.
             close: when windows close: probslack(miss=0.1), event_driven(), mean_delay() or
                 ignore(), by the arrivals of rows. Rows then leave the gate as they come, and each
                 result has the chance that its window missed some, as `chance_missing`.

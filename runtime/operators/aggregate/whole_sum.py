@@ -105,7 +105,7 @@ def mean_of(sums: Sums, counts: Int64Array, *, scale: int = 0) -> npt.NDArray[np
     Args:
         sums: shape (results,).
         counts: shape (results,).
-        scale: of decimals, whose last digits were summed; else 0.
+        scale: scale of decimals, whose last digits were summed; else 0.
     """
     if not isinstance(sums, Halves):
         return _quotients(sums, counts)

@@ -166,7 +166,7 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
         columns: {column: type}; a type of Arrow, or its name: those of `result_types.TYPES`, and
             those that `explain` prints, such as "timestamp[ns, tz=UTC]".
             "float" and "double" have 32 and 64 bits, as in Arrow; "int" and "long" are none.
-        step: for the errors.
+        step: name of the step, for errors.
 
     Raises:
         FlowError: no columns.

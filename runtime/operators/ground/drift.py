@@ -132,7 +132,7 @@ def checked_drift(
 
     Args:
         given: the value that was written.
-        schemas: of all inputs: each has the column, if there is one.
+        schemas: schemas of all inputs: each has the column, if there is one.
         span_ns: the length of the window, or how far apart two events may be.
         span: the name of that setting, such as "window=".
         step: the step's name, for errors.

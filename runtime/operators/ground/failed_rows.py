@@ -32,7 +32,7 @@ class FailedRows:
         is_diverted: whether they leave by a stream of their own; else they are omitted.
 
     Attributes:
-        is_diverted: as above.
+        is_diverted: whether rows leave by a stream of their own.
     """
 
     def __init__(self, *, is_diverted: bool) -> None:
@@ -64,7 +64,7 @@ class FailedRows:
         Args:
             work: the step's.
             batch: rows.
-            units: of its times; rows that fail are kept with times in nanoseconds.
+            units: units of times in the batch; rows that fail are kept with times in nanoseconds.
         """
         try:
             return work(batch)

@@ -24,7 +24,7 @@ def fitted(
     """Make values (an array, an Arrow array or a sequence) an inside column; see `as_column`.
 
     Args:
-        values: one value for each row.
+        values: shape (rows,), values of the column.
         to: the type inside.
         name: the name of the column.
         step: the step whose function returned them.

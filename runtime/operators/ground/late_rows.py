@@ -21,8 +21,8 @@ class LateRows:
         batch: the rows, as they came.
         late_by_ns: shape (rows,), > 0: how far the time that the operator was done with was ahead.
         is_dropped: shape (rows,): whether it counts nowhere; else it missed some windows only.
-        found_ns: what the operator would have promised when it found them, if it says so; else
-            START_NS: what its stage had promised before the read.
+        found_ns: promise that the operator would have made when it found the rows, if it says so;
+            else START_NS, for the promise of its stage before the read.
     """
 
     port: int

@@ -29,7 +29,8 @@ class OneRow:
         state: the state of the join.
         keys: the keys of the join.
         step: the step of the join.
-        names: for the left and the right, {name a column leaves under: name it came under}.
+        names: names of the left and of the right side, {name a column leaves under: name it came
+            under}.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ def joined_schema(
         left: columns of the left rows; they keep their names.
         right: columns of the right rows; a name that the left has too gets `suffix`.
         on: keys of the left, keys of the right, pairwise.
-        suffix: for right columns.
+        suffix: suffix of right columns.
         step: the step's name, for errors.
 
     Raises:

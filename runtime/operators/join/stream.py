@@ -62,7 +62,7 @@ class Joining(AnyStream):
                 `clock_bound`). A pair that may be at most `within` apart leaves, with a column
                 `certain`: whether it surely is. A pair that is not is also marked `uncertain`, and
                 sinks count those. At most half of `within`. Source: [thesis] §3.2.3, §6.2.
-            suffix: for right columns whose name the left has too.
+            suffix: suffix of right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             keep: "promise": a row stays until no partner of it can follow, so that late rows find
                 all of theirs. "slack": until what was released is more than `within` past it, as

@@ -42,8 +42,8 @@ class Fits:
     rows only that have a type of the pattern.
 
     Attributes:
-        of_kind: of each kind of row that has come, the numbers of what it fits; 0 fits nothing.
-            Kinds are good up to the next batch.
+        of_kind: numbers of the events that each kind of row fits, of kinds that have come; 0 fits
+            nothing. Kinds are good up to the next batch.
     """
 
     def __init__(self, asked: Sequence[Asked], *, type_column: str | None, step: str) -> None:

@@ -66,7 +66,7 @@ class EventKinds:
 
         Args:
             rows: all rows.
-            places: which of them fit something.
+            places: places of the rows that fit an event.
             kinds: the kind of each of these.
             of_kind: the numbers that each kind fits.
         """

@@ -68,12 +68,12 @@ class PatternMachine(PlainOperator):
         step: the pattern and its settings.
         most_kept_rows: rows held for matches to come, at most; and rows in the matches of one
             read.
-        inside: for an operator round it, which calls what `work` calls.
+        inside: hooks of an operator round it, which calls what `work` calls.
 
     Attributes:
         settings: the settings of all keys.
         conditions: predicates that read earlier events.
-        fits: which events of the pattern each row is.
+        fits: finder of the events of the pattern that each row fits.
         matchers: the matchers of the keys.
         rows: the rows of matches to come.
         passed_ns: nothing older follows.

@@ -51,7 +51,7 @@ def with_openers(
     """Return the rows that fit something, and those that windows open with.
 
     Args:
-        places: which rows fit something.
+        places: places of the rows that fit an event.
         kinds: the kind of each of these; 0 fits nothing.
         opens: shape (rows,), whether a window opens with the row.
     """

@@ -28,8 +28,8 @@ class OpenWindow:
         at: the number of its first event among all events.
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
-        hits: of each match what is known of its events, shape (1 or 2, events), see `EventKinds`,
-            and their positions.
+        hits: facts of the events of each match, shape (1 or 2, events), see `EventKinds`, and their
+            positions.
         intact: the chance that none of what was dropped of it was of a match.
         over_at: the number, among all events, of the first of its key after it; None: unknown.
         given_up: the number of the event from which on no match of it is looked for.
@@ -95,7 +95,7 @@ class KeyWindows:
         Args:
             numbers: consecutive.
             times: never descending.
-            opens: which of them open a window, where events do.
+            opens: shape (events,), whether an event opens a window, where events do.
             cut_ns: windows by time that began by then were not seen to begin; None: none.
         """
         if cut_ns is not None and isinstance(self._rule, TimeWindows):

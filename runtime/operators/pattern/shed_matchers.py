@@ -26,7 +26,7 @@ class SheddingMatchers(Matchers):
     """SheddingMatchers drops events of windows, and notes what windows have found.
 
     Args:
-        settings, holds, names, is_one: see Matchers; scopes are windows.
+        settings, holds, names, is_one: arguments of the same names of Matchers; scopes are windows.
         learns: whether hits are kept.
 
     Attributes:
@@ -54,8 +54,8 @@ class SheddingMatchers(Matchers):
         """Take events, some of which windows may have lost.
 
         Args:
-            events: those that are left.
-            kept: what becomes of the rows of the read; None if windows are not followed.
+            events: events that are left.
+            kept: fates of the rows of the read; None if windows are not followed.
 
         Returns:
             The matches that they complete.

@@ -45,7 +45,7 @@ class SheddingPattern(PlainOperator):
 
     Args:
         step: the pattern, with `shed`.
-        most_kept_rows: see PatternMachine.
+        most_kept_rows: bound on rows, as of PatternMachine.
     """
 
     STATE = Fields(Field("_pattern", by=OWNER), "_events", Field("_shedding", by=OWNER))

@@ -49,7 +49,7 @@ class PatternStep(GatedStep):
         pattern: the pattern in its normal form.
         scope: the scope of a match.
         skip: "any": events that do not match are skipped; "next": only up to the next that fits.
-        selection: which of the matches that end with one event leave.
+        selection: choice among the matches that end with one event.
         consumes: whether an event that has left is in no other match of its scope.
         most: the most matches of a window; None: all.
         type_column: the column whose values `of_type` names; None if no event has `of_type`.

@@ -87,13 +87,13 @@ class Patterning(AnyStream):
             window: the scope of a match: `sw.sliding("15s", "1s")`; of `sw.patterns`
                 `count_window(2_000)`, `opened_by(A, within="15s")`. A match in several windows
                 leaves of each.
-            within: in place of windows, how far apart the first and the last event of a match may
-                be: "5s", or a number of events of the key.
+            within: longest distance of the first and the last event of a match, in place of
+                windows: "5s", or a number of events of the key.
             skip: "any": events between two of a match are skipped, whatever they are; "next": no
                 further than to the next event that fits.
-            selection: of the matches that end with one event "first": that of the earliest events;
-                "last": of the latest; "each": all; "cumulative": one of all their events. None:
-                "first"; with `drift` "each".
+            selection: choice among the matches that end with one event. "first": that of the
+                earliest events; "last": of the latest; "each": all; "cumulative": one of all their
+                events. None: "first"; with `drift` "each".
             consumption: "consumed": an event that has left in a match of a window, or within, is in
                 no other match there; "zero": events are used again. None: "consumed"; with `drift`
                 "zero".
@@ -105,8 +105,9 @@ class Patterning(AnyStream):
                 of `within` or of a window. Each match leaves that there is for some true times,
                 with a column `certain`: whether it is one for all of them. Matches that are not
                 certain are also marked `uncertain`, and sinks count them.
-            shed: what is dropped when the latency is at risk: `sw.shedding.espice(latency="1s")`.
-                Needs `window=`. With `feature=sw.col("change") > 0`: by that besides.
+            shed: rule of dropping events when the latency is at risk:
+                `sw.shedding.espice(latency="1s")`. Needs `window=`. Events differ by
+                `feature=sw.col("change") > 0`, too, if it is given.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
                 no match: it is counted, and `.late()` has it.
             replicas: the number of replicas, each with the rows of its keys.

@@ -76,7 +76,7 @@ class Judged(NamedTuple):
     """Matches of a window with and without shedding.
 
     Attributes:
-        matches: those that it has if nothing is dropped.
+        matches: matches that it has if nothing is dropped.
         lost: matches of these that were not found.
         false: matches that were found, and are none.
     """

@@ -194,11 +194,11 @@ class WindowShedding:
         """Open windows, and return what is dropped.
 
         Args:
-            rows: in order.
+            rows: rows of the read, in order.
             codes: shape (rows,), of their keys.
             numbers: shape (rows,), among the events of their keys.
             events: shape (rows,), among all.
-            places: which rows fit something.
+            places: places of the rows that fit an event.
             kinds: the kind of each of these.
             of_kind: the numbers that each kind fits.
         """

@@ -51,8 +51,8 @@ class Keyed:
     """A key's object.
 
     Attributes:
-        number: in the order in which objects began.
-        code: of the key.
+        number: number of the object, in the order in which objects began.
+        code: code of the key.
         key: the value of the key column, or those of several.
         operator: the object.
         last_row_ns: when its last row happened.
