@@ -64,7 +64,7 @@ def aq_k_slack(
             share by the allowed share.
         quantile: q, 0 < q < 1.
         at_most: a row more than this older than the newest counts as a wrong clock.
-        delay_from: as in `mp_k_slack`.
+        delay_from: start of a delay, as in `mp_k_slack`.
         late: rows older than a released one: "drop", and a late row counts in no window; or "pass",
             and it counts if its window is still open.
 

@@ -152,7 +152,7 @@ def check_buffer(who: str, *, late: str, **lengths_ns: int) -> None:
 
     Args:
         who: the policy, for errors.
-        late: as `Buffer.late`.
+        late: rule for late rows, as `Buffer.late`.
         lengths_ns: {setting: its length}, each more than zero.
 
     Raises:

@@ -36,7 +36,7 @@ def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
     """Return the policy that holds each row until the newest is `slack` ahead.
 
     Args:
-        slack: of event time, such as "2s".
+        slack: slack in event time, such as "2s".
         late: rows older than a released one: "drop" or "pass", counted either way.
 
     Raises:

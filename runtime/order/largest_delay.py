@@ -19,8 +19,8 @@ class LargestDelay:
 
     Args:
         at_most_ns: a row more than this older than the newest does not count: its clock is wrong.
-        delay_from: see `DelayFrom`. With "next" a silence after a late row counts as delay, up to
-            `at_most_ns`.
+        delay_from: start of a delay, see `DelayFrom`. With "next" a silence after a late row counts
+            as delay, up to `at_most_ns`.
 
     Source: [thesis] §2.3.2, action (1). Differs: the bound; and a row with exactly the newest's
     event time has no delay.

@@ -27,8 +27,8 @@ class BySequence:
         timeout_ns: t_latency-th: the longest wait for a missing number, and for a silent writer.
         alpha: the weight of the old value in the average time between events, Eq. 3.2.
         beta: the weight of the old value in the average wait of held events, Eq. 3.7.
-        late: what happens to a row whose number was given up, or that is older than the promise:
-            "drop", or "pass": it leaves at once. It is counted either way.
+        late: fate of a row whose number was given up, or that is older than the promise: "drop", or
+            "pass": it leaves at once. It is counted either way.
         restart: when the wait for a missing number starts. "added": again with each row held after
             the gap, for the timeout at that moment; `timeout_ns` in all. "first": when the first
             row after the gap comes. Where events come densely the timeout is then as short as the
@@ -178,7 +178,7 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
     Args:
         timeout: the longest wait for a missing number. By default 500 ms, as in the thesis'
             experiments (Query 5.3).
-        alpha: as in `BySequence`; so are all others.
+        alpha: weight of `BySequence`; the others are as there, too.
         beta: the same.
         late: the same.
         restart: the same.
