@@ -48,11 +48,11 @@ class Chain:
     Attributes:
         rules: the rules of the sequence.
         ends: the ends of each place.
-        copies: for each place that is repeated, the ends of its first, second, … time, as often as
-            it must be repeated; the last of them are the place's ends.
-        fit: for each place that is repeated, all events that fit it.
+        copies: ends of the first, second, … time of each place that is repeated, as often as it
+            must be; the last of these are the place's ends.
+        fit: all events that fit each place that is repeated.
         several: the events of each place that takes several in any order.
-        barred: for each place, the numbers of events that may not come before it.
+        barred: numbers of the events that may not come before each place.
         after: numbers of events that may surely not come after the last event.
         watched: {number in the pattern: numbers of events that fit it}, of events that may not come
             if a predicate that reads earlier events is true of them.
@@ -175,7 +175,7 @@ class Chain:
             k: the place.
             j: how often it came before.
             number: the number of the event.
-            since: what comes before lies before this.
+            since: number before which all earlier events of the match lie.
         """
         if j:
             before = self.copies[k][j - 1]
@@ -229,7 +229,7 @@ class Chain:
 
         Args:
             k: the place.
-            j: which time of it.
+            j: number of the place's time, from 0.
             gone: the events that are used up.
             changed: the same, of the list before.
             taken: the events that are gone of a place that takes several.

@@ -24,10 +24,10 @@ class Line:
         shift: the number of places in front of it: 1 with an opener, else 0.
         needs: the needs of each place, also of the opener.
         lanes: the lane of the events that fit each of these places.
-        bars: what may not come before a place of the sequence: the place, its number in the pattern
-            if it reads earlier events, and the lane.
-        ends: what may not come after the line: its number in the pattern if it reads earlier
-            events, and the lane.
+        bars: events that may not come before a place of the sequence: the place, the event's number
+            in the pattern if it reads earlier events, and the lane.
+        ends: events that may not come after the line: the event's number in the pattern if it reads
+            earlier events, and the lane.
     """
 
     which: int

@@ -65,7 +65,7 @@ class DriftMatcher:
 
         Args:
             number: unused: scopes are by time.
-            time_ns: by its clock; no less than that of any before.
+            time_ns: time by its clock; no less than that of any before.
             turn: its place in the whole stream.
             fits: numbers of what it fits.
             values: the columns that must differ; and `OFF`: how far its clock may be off.

@@ -151,7 +151,7 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
     Args:
         n: how many.
         events: the events to choose from; one that fits several may be any of them.
-        distinct: in place of that, events of n different values of this column.
+        distinct: column; if given, n events of different values of it instead.
 
     Raises:
         FlowError: a value is no event.
@@ -228,7 +228,7 @@ def opened_by(
     Args:
         event: the event that opens a window.
         within: the length of a window, "15s"; an event at its end is not in it.
-        events: in place of that, the number of its events.
+        events: number of its events, in place of `within`.
 
     Raises:
         SettingError: not just one length is given.
@@ -310,7 +310,7 @@ def whole_events(what: str, value: object, least: int = 1) -> int:
 
     Args:
         what: the name of the number, for the error.
-        value: as it was given.
+        value: value that was given.
         least: the smallest that may be.
 
     Raises:

@@ -48,7 +48,7 @@ class Place:
     Attributes:
         asked: numbers of what fits here, the first of them that an event fits counts.
         count: so many events, of different numbers of `asked`, in any order.
-        distinct: in place of that: of different values of this column.
+        distinct: column whose values differ among the events, in place of that.
         least: how often it must come.
         most: how often it may come; None: any number.
         barred: numbers of what may not come between the last event of the place before and the

@@ -58,14 +58,14 @@ class Rules:
     """A sequence, compiled; shared by all keys.
 
     Attributes:
-        places: as they are asked for.
+        places: places of the sequence, as asked for.
         kinds: the kind of each place.
         barred: the numbers that surely may not come before each place; predicates that read earlier
             events are in `conditions`.
         goes_next: whether no event between two neighbours may fit the place of the later one.
         conditions: the predicates that read earlier events.
         barred_after: numbers of what may not come after its last event.
-        depends: those of them that read earlier events.
+        depends: numbers of `barred_after` that read earlier events.
         names: {name of an event that is read: its place}.
         orders: the numbers of each place in order; where several stand in any order by name, so
             that the order in which they were written does not matter.

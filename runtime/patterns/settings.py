@@ -96,7 +96,7 @@ class Settings:
     Attributes:
         rules: the rules of each alternative.
         scope: the scope of a match.
-        selection: which matches of those that end with one event leave.
+        selection: choice among the matches that end with one event.
         consumes: whether an event that has left is used up in its scope.
         most: the most matches of a window; None: all.
         many: evaluates predicates of many events at once; None: one by one.

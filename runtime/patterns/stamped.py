@@ -28,13 +28,14 @@ class Stamped:
     """An event.
 
     Attributes:
-        time_ns: by its clock.
+        time_ns: time by its clock.
         off_ns: how far that may be off, either way.
         turn: its place in the whole stream.
         fits: numbers of what it fits.
         values: the values of the columns that must differ, and `OFF`.
-        begin: it happened no earlier; if its clock may be off, not at this moment itself.
-        end: it happened no later; if its clock may be off, not at this moment itself.
+        begin: earliest moment at which it happened; if its clock may be off, not at this moment
+            itself.
+        end: latest moment at which it happened; if its clock may be off, not at this moment itself.
     """
 
     time_ns: int
