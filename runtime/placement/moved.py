@@ -19,7 +19,7 @@ def moved_plan(plan: Plan, placement: Mapping[str, str], slots: Sequence[SlotPla
     """Return the plan with some stages in other slots.
 
     Args:
-        plan: of the running flow.
+        plan: plan of the running flow.
         placement: {stage: slot or node}, or {"*": slot or node} for all stages that can move. The
             name of a step with replicas means its gate and all replicas. On a node of several cores
             a stage takes the slot with the fewest stages, or stays in its slot of that node.

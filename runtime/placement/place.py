@@ -38,12 +38,12 @@ def place(
 
     Args:
         flow: name of the flow.
-        stages: in topological order.
+        stages: stages of the flow, in topological order.
         slots: all slots, node by node, at least one; a plain name is a node with one core.
         placement: {stage: slot or node} for some stages, or {"*": slot or node}. The name of a step
             with replicas means its gate and all replicas. On a node of several cores the rule
             chooses among its slots.
-        deadline_ns: of the flow.
+        deadline_ns: deadline of the flow.
         free: {node: free CPUs}. Slots beyond that are not used, unless `placement` names them or no
             CPU is free at all. None: all are free.
 
@@ -88,8 +88,8 @@ def open_slots(
 
     Args:
         slots: all slots.
-        placement: as of `place`; with {"*": …} only the slots of "*" are open.
-        free: as of `place`.
+        placement: placement as of `place`; with {"*": …} only the slots of "*" are open.
+        free: free CPUs as of `place`.
 
     Raises:
         FlowError: "*" names a slot or node that does not exist.
