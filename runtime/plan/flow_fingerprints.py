@@ -29,7 +29,7 @@ class FlowFingerprint:
     Attributes:
         flow: a digest of the steps that lead to it.
         sources: the sources among them.
-        form: of the sink's files, in words.
+        form: form of the sink's files, in words.
         why_not: why no run can resume an earlier one; "" if one can.
     """
 

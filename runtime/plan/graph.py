@@ -188,7 +188,7 @@ def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
     promise) are not listed.
 
     Args:
-        steps: in topological order.
+        steps: steps of the flow, in topological order.
     """
     needed: dict[str, frozenset[str]] = dict.fromkeys(steps, frozenset())
     for step in reversed(list(steps.values())):

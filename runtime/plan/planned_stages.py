@@ -24,7 +24,8 @@ class LateOf:
 
     Attributes:
         step: their step, as the user named it.
-        columns: for each port {column: its name at the input}; None: its rows are omitted.
+        columns: names of each port, {column: its name at the input}; None: the port's rows are
+            omitted.
     """
 
     step: str
@@ -123,8 +124,9 @@ def output_traits(
     """Return {step that begins a stage: traits of the rows that leave it}.
 
     Args:
-        planned_of: as above, in topological order; replicas of one step have the same traits.
-        heads: as above.
+        planned_of: stages of each step as above, in topological order; replicas of one step have
+            the same traits.
+        heads: heads of stages as above.
     """
     traits: dict[str, OutputTraits] = {}
     for name, stages in planned_of.items():

@@ -27,7 +27,7 @@ class Summary:
     Attributes:
         every_ns: step of event time by which the outgoing promise moves. 0: it equals the
             incoming one.
-        from_ns: one of the times to which it moves.
+        from_ns: any of the times to which it moves.
     """
 
     every_ns: int = 0
@@ -123,7 +123,7 @@ def behind_gate(
 
     Args:
         came: traits of each input.
-        summaries: of each port.
+        summaries: summaries of each port.
         has_slack: whether the gate may release a row before all older rows.
     """
     inputs = list(came)

@@ -106,7 +106,7 @@ class StepTraits:
         kept_by: the rule by which rows are kept; None: both rules lose the same late rows.
         has_late_rows: whether another step can take its late rows: the class has a field
             `keeps_late`.
-        misses: what late rows may miss, such as "partners".
+        misses: things that late rows may miss, such as "partners".
         sharing: number of replicas, and the rows that each gets.
         replica: the replica that it is; None: it is the whole step. The class has a field of this
             name if a step may have replicas.
