@@ -28,8 +28,10 @@ class Told:
         step: when, >= 0; entries of one writer and step count in their order here.
         value: how far the writer is, in nanoseconds.
         speaks_until: the step from which on its writer is silent, unless it speaks again.
-        is_value: which entries have a value; None if all have. Others keep the value before.
-        is_spoken: which entries tell how long their writer speaks; None if all do.
+        is_value: shape (entries,), whether an entry has a value, or keeps that before; None: all
+            have.
+        is_spoken: shape (entries,), whether an entry tells how long its writer speaks; None: all
+            do.
     """
 
     writer: Int64Array
@@ -46,7 +48,7 @@ def frontier_of_rows(
     """Return the frontier at each step, and the last value of each writer.
 
     Args:
-        told: what writers have told.
+        told: entries of the writers.
         steps: how many.
         unknown_until: up to this step a writer may be there that has not been heard.
 
