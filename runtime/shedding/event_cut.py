@@ -55,7 +55,7 @@ class EventCut:
         Args:
             ranks: shape (events,), see `ranks_of`.
             events: shape (events,), their numbers.
-            share: to be dropped, 0 to 1.
+            share: share to be dropped, 0 to 1.
         """
         counts = self._counts
         if self._events < _FEW:  # the events here tell more than earlier ones

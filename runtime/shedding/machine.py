@@ -51,7 +51,7 @@ class SheddingReport:
         verdict: the last one; None before the first.
         ranked_by: the ranking of events now.
         ranked: {ranking: pairs}, of `pairs`.
-        compared: of a contest, matches that its models were held against, older ones counting less.
+        compared: matches that the models of a contest were held against, older ones counting less.
         lost_shares: the shares of these that the plain and the richer model would have lost at
             about the present amount; None without a contest, or before anything was compared.
     """

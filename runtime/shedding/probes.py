@@ -66,7 +66,7 @@ class Probes:
     """Probes draws blocks, by the lengths of windows known when a stride begins.
 
     Args:
-        least: one of so many events that fit may be noted for tried windows, at most.
+        least: number of fitting events of which at most one may be noted for tried windows.
         has_gaps: whether rows between blocks need not be looked at: then blocks are short.
     """
 

@@ -169,7 +169,7 @@ def shares_by_weight(frequency: FloatArray, repeated: FloatArray, share: float) 
     Args:
         frequency: shape (types,), φ: the share of events that each type is.
         repeated: shape (types,), r: how often each stands in the pattern.
-        share: to be dropped, 0 to 1.
+        share: share to be dropped, 0 to 1.
     """
     outside = repeated == 0
     free = float(frequency[outside].sum())

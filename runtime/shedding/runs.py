@@ -149,7 +149,7 @@ class CutTable:
 
         Args:
             rows: shape (events,), the row of each event.
-            pieces: as from `pieces`.
+            pieces: result of `pieces`.
             surely: shape (events,), the events of which no pair is listed.
             open_: indices of the events whose fate is open.
             events: shape (events,), their numbers.
