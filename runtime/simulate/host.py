@@ -63,7 +63,7 @@ class Simulation:
     Args:
         plan: every stage in a slot.
         egress: its sinks; or a function that takes results, if no more is to be done.
-        seed: of random draws.
+        seed: seed of random draws.
         cost: costs of work.
         link: delays and capacities of links.
         start_ns: virtual time of the start.

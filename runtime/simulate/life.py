@@ -95,10 +95,10 @@ class SimulatedLife:
     """Life of one simulated job, which says which slots may work.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         world: the simulator.
         close: ends the sinks of a slot.
-        seed: of the delays of stimuli.
+        seed: seed of the delays of stimuli.
         faults: faults and their times.
 
     Attributes:

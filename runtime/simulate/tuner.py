@@ -78,7 +78,7 @@ class SimulatedTuner:
     """Tuner of one run; messages still under way at the end are lost.
 
     Args:
-        graph: of a flow with a deadline.
+        graph: graph of a flow with a deadline.
         policies: decide; where their commands differ, the first in the list prevails.
         host: the simulator.
         expected: predicted latency of the flow, to compare with; None if not predicted.
