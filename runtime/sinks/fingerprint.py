@@ -24,7 +24,7 @@ class Fingerprint:
 
     Attributes:
         flow: digest of the steps, and of the sink's name and form.
-        form: of the sink's files, in words; "" if not known.
+        form: form of the sink's files, in words; "" if not known.
         inputs: {source: print of its input}.
         release: {package: version}.
     """
@@ -59,7 +59,7 @@ class SinkRun:
 
     Attributes:
         job, flow: their names.
-        fingerprint: of the run; None if no run can continue this one.
+        fingerprint: fingerprint of the run; None if no run can continue this one.
         why_not: reason of that.
     """
 

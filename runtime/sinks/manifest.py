@@ -47,7 +47,8 @@ class Part:
     Attributes:
         name: name for readers, without its folder.
         rows, bytes: size of the file.
-        last_event_time_ns: of its last row; None if it has no rows, or the sink does not know.
+        last_event_time_ns: event time of its last row; None if it has no rows, or the sink does not
+            know.
     """
 
     name: str
@@ -97,15 +98,15 @@ class Manifest:
         kind: "parquet", "jsonl" or "csv".
         schema: (column, type) of all rows.
         run: the run that wrote the parts; the last one, if runs continued each other.
-        parts: in the order of the output: its rows are those of part 1, then part 2, …
+        parts: parts in the order of the output, whose rows are those of part 1, then part 2, …
         pending: parts that are being renamed; see `settled`.
         removing: older parts that these replace; removed once this manifest is written.
-        fingerprint: that a run must share to continue this one; None if no run can.
+        fingerprint: fingerprint that a run must share to continue this one; None if no run can.
         why_not: reason why no run can.
         failed: a run that was to replace this one, and failed or was stopped before it did.
         is_whole: whether parts and pending parts are all rows of the output: its stream had ended.
-        epoch, offsets: for recovery by snapshots, not written yet: the last snapshot of these
-            parts, and {source: position to continue from}.
+        epoch, offsets: last snapshot of these parts, and {source: position to continue from}; not
+            written yet.
     """
 
     kind: str

@@ -28,11 +28,11 @@ class ExistingOutput:
     """Existing files at a sink's path.
 
     Attributes:
-        sink, path: for the errors.
-        manifest: of the folder, settled; None if it has no manifest.
+        sink, path: name of the sink and its path, for errors.
+        manifest: manifest of the folder, settled; None if it has no manifest.
         shown: {name: bytes} of the files that readers see; `NO_FILE` of what is no file.
         hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
-        around: of one file: the manifest of its folder, which is an output too; None if not.
+        around: manifest of a file's folder, if the folder is an output too; None if not.
     """
 
     sink: str

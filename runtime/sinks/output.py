@@ -111,7 +111,7 @@ class FileTraits:
 
     Attributes:
         path: path of the output.
-        format: of its files, which is also their ending.
+        format: format of its files, which is also their ending.
         is_file: whether the path is one file, and not a folder of parts.
         overwrite: whether it replaces rows committed by an earlier run.
         rows: rows of a part; None: as many as make a good file.
@@ -195,7 +195,7 @@ class OutputContext:
         sink: the name of the sink.
         folder: base of relative paths; "" is the working folder of this process.
         run: the run that writes.
-        has_ended: see `HasEnded`.
+        has_ended: question of `HasEnded`.
         last_event_time_ns: returns the event time of the last row written; None before one.
         show: shows a line on stdout of the process that submitted the flow, where there is one.
     """
@@ -212,7 +212,7 @@ class Output(ABC):
     """Output of a sink. Must pickle: it is opened where its sink runs.
 
     Attributes:
-        traits: for the flow and the slot; they stay as they are.
+        traits: traits for the flow and the slot; they stay as they are.
     """
 
     traits: SinkTraits = SinkTraits()
@@ -226,6 +226,6 @@ class Output(ABC):
         """Open the output for writing.
 
         Args:
-            schema: of the rows that will come.
+            schema: schema of the rows that will come.
             context: its sink and folder.
         """

@@ -17,13 +17,13 @@ class PathFacts:
     """Facts of a sink's path at a refusal.
 
     Attributes:
-        path: of the output.
+        path: path of the output.
         is_file: whether the output is one file.
         is_folder_gone: whether its folder was there, and is not any more.
         no_folder: path where a folder should be and is none, such as a file; None without.
         odd_manifest, odd_lock: their paths, if no regular file is there, such as a folder.
         has_parts: whether readers see files there.
-        free_bytes: of its file system; None: unknown.
+        free_bytes: free bytes of its file system; None: unknown.
         has_inodes: whether the file system can hold more files.
     """
 
@@ -42,8 +42,8 @@ def remedy(number: int | None, facts: PathFacts, *, otherwise: str = ELSEWHERE) 
     """Return a hint that removes the cause of a refusal.
 
     Args:
-        number: of the system's error; None: no error of the system.
-        facts: of the path.
+        number: number of the system's error; None: no error of the system.
+        facts: facts about the path.
         otherwise: hint where no other helps.
     """
     if number in (errno.EMFILE, errno.ENFILE):  # no other path would help

@@ -20,7 +20,7 @@ class RollingPolicy:
     """Counts the rows of the part that is being written.
 
     Args:
-        traits: of the output.
+        traits: traits of the output.
     """
 
     STATE = Fields("_rows", "_first_ns")

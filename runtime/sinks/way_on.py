@@ -34,10 +34,10 @@ def way_on(
     Args:
         existing: files at the path, after the sink has ended; None: they cannot be read.
         run: the run that failed.
-        schema: of the sink.
-        kind: of the sink, such as "csv".
+        schema: schema of the sink.
+        kind: kind of the sink, such as "csv".
         is_file: whether its path is one file.
-        parts: of the run, as far as it had published.
+        parts: parts of the run, as far as it had published.
         waiting: rows that no reader sees.
         remedy: hint that removes the cause.
     """
@@ -77,7 +77,7 @@ def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str,
     """Return a note on published parts that are gone or changed, and their names.
 
     Args:
-        parts: that were published.
+        parts: parts that were published.
         shown: {name: bytes} of the files that readers see.
     """
     lost = [part for part in parts if not part.is_at(shown)]
