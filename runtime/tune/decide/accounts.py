@@ -66,11 +66,12 @@ class RuleAccounts:
     """Chooses the ruling rule by the records of all.
 
     Args:
-        paths: of the flow.
-        names: of the rules, the safe one first, then by complexity; among equals the first rules.
+        paths: paths of the flow.
+        names: names of the rules, the safe one first, then by complexity; among equals the first
+            rules.
         benefit: rules credited with the deadline kept for `BENEFIT_S`.
-        deadline_ns: of the flow.
-        probability: of keeping the deadline in a second, at least.
+        deadline_ns: deadline of the flow.
+        probability: least probability of keeping the deadline in a second.
 
     Attributes:
         ruling: name of the ruling rule.

@@ -70,7 +70,8 @@ class GuardedPolicy:
 
     Args:
         make: makes the policy; if it raises, that is an error too, and the job has no policy.
-        graph: of the flow; the policy may set only gates whose rule follows from the deadline.
+        graph: graph of the flow; the policy may set only gates whose rule follows from the
+            deadline.
 
     Attributes:
         errors: how often the policy raised, or returned a command that cannot be set.
@@ -205,7 +206,7 @@ class GuardedPolicies:
 
     Args:
         make: makes each policy, in order of precedence; at least one.
-        graph: of the flow.
+        graph: graph of the flow.
     """
 
     def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:

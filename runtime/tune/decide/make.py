@@ -32,7 +32,7 @@ def make_policy(
     """Return the policy of a flow; None if it has no gate to tune.
 
     Args:
-        graph: of a flow with a deadline.
+        graph: graph of a flow with a deadline.
         tuning: the user's settings.
         history: samples of parts in earlier runs, seconds ascending; of several runs one after
             the other.

@@ -52,11 +52,11 @@ class ModelRule:
     """Rule that sets slacks by the deadline, once every gate has a model.
 
     Args:
-        paths: of the flow.
-        deadline_ns: of the flow.
+        paths: paths of the flow.
+        deadline_ns: deadline of the flow.
         tuning: settings; see `Tuning`.
         history: samples of earlier runs, to begin with a model.
-        estimator: for predictions; None: made by `tuning`.
+        estimator: estimator for predictions; None: made by `tuning`.
     """
 
     name = "model"

@@ -33,7 +33,7 @@ class StaticSlack:
     """Policy that never changes its rule.
 
     Args:
-        paths: of the flow.
+        paths: paths of the flow.
         rule: ready-only is ScaleGate; a rule that waits in full is a K-slack buffer, which knows no
             promises: [ssg] §1, after C. Mutschler and M. Philippsen (IPDPS 2013).
     """
@@ -98,7 +98,7 @@ class Aimd:
     Source: "TCP adaptation" of [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
 
     Args:
-        paths: of the flow.
+        paths: paths of the flow.
         start_ns: the first slack.
         step_ns: the step that is added; 1,000 ms in the paper.
     """
@@ -185,8 +185,8 @@ class EvenSplit:
     """Policy that splits the deadline, less the rest of the path, evenly.
 
     Args:
-        paths: of the flow.
-        deadline_ns: of the flow.
+        paths: paths of the flow.
+        deadline_ns: deadline of the flow.
         name: name in reports.
         expects: expected latency of each step of the rest, after each second in which it worked.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
@@ -269,11 +269,11 @@ class Calibration:
     """Policy of random slacks, for samples of all: the calibration run of [ssg] §6.
 
     Args:
-        paths: of the flow.
+        paths: paths of the flow.
         most_ns: the largest slack.
         every_s: seconds for which each slack stays; an interval at least.
-        interval_ns: of the samples.
-        seed: of the draws.
+        interval_ns: length of the samples.
+        seed: seed of the draws.
     """
 
     name = "calibration"

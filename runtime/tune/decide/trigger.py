@@ -22,8 +22,8 @@ def triggered(
 
     Args:
         latency_ns: the latency expected under the current slacks.
-        deadline_ns: of the flow.
-        alpha: in (0, 1); the smaller, the sooner slacks are raised.
+        deadline_ns: deadline of the flow.
+        alpha: α, in (0, 1); the smaller, the sooner slacks are raised.
         slack_ready: rows expected to leave as slack-ready under the current slacks.
 
     Source: [ssg] Eq. 9 and 10. Differs: a search also begins while rows leave as slack-ready. Where

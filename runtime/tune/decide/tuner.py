@@ -43,8 +43,8 @@ class SlackTuner:
     """Policy that sets the slacks of a flow by its deadline.
 
     Args:
-        paths: of the flow.
-        deadline_ns: of the flow.
+        paths: paths of the flow.
+        deadline_ns: deadline of the flow.
         tuning: settings; see `Tuning`.
         history: samples of earlier runs, to begin with models and a record.
     """

@@ -81,12 +81,12 @@ class Estimator:
     """Learns the effect of slacks. Pure: equal samples and seeds give equal predictions.
 
     Args:
-        paths: of the flow.
-        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to copy,
+        paths: paths of the flow.
+        predictor: name in `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to copy,
             or a function that makes one from a seed.
         rest_predictor: predictor for the steps that are not tuned; None: as `predictor`.
         window_s: most seconds to learn from.
-        seed: of random draws.
+        seed: seed of random draws.
 
     Attributes:
         failures: {step: why it has no model since the last fit}.

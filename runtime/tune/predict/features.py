@@ -107,8 +107,8 @@ def examples(samples: Sequence[StageSample]) -> Examples:
     """Return an example for every two consecutive seconds of a gate.
 
     Args:
-        samples: of one step, by seconds; where seconds step back or are missing, a new run or a
-            gap begins, and no example spans it.
+        samples: samples of one step, by seconds; where seconds step back or are missing, a new run
+            or a gap begins, and no example spans it.
     """
     run: list[StageSample] = []
     states, after = [], []

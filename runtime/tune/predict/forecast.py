@@ -40,7 +40,7 @@ def mean_rise(took: Sequence[float]) -> float:
     """Return the mean rise a second over the last `STEADY_S`; 0 if it fell.
 
     Args:
-        took: one time for each second, the newest last.
+        took: times of the seconds, the newest last.
     """
     seen = took[-STEADY_S - 1 :]
     return max((seen[-1] - seen[0]) / max(len(seen) - 1, 1), 0.0)
@@ -73,7 +73,7 @@ def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, Flo
 
     Args:
         gates: their states.
-        slack_s: of event time, in the next second; broadcasts with the states.
+        slack_s: slack in event time, in the next second; broadcasts with the states.
     """
     skew_s, slope, speed = gates.skew_s, gates.slope, gates.speed
     oldest_s = np.minimum(gates.held_s * speed, skew_s)  # below newest, in event time

@@ -31,7 +31,7 @@ class GaussianProcess:
     noise, and trains once.
 
     Args:
-        seed: of the draw of examples that give the lengths.
+        seed: seed of the draw of examples that give the lengths.
     """
 
     SHAPE_ROWS, SHAPE_EVERY = 300, 15
@@ -80,7 +80,7 @@ class _Process:
     these lengths, each left out.
 
     Args:
-        is_local: one length for all features.
+        is_local: whether all features share a length.
     """
 
     LEAST_NOISE, MOST_NOISE = 1e-3, 50.0

@@ -45,7 +45,7 @@ def make_predictor(predictor: str | Predictor | PredictorFactory, *, seed: int =
     Args:
         predictor: a name of `PREDICTORS`, an object to copy, or a function that makes one from a
             seed.
-        seed: of its random draws.
+        seed: seed of its random draws.
 
     Raises:
         SettingError: no predictor has that name, or the object is no predictor.

@@ -101,7 +101,7 @@ class Paths:
 
         Args:
             op_ns: {step: latency_op plus comm to it}; times of tuned gates do not count.
-            deadline_ns: of the flow.
+            deadline_ns: deadline of the flow.
         """
         rest = {s: 0.0 if s in self.tuned else op_ns.get(s, 0.0) for s in self.inputs}
         feeds_of: dict[Subject, list[Subject]] = {step: [] for step in self.inputs}

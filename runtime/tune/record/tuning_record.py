@@ -41,8 +41,8 @@ class TuningRecord:
     may still come after that: they count in the report.
 
     Args:
-        graph: of the flow; a second here is one of its intervals. Without a deadline no second is
-            over it.
+        graph: graph of the flow; a second here is one of its intervals. Without a deadline no
+            second is over it.
         policy: name of the policy in the report.
         resumed: report of an earlier tuner of the same run; it is not changed.
     """
