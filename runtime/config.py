@@ -134,17 +134,18 @@ class Tuning:
             an object with `begin()` and `decide(second, samples)`, of which each job gets a copy,
             or a function (or a class) that makes one from the flow's graph; see
             docs/custom-policy.md.
-        probability: of keeping the deadline in a second, at least, by the estimator's own
-            uncertainty, in [0.5, 1).
+        probability: least probability of keeping the deadline in a second, by the
+            estimator's own uncertainty, in [0.5, 1).
         predictor: "gp" (Gaussian process) or "linear". Or a custom one: an object with `fit(x, y)`
             and `predict(x)`, of which each model is a copy, or a function (or a class) that makes
             one from a seed.
         window_s: most seconds of samples that train the models.
         retrain_s: seconds between two trainings.
-        alpha: of [ssg] Eq. 10: slacks are raised when more than this share of the deadline is left.
+        alpha: α of [ssg] Eq. 10: slacks are raised when more than this share of the deadline is
+            left.
         history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
             None: samples are not kept.
-        seed: of random draws.
+        seed: seed of random draws.
         interval: length of the samples that the policy decides on; "sltuner" takes only seconds.
     """
 

@@ -630,8 +630,8 @@ class SaysOurName:
     """SaysOurName names our method where one of another library is called.
 
     Attributes:
-        _called: what has the methods, for errors.
-        _place: of its words in the table.
+        _called: name of the object that has the methods, for errors.
+        _place: place of its words in the table.
         _inner: public names that are not for users.
     """
 

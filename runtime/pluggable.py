@@ -18,7 +18,7 @@ class Pluggable:
     """Setting whose value may be a custom object.
 
     Attributes:
-        name: of the setting.
+        name: name of the setting.
         calls: {name of a method that an object must have: its call}.
         made_from: argument of a function that makes an object.
         hint: other values of the setting.

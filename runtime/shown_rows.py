@@ -25,7 +25,7 @@ def row_shown(columns: Mapping[str, Any], place: int) -> str:
 
     Args:
         columns: {name: column}, of NumPy, Arrow or ours.
-        place: of the row, from 0.
+        place: place of the row, from 0.
     """
     cells: list[str] = []
     characters = 0
