@@ -31,8 +31,8 @@ class ConnectionEvent(NamedTuple):
 
     Attributes:
         event: `zmq.EVENT_ACCEPTED`, `EVENT_HANDSHAKE_SUCCEEDED` or `EVENT_DISCONNECTED`.
-        descriptor: of the connection; another one may have it later.
-        address: of the calling host; empty unless `event` is `EVENT_ACCEPTED`.
+        descriptor: descriptor of the connection; a later connection may have it again.
+        address: address of the calling host; empty unless `event` is `EVENT_ACCEPTED`.
     """
 
     event: int
