@@ -87,9 +87,9 @@ class JobCarrier:
         plan: every stage in a slot.
         nodes: {slot: its node}.
         actors: {slot: its actor}.
-        cluster_monitor: of this process.
-        hosts: of the slots.
-        tuner: of the job.
+        cluster_monitor: cluster monitor of this process.
+        hosts: hosts of the slots.
+        tuner: tuner of the job.
         relays_output: whether this process prints what users' functions print in the slots.
 
     Attributes:

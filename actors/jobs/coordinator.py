@@ -80,7 +80,7 @@ class Coordinator:
     """Runs one job: call `start` once.
 
     Args:
-        record: of the job, from its submitter.
+        record: record of the job, from its submitter.
     """
 
     def __init__(self, record: JobRecord) -> None:
@@ -117,7 +117,7 @@ class Coordinator:
             pickled: the plan. A module that it needs may be missing here. So we unpickle it, not
                 Ray, whose client would lose its connection over that.
             nodes: {slot: its node}.
-            notes: of these nodes, for the report.
+            notes: notes of these nodes, for the report.
             folder: start of sinks' relative paths.
 
         Raises:

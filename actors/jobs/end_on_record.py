@@ -20,7 +20,7 @@ def end_on_record(holder: Holder, records: Records | None = None) -> bool:
     A sink calls it (`actors/sinks/lock.py`); `make_actors` passes it to the slots.
 
     Args:
-        holder: of the lock.
+        holder: holder of the lock.
         records: None: those of this process's cluster.
     """
     from slackwater.actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)

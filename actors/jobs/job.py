@@ -52,7 +52,7 @@ class RayJob:
         nodes: {slot: its node}.
         notes: on these nodes, for the report.
         folder: start of sinks' relative paths; None: this process's working folder.
-        clock_shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
+        clock_shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
         relays_output: whether this process prints what users' functions print in the slots.
         job_id: name of the job in locks and manifests of its output.
 

@@ -59,7 +59,7 @@ def read_logs(
     """Return the lines of a job's processes; a silent node is named in its part.
 
     Args:
-        record: of the job, which has started.
+        record: record of the job, which has started.
         stage: only the slot of this stage.
         tail: the last lines of each stream only.
         seen: parts returned before; then only new lines are returned.

@@ -56,8 +56,8 @@ class RunningJob:
         known: {slot: its identity}, the clocks' reference first; new slots are added.
         start_ns: start of its sources, by that clock.
         began_s: the same by this process's monotonic clock.
-        carrier: of the job.
-        cluster_monitor: of this process.
+        carrier: carrier of the job.
+        cluster_monitor: cluster monitor of this process.
         make: makes the actors of some slots of a plan, on given nodes and on the job's clock:
             {slot: (its actor, its identity)}.
     """

@@ -43,8 +43,8 @@ def make_actors(
     Args:
         plan: every stage in a slot.
         nodes: {slot: its node}, of the slots to be made.
-        shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
-        settings: of every slot, besides those in the plan.
+        shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
+        settings: settings of every slot, besides those in the plan.
 
     Raises:
         FlowError: a part of the plan does not pickle.
@@ -83,7 +83,7 @@ def ask_all(
     """Return the answers of these actors, {slot: its actor}, in their order.
 
     Args:
-        actors: of the slots to be asked.
+        actors: actors of the slots to be asked.
         method: name of the slot's method.
         args: arguments of the method.
         plan: stages and slots of the job.

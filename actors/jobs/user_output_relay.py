@@ -27,7 +27,7 @@ class UserOutputRelay:
     """Asks slots with users' code for their output lines; waits for none.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         actors: {slot: its actor}.
     """
 
