@@ -18,7 +18,7 @@ def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:
     """Return the contents of a file; takes no longer than reading `most_bytes` does.
 
     Args:
-        path: of a regular file; with `is_own`, of our own user's, and not by a symbolic link.
+        path: path of a regular file; with `is_own`, of our own user's, and not by a symbolic link.
         most_bytes: longest file that is read.
         is_own: whether the file must belong to our own user.
 

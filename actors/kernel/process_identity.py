@@ -132,7 +132,7 @@ class PidFile:
     want the process. We end a process with a note; one that starts later finds no folder and exits.
 
     Attributes:
-        path: of the note.
+        path: path of the note.
         files: id of the path's mount namespace; empty if the system cannot say it.
     """
 
@@ -185,7 +185,7 @@ class ProcessState(NamedTuple):
     """State of a process.
 
     Attributes:
-        text: for people.
+        text: text for people.
         is_running: whether the process can act now.
     """
 
