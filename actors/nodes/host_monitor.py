@@ -32,7 +32,7 @@ class HostMonitor:
     """Asks hosts whether they answer, each time `look` is called; only `begin` waits.
 
     Args:
-        nodes: to ask; nodes of unknown port (0) are not asked.
+        nodes: nodes to ask; nodes of unknown port (0) are not asked.
         now_s: a clock, in seconds.
     """
 

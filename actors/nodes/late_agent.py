@@ -29,8 +29,8 @@ def main(arguments: list[str]) -> None:
     """Wait for a call; or, given a listening socket, run Ray's agent on it.
 
     Args:
-        arguments: for the wait, `AGENT --node-id=… --session-dir=… --node-ip-address=… …`; for the
-            agent, `--listening=FD AGENT …`.
+        arguments: arguments of the wait, `AGENT --node-id=… --session-dir=… --node-ip-address=… …`;
+            for the agent, `--listening=FD AGENT …`.
     """
     if arguments[0].startswith(BECOME):
         be_the_agent(int(arguments[0].removeprefix(BECOME)), arguments[1:])

@@ -40,7 +40,7 @@ class NodeInfo:
         free_cpus: CPUs that no actor or task holds; Ray reports a change within about a second.
         memory_bytes: memory that Ray may give to workers.
         is_head: whether the cluster's own book-keeping runs there.
-        port: of its raylet, reachable by every node of the cluster; 0: not known.
+        port: port of its raylet, reachable by every node of the cluster; 0: not known.
     """
 
     name: str
@@ -99,7 +99,7 @@ def name_nodes(
     """Turn Ray's records into nodes with unique names, in a stable order.
 
     Args:
-        nodes: as `ray.nodes()` returns them; dead nodes are omitted.
+        nodes: nodes as `ray.nodes()` returns them; dead nodes are omitted.
         free: {node id: {resource: free amount}}.
     """
     alive = sorted(
