@@ -30,7 +30,7 @@ class CsvText:
     """Rows as CSV, a line each.
 
     Args:
-        schema: of the rows.
+        schema: schema of the rows.
         form: separator, header and text of a null.
     """
 

@@ -43,13 +43,13 @@ class FileSink(Sink):
     """A folder of parts, or one file. Use it from one thread.
 
     Args:
-        name: of the sink.
-        settings: of the sink.
-        path: of the output.
-        schema: of the rows.
+        name: name of the sink.
+        settings: settings of the sink.
+        path: path of the output.
+        schema: schema of the rows.
         run: the run that writes.
-        has_ended: see `HasEnded`.
-        last_event_time_ns: see `OutputContext`.
+        has_ended: question of `HasEnded`.
+        last_event_time_ns: question of `OutputContext`.
 
     Raises:
         SinkError: another job writes there, earlier results are in the way, or the path cannot be

@@ -49,7 +49,7 @@ class OutputPath:
         path: a folder, or one file.
         kind: "parquet", "jsonl" or "csv".
         is_file: whether the path is one file.
-        token: of this run.
+        token: token of this run.
     """
 
     def __init__(self, sink: str, path: Path, *, kind: str, is_file: bool, token: str) -> None:
@@ -283,7 +283,7 @@ def _size(path: Path, *, follows: bool = False) -> int | None:
     """Return a file's bytes; None if nothing is there, `NO_FILE` if no file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         follows: whether a link counts as the file that readers see there.
 
     Raises:

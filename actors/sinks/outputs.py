@@ -196,11 +196,11 @@ def jsonl_sink(
     """Return a file of JSON lines, or a folder if the path has no ending.
 
     Args:
-        path: as for `parquet_sink`.
-        overwrite: as for `parquet_sink`.
-        resume: as for `parquet_sink`.
-        every: as for `parquet_sink`.
-        rows: as for `parquet_sink`.
+        path: path as for `parquet_sink`.
+        overwrite: whether older rows are replaced, as for `parquet_sink`.
+        resume: whether an earlier run is continued, as for `parquet_sink`.
+        every: length of parts in time, as for `parquet_sink`.
+        rows: rows of a part, as for `parquet_sink`.
 
     Raises:
         SettingError: two options exclude each other, one is out of range, or the path has a
@@ -226,14 +226,14 @@ def csv_sink(
     Text is in quotes where it needs them. Lists, structs and maps are JSON, bytes are base64.
 
     Args:
-        path: as for `parquet_sink`.
+        path: path as for `parquet_sink`.
         sep: the separator of values: one ASCII character.
         header: whether each file begins with the names of the columns.
         nulls: text of a null. A value of the same text is in quotes, and so is empty text.
-        overwrite: as for `parquet_sink`.
-        resume: as for `parquet_sink`.
-        every: as for `parquet_sink`.
-        rows: as for `parquet_sink`.
+        overwrite: whether older rows are replaced, as for `parquet_sink`.
+        resume: whether an earlier run is continued, as for `parquet_sink`.
+        every: length of parts in time, as for `parquet_sink`.
+        rows: rows of a part, as for `parquet_sink`.
 
     Raises:
         SettingError: two options exclude each other, one is out of range, or the path has a

@@ -138,7 +138,7 @@ class LinesPart:
     """A file of lines, after a header that comes with the first rows.
 
     Args:
-        path: of the file.
+        path: path of the file.
         text: how rows are written.
     """
 

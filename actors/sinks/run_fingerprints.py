@@ -47,7 +47,7 @@ def sink_runs(
     """Return the run of each sink that writes files, {sink: run}.
 
     Args:
-        plan: of the run.
+        plan: plan of the run.
         job: id of the job.
         inputs: `input_prints` of its slots.
     """

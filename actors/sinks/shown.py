@@ -20,8 +20,8 @@ class PrintSink(Sink):
     """Shows the first rows, a line each, under the names of their columns.
 
     Args:
-        name: of the sink, which begins each line.
-        schema: of the rows.
+        name: name of the sink, which begins each line.
+        schema: schema of the rows.
         limit: most rows that are shown; the others are counted.
         show: shows a line.
     """

@@ -61,7 +61,7 @@ class SlotSinks:
         """Open the sinks among these stages, as far as their outputs open early.
 
         Args:
-            stages: of the slot.
+            stages: stages of the slot.
             folder: where relative paths start.
             runs: {sink: the run that writes there}.
             has_ended: whether the end of a job is on record.
@@ -93,9 +93,9 @@ class SlotSinks:
         """Add a sink; open it if its output opens early.
 
         Args:
-            name: of the sink.
-            output: of the sink.
-            schema: of the rows.
+            name: name of the sink.
+            output: output of the sink.
+            schema: schema of the rows.
             folder: where relative paths start; "" is the working folder of this process.
             run: the run that writes.
             has_ended: whether the end of a job is on record.
