@@ -43,8 +43,8 @@ class ChannelEnds:
     """The ends of one slot's channels.
 
     Args:
-        keys: of the job.
-        context: of the process.
+        keys: keys of the job.
+        context: context of the process.
         host: address of this node.
         waker: ends a wait for the ends.
         lost_ns: silence after which the other end is lost; see `Limits.lost_ns`.
@@ -81,7 +81,7 @@ class ChannelEnds:
         """Listen on every channel from another slot that has no end here yet.
 
         Args:
-            stages: of the slot.
+            stages: stages of the slot.
             hosts: {stage: identity of the host that it runs on}.
             over: channels whose stream has ended: they need no end.
 

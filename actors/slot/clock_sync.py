@@ -63,11 +63,11 @@ class SlotClock:
     clock.
 
     Args:
-        keys: of the job.
-        context: of the process.
+        keys: keys of the job.
+        context: context of the process.
         host: address of this node, as the other slots can reach it.
-        shift: for tests: how many ns this host's clocks are shifted ahead; or a function that
-            returns the shift of its wall clock alone, now.
+        shift: shift for tests: nanoseconds by which this host's clocks are ahead; or a function
+            that returns the shift of its wall clock alone, now.
 
     Attributes:
         now_ns: returns the reference's time. The loop calls it for every message.
@@ -166,12 +166,12 @@ class ClockServer:
 
     Args:
         clock_ns: the reference's clock.
-        keys: of the job.
-        context: of the process.
+        keys: keys of the job.
+        context: context of the process.
         bind_host: address of this node, as the other slots can reach it; it listens on a free port.
 
     Attributes:
-        endpoint: for `ClockSync` to connect to.
+        endpoint: endpoint for `ClockSync` to connect to.
         refused: messages that were no question.
 
     Raises:
@@ -221,11 +221,11 @@ class ClockSync:
     """Keeps a slot's clock at the reference's.
 
     Args:
-        clock: of this slot; it learns only from here.
+        clock: clock of this slot; it learns only from here.
         local_ns: the clock on which it is based.
-        endpoint: of the `ClockServer`.
-        keys: of the job.
-        context: of the process; terminating it ends the exchanges.
+        endpoint: endpoint of the `ClockServer`.
+        keys: keys of the job.
+        context: context of the process; terminating it ends the exchanges.
 
     Attributes:
         refused: messages that were no answer, or an impossible one.

@@ -40,7 +40,7 @@ class Taken:
     Attributes:
         start_ns: start of the job's sources, by the reference's clock.
         endpoints: {channel: its receiver's endpoint}, of new channels.
-        state: for `Slot.restore`; None: the slot has no stage.
+        state: state for `Slot.restore`; None: the slot has no stage.
         results: the state for its `SlotResults`.
         rows: {arriving collect sink: its rows}.
     """
@@ -80,7 +80,7 @@ def taken(
         plan: the slot's part of the new plan; perhaps without a stage.
         order: state that the slot takes over.
         old: the slot until now, whose remaining stages go on; None: the slot is new.
-        sinks: of the slot; arriving sinks are opened.
+        sinks: sinks of the slot; arriving sinks are opened.
         wake: ends the loop's wait, for sources that are read in threads.
         folder: start of sinks' relative paths.
 

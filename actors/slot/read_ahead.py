@@ -60,7 +60,7 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
     """Return the stage with its input, if custom, read in a thread; and that input.
 
     Args:
-        stage: of any kind.
+        stage: stage of any kind.
         wake: called from that thread when there is a block to poll.
     """
     if not isinstance(stage.step, SourceStep) or stage.step.source.traits.reads_inline:
@@ -170,7 +170,7 @@ class ReadAhead:
         input: opened and read in the thread.
         wake: called from the thread when there is a block to poll again.
         at: position of a block of the input; None: its start.
-        name: of its partition.
+        name: name of its partition.
     """
 
     def __init__(

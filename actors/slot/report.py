@@ -101,12 +101,12 @@ def put_together(
     """Return the job's report.
 
     Args:
-        plan: of the job.
+        plan: plan of the job.
         parts: last reports of its slots, in their order; silent slots are missing.
-        state: of the job.
+        state: state of the job.
         elapsed_s: seconds since its sources began.
         error: why it has failed.
-        notes: of the job; those of its slots follow.
+        notes: notes of the job; notes of its slots follow.
         tuning: report of its tuner.
         prediction: its prediction and the outcome, if one was made.
     """
