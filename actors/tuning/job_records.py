@@ -39,7 +39,7 @@ class JobSamples:
     """Samples that one job has left.
 
     Attributes:
-        samples: of all parts of the job's steps, in the order of the file.
+        samples: samples of all parts of the job's steps, in the order of the file.
         versions: {stage: a digest of what it did with a row}; empty: the file is of an earlier
             release, which kept none.
     """
@@ -53,7 +53,7 @@ def record_lines(samples: Iterable[StageSample], versions: Mapping[str, str]) ->
 
     Args:
         samples: seconds ascending; if there are too many, the oldest are omitted.
-        versions: as in `JobSamples`.
+        versions: digests as in `JobSamples`.
     """
     lines = [json.dumps(sample.to_json()) + "\n" for sample in samples]
     first = json.dumps({"job": {"versions": dict(versions)}}) + "\n"

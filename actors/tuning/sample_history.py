@@ -39,8 +39,8 @@ class SampleHistory:
     """Samples of one flow's jobs.
 
     Args:
-        folder: of all flows.
-        graph: of the flow; samples of other parts, and of intervals of another length, are
+        folder: folder of all flows.
+        graph: graph of the flow; samples of other parts, and of intervals of another length, are
             omitted.
         most: how many samples are read, newest first.
     """
@@ -85,7 +85,7 @@ class SampleHistory:
         """Keep the samples of a job; return why that failed, None if it did not.
 
         Args:
-            samples: in any order.
+            samples: samples in any order.
             job: names the file; the jobs of a flow sort by it.
         """
         kept = in_order(samples)
@@ -123,7 +123,7 @@ def job_files(folder: Path, flow: str) -> list[Path]:
     """Return the files that the jobs of a flow have left, newest first.
 
     Args:
-        folder: of all flows.
+        folder: folder of all flows.
         flow: name of the flow.
 
     Raises:

@@ -53,7 +53,7 @@ class TunerSupervisor:
         folder: start of relative paths; None: this process's working folder.
 
     Attributes:
-        pids: of its tuner's processes that have answered, the last one last.
+        pids: ids of its tuner's processes that have answered, the last one last.
     """
 
     def __init__(self, plan: Plan, *, folder: str | None = None) -> None:

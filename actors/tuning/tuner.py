@@ -67,7 +67,7 @@ class TunerState(LoopState):
     """State of a tuner that its successor needs.
 
     Attributes:
-        pid: of its process.
+        pid: id of its process.
     """
 
     pid: int = 0
@@ -77,7 +77,7 @@ class Tuner:
     """Sets the rules of one job's gates: call `start` once.
 
     Args:
-        graph: of the flow.
+        graph: graph of the flow.
         tuning: the user's settings; None: no slack is to be set.
         expected: prediction for the flow; None: no prediction.
         before: state of the tuner that this one replaces.
@@ -156,7 +156,7 @@ class Tuner:
         """Ask the slots for a last time, decide nothing more, and return the last state.
 
         Args:
-            slots: as for `start`: calls may overtake each other in a short job.
+            slots: slots as for `start`: calls may overtake each other in a short job.
         """
         self._is_over.set()
         self.start(slots)
