@@ -59,10 +59,10 @@ class FilePlace(NamedTuple):
         """Return the place as a position.
 
         Args:
-            kind: of the input.
+            kind: kind of the input.
             of: digest of its settings.
             path: the file.
-            content: of the file.
+            content: content of the file.
         """
         *numbers, mark = self
         return position_of(kind, of, [path, content.size, content.ends, *numbers, *mark])
@@ -72,8 +72,8 @@ def place_of(facts: Sequence[str | int], files: Sequence[str], *, who: str) -> F
     """Return the place of a position whose file is as it was.
 
     Args:
-        facts: of a position of this input.
-        files: those of the input.
+        facts: facts of a position of this input.
+        files: files of the input.
         who: describes the input, for errors.
 
     Raises:

@@ -48,7 +48,7 @@ def parquet(
             "loops/*.parquet"; a relative one starts in the present folder.
         columns: the columns to read; None: all.
         batch_rows: most rows that are read at a time.
-        types: of columns to be read as another type than theirs.
+        types: types of columns to be read as another type than theirs.
         schema: columns if files differ. "error": all files need those of the first; "first": those
             of the first, null where a file lacks one, and further ones are ignored; "union": the
             columns of all files, null where a file lacks one.
@@ -79,15 +79,15 @@ def jsonl(
     """Return the rows of files with one JSON object a line, unpacked as for `csv`.
 
     Args:
-        path: as for `parquet`; in a folder all *.jsonl, *.ndjson and *.json.
+        path: path as for `parquet`; in a folder all *.jsonl, *.ndjson and *.json.
         columns: the fields to read; None: those of the first file's first megabyte, and any
             other is an error.
-        batch_rows: as for `parquet`.
-        types: of columns whose type the first megabyte does not show, or shows wrong.
-        encoding: as for `csv`.
-        on_bad: as for `csv`.
-        schema: as for `parquet`.
-        hive: as for `parquet`.
+        batch_rows: rows of a block, as for `parquet`.
+        types: types of columns whose type the first megabyte does not show, or shows wrong.
+        encoding: encoding as for `csv`.
+        on_bad: rule for bad rows, as for `csv`.
+        schema: schema as for `parquet`.
+        hive: setting of folders' names, as for `parquet`.
 
     Raises:
         SettingError, IngestError: as for `csv`.
@@ -122,10 +122,10 @@ def csv(  # noqa: PLR0913 - an option each
     """Return the rows of CSV files; `.gz`, `.bz2`, `.zst` and `.lz4` are unpacked.
 
     Args:
-        path: as for `parquet`.
-        columns: as for `parquet`.
-        batch_rows: as for `parquet`.
-        types: of columns whose type the first megabyte does not show, or shows wrong.
+        path: path as for `parquet`.
+        columns: columns as for `parquet`.
+        batch_rows: rows of a block, as for `parquet`.
+        types: types of columns whose type the first megabyte does not show, or shows wrong.
         encoding: a codec of Python, such as "latin1", "cp1252" or "utf-16".
         sep: the character between values.
         quote: the character around values; None: quotes mean nothing.
@@ -139,8 +139,8 @@ def csv(  # noqa: PLR0913 - an option each
             a record, so an unclosed quote costs one line.
         on_bad: "error": a record that cannot be read ends the job; "skip": it is left out and
             reported; "divert": the same, and reported with its text.
-        schema: as for `parquet`.
-        hive: as for `parquet`.
+        schema: schema as for `parquet`.
+        hive: setting of folders' names, as for `parquet`.
 
     Raises:
         SettingError: as for `parquet`; or an option is out of its range.

@@ -36,8 +36,8 @@ class FrameInput:
     wherever it travels.
 
     Attributes:
-        refs: one Arrow table per part, in order.
-        columns: of all parts; a part may lack some, or have narrower types.
+        refs: references to Arrow tables, one for each part, in order.
+        columns: columns of all parts; a part may lack some, or have narrower types.
         kind, part: words for the rows and a part of them.
         ends_with_driver: the blocks end with the process that made them.
     """
@@ -104,8 +104,8 @@ class FrameReader:
 
     Args:
         source: the frame.
-        part: to begin with.
-        row: of that part to begin with.
+        part: part to begin with.
+        row: row of that part to begin with.
     """
 
     def __init__(self, source: FrameInput, part: int, row: int) -> None:

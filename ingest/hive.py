@@ -35,7 +35,7 @@ def folder_columns(
 
     Args:
         pattern: a file, a folder or a pattern.
-        files: those that it matches.
+        files: files that it matches.
         folder: start of a relative pattern.
         wanted: True: each file must have some; None: if all have the same; False: none.
 

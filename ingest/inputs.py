@@ -49,7 +49,7 @@ class Mark(NamedTuple):
     """Place in a file from which it can be read on.
 
     Attributes:
-        numbers: of its kind of file; empty: its start.
+        numbers: numbers that its kind of file has; empty: its start.
     """
 
     numbers: tuple[int, ...] = ()
@@ -65,8 +65,8 @@ class Layout(NamedTuple):
 
     Attributes:
         schema: all columns.
-        read: those of the files, at least one.
-        of_folders: those of folders' names.
+        read: columns of the files, at least one.
+        of_folders: columns of folders' names.
     """
 
     schema: pa.Schema
@@ -96,14 +96,14 @@ class FileInput(ABC):
     """Files of one kind. `parquet`, `jsonl` and `csv` make it.
 
     Attributes:
-        pattern: as the user wrote it.
+        pattern: pattern as the user wrote it.
         folder: start of a relative pattern.
-        columns: to read; None: all.
+        columns: columns to read; None: all.
         batch_rows: most rows at a time.
         types: ((column, type), …) given by the user.
         differing: columns if files differ: "error", "first" (the first file's), "union" (all).
         hive: whether folders such as `day=2024-01-02` are columns; None: if all files have them.
-        planned_files: as a plan has fixed them; None: those that are there.
+        planned_files: files as a plan has fixed them; None: the files that are there.
     """
 
     pattern: str
@@ -250,7 +250,7 @@ class FileInput(ABC):
 
         Args:
             place: a file, or a folder of parts.
-            kind: of the sink, "parquet", "jsonl" or "csv".
+            kind: kind of the sink, "parquet", "jsonl" or "csv".
             is_file: whether `place` is a file.
         """
         part = place if is_file else os.path.join(place, f"part-00000001.{kind}")

@@ -58,9 +58,9 @@ def blocks_of(
     Only row groups from that of the row on are read.
 
     Args:
-        file: as `opened`.
+        file: file that `opened` returned.
         path: place of the file.
-        names: of the columns.
+        names: names of the columns.
         rows: most in a block.
         first: the row.
     """
@@ -133,7 +133,7 @@ def cast_in_both(both: pa.StructArray, to: pa.DataType) -> pa.Array:
     """Cast INT96 timestamps if none changes.
 
     Args:
-        both: as `in_both` returns them.
+        both: files as `in_both` returns them.
         to: the type; of nanoseconds for those that have them.
 
     Raises:

@@ -105,7 +105,7 @@ def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) 
 
     Args:
         parts: the blocks, of one schema.
-        schema: of the blocks; needed without blocks.
+        schema: schema of the blocks; needed without blocks.
 
     Raises:
         SchemaError: no blocks and no schema, or blocks whose schemas differ.

@@ -169,7 +169,7 @@ def cast_all(
     """Return cast values, or the first misfit.
 
     Args:
-        values: those to cast.
+        values: values to cast.
         to: the type.
         cast: returns them, or raises ArrowInvalid.
     """

@@ -29,7 +29,7 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
             either case, except `_…` and `.…` (Spark's leftovers); or a pattern with `*`, `?`,
             `[…]` and `**`.
         folder: start of a relative pattern.
-        suffixes: of files in folders, such as ".parquet".
+        suffixes: suffixes of files in folders, such as ".parquet".
     """
     path = os.path.join(folder, pattern)
     if os.path.isdir(path):
@@ -48,8 +48,8 @@ def passed_over(
     Of `_…` and `.…` files, and those in such folders, only data: Spark's leftovers are no loss.
 
     Args:
-        pattern: as for `files_of`.
-        files: those that are read.
+        pattern: pattern as for `files_of`.
+        files: files that are read.
         folder: start of a relative pattern.
         suffixes: endings of names of data files.
     """
@@ -159,10 +159,10 @@ def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) 
     """Return the path or pattern that would match a file to come; None if none.
 
     Args:
-        pattern: as for `files_of`.
+        pattern: pattern as for `files_of`.
         part: a file that will be written, with others in its folder.
         folder: start of a relative pattern.
-        suffixes: of files in folders.
+        suffixes: suffixes of files in folders.
     """
     part = os.path.realpath(part)
     target, name = os.path.split(part)

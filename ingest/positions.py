@@ -40,7 +40,7 @@ def position_of(kind: str, of: str, facts: Sequence[str | int]) -> bytes:
     """Return a position.
 
     Args:
-        kind: of the input, such as "csv".
+        kind: kind of the input, such as "csv".
         of: digest of what the input is.
         facts: where it is.
     """
@@ -53,7 +53,7 @@ def facts_of(at: bytes, *, who: str, kind: str, of: str, count: int) -> list[str
     Args:
         at: position.
         who: describes the input, for errors.
-        kind: of the input.
+        kind: kind of the input.
         of: digest of what the input is.
         count: least number of facts.
 

@@ -30,7 +30,8 @@ def ray_dataset(dataset: Dataset) -> FrameInput:
     come into this process: a source fetches one block at a time.
 
     Args:
-        dataset: of the Ray that this process is connected to, such as `ray.data.read_parquet(…)`.
+        dataset: dataset of the Ray that this process is connected to, such as
+            `ray.data.read_parquet(…)`.
 
     Raises:
         SchemaError: no dataset, one without columns, or blocks whose types do not fit together.

@@ -71,8 +71,8 @@ class TextMark(NamedTuple):
 
     Attributes:
         read: bytes that had been read, as UTF-8; 0: the file's start.
-        rest: of these, the last ones that no piece had.
-        line: line of the first of these.
+        rest: number of the last of these bytes, which no piece had.
+        line: line of the first of those.
         skips: 1 if they are in a line that is refused by its length, else 0.
     """
 

@@ -62,7 +62,7 @@ def first_bad(
 
     Args:
         of_piece: (line, bytes) of each record.
-        problem: of one of these.
+        problem: problem of one of these records.
         read: function that reads a piece, as that of `by_halves`.
     """
     while problem.line is not None:

@@ -64,8 +64,8 @@ class SparkOnRay:
     Args:
         app_name: shown in Spark's and Ray's lists.
         executors: number; each is a Ray actor with a JVM and its Python workers.
-        cores: of each; Ray counts them as CPUs taken.
-        memory: of each executor's JVM, like "1g"; Ray counts it too.
+        cores: cores of each executor; Ray counts them as CPUs taken.
+        memory: memory of each executor's JVM, like "1g"; Ray counts it too.
         resource: a custom Ray resource that the executors' nodes must have; None: any node.
         conf: Spark settings that override ours.
         start_limit: how long the start may take.

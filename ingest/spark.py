@@ -45,7 +45,7 @@ def spark(
     Blocks until all rows are in Ray's object store. The session may stop afterwards.
 
     Args:
-        frame: of a session that `SparkOnRay` started.
+        frame: frame of a session that `SparkOnRay` started.
         order_by: sort by these columns first; rows that tie come in any order.
         limit: how long Spark may take.
 

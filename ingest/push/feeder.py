@@ -66,7 +66,7 @@ class Feeder:
 
     Args:
         host: the driver's address to listen on.
-        keys: of feeder and senders.
+        keys: keys of feeder and senders.
         peer: public key of the reader.
     """
 

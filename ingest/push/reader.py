@@ -38,9 +38,9 @@ class PushReader:
     Args:
         feeder: endpoint of the feeder in Spark's driver.
         host: address of our node to listen on.
-        keys: of the reader.
+        keys: keys of the reader.
         peer: public key of feeder and senders.
-        schema: of the rows.
+        schema: schema of the rows.
         max_epoch_bytes: most bytes that may wait for a commit.
     """
 

@@ -33,10 +33,10 @@ class Push:
     """Function that Spark maps over an epoch's partitions (`mapInArrow`). Pickles.
 
     Attributes:
-        endpoint: of the source.
-        keys: of the senders; the source admits only these.
+        endpoint: endpoint of the source.
+        keys: keys of the senders; the source admits only these.
         source: public key of the source.
-        epoch: of the micro-batch.
+        epoch: epoch of the micro-batch.
         columns: schema of the source, serialized.
     """
 

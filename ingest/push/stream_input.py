@@ -24,7 +24,7 @@ class StreamInput:
 
     Attributes:
         feeder: endpoint of its feeder in Spark's driver.
-        keys: of the reader.
+        keys: keys of the reader.
         peer: public key of feeder and senders.
         host: address for the reader to listen on; None: the address of its node.
         ends_with_driver: the stream ends with the process that runs Spark's driver.

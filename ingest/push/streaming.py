@@ -41,7 +41,7 @@ def spark_stream(
     the session; if the query fails, the source fails.
 
     Args:
-        frame: of a session that `SparkOnRay` started; `isStreaming`.
+        frame: frame of a session that `SparkOnRay` started; `isStreaming`.
         order_by: sort each micro-batch by these columns.
         every: least time between two micro-batches; None: read the rows present now, then end.
         checkpoint: not supported yet; see SettingError.

@@ -95,7 +95,7 @@ class Frame:
     Attributes:
         attempt: Spark's id of the task attempt, unique within a session.
         sequence: 0, 1, 2… within the attempt.
-        rows: in the body.
+        rows: number of rows in the body.
     """
 
     kind: Kind
@@ -181,9 +181,9 @@ def listening(
     Stop the guard after the socket.
 
     Args:
-        context: for the socket; may have one guard, so one such socket.
+        context: context for the socket; may have a single guard, so a single such socket.
         host: address to listen on.
-        keys: of this socket.
+        keys: keys of this socket.
         peer: the only public key that may connect.
     """
     socket = context.socket(zmq.ROUTER)

@@ -49,7 +49,7 @@ class TimeSync:
     Args:
         server: `host:port`.
         key: path of the file with the server's key.
-        exchanges: in a round.
+        exchanges: number of exchanges in a round.
         answer_s: how long to wait for each answer.
         wall_ns: wall clock, which stamps events; it may be set.
         steady_ns: steady clock, which cannot be set.
