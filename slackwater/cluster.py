@@ -239,7 +239,7 @@ class Cluster(FlowHost):
         """Start Spark on this cluster, once; `.session` is the SparkSession.
 
         Args:
-            settings: of `slackwater.ingest.session.SparkOnRay`: executors, cores, memory.
+            settings: settings of `slackwater.ingest.session.SparkOnRay`: executors, cores, memory.
 
         Raises:
             JavaError: no Java was found.

@@ -39,7 +39,7 @@ class Reads:
 
     Args:
         ports: all rows of each, in order.
-        seed: of the segments.
+        seed: seed of the segments.
         late: whether some rows come late.
     """
 

@@ -37,7 +37,7 @@ class EndSignals:
         leave: ends the process at once, with an exit code.
 
     Attributes:
-        number: of the first signal that came; None if none did.
+        number: number of the first signal that came; None if none did.
         last_words: is called before the process ends at once.
     """
 

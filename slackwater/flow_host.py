@@ -221,13 +221,13 @@ class FlowHost(SaysOurName, ABC):
                 samples (`Tuning(history=…)`); nothing else is read.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: limits of the submission.
-            tuning: see `submit`.
+            tuning: tuning as of `submit`.
             horizon: how long to look ahead; None: 60 s, of a history's rates its whole length.
-            width: of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
+            width: width of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
             speed: event time passes this many times faster than the clock; 1 where events happen as
                 they arrive, so that higher rates mean more partners for each row of a join. None:
                 as the sources are paced; an unpaced source is as dense as in its sample.
-            seed: of models of rates that draw.
+            seed: seed of the draws of models of rates.
             link: links between the nodes, capacity and delay; None: as this host has them.
             costs: {stage: time of one of its rows on a core, "2ms" or seconds}, in place of the
                 sample's measurement.

@@ -38,18 +38,18 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     Of a flow with a step that sheds: the fewest on which nothing has to be dropped.
 
     Args:
-        flow: as it will be submitted.
-        rates: as `predict` takes them.
+        flow: flow as it will be submitted.
+        rates: rates as `predict` takes them.
         deadline_s: the latency to keep, > 0; gates that the flow's own deadline tunes use it.
         cores: slots of each node.
         sample: rows of each source to sample, or a sample taken before.
-        history: as `predict` takes it.
-        horizon: as `predict` takes it.
+        history: history as `predict` takes it.
+        horizon: horizon as `predict` takes it.
         most: nodes to consider; more than there are stages never help.
-        seed: of what models of rates draw.
-        link: what lies between the nodes; None: as in the simulator.
-        costs: as `predict` takes them.
-        speed: as `predict` takes it.
+        seed: seed of the draws of models of rates.
+        link: link between the nodes; None: as in the simulator.
+        costs: costs as `predict` takes them.
+        speed: speed as `predict` takes it.
 
     Raises:
         SettingError: the deadline is not above 0, or as of `predict`.

@@ -42,14 +42,15 @@ def sample_flow(
     Where a stage sheds, twice: with nothing dropped, and with all, which is what dropping saves.
 
     Args:
-        flow: as it will be submitted.
-        rows: of each source on average, >= 1: in stretches of the same event time, evenly over the
-            first 100 times as many; the first ones of a flow with numbered sources, or one that
-            looks back for longer than so many rows, or where only these give a sink any.
-        limits: those it will be submitted with.
-        clock_ns: by which slices are timed; unless told, how long they occupy this thread: its CPU,
-            and the time that it waits by itself.
-        cost: what work costs, in place of a clock: as in a simulation of that model.
+        flow: flow as it will be submitted.
+        rows: number of rows of each source on average, >= 1: in stretches of the same event time,
+            evenly over the first 100 times as many; the first ones of a flow with numbered sources,
+            or one that looks back for longer than so many rows, or where only these give a sink
+            any.
+        limits: limits that it will be submitted with.
+        clock_ns: clock by which slices are timed; if omitted, how long they occupy this thread: its
+            CPU, and the time that it waits by itself.
+        cost: model of what work costs, in place of a clock, as in a simulation.
 
     Raises:
         SettingError: rows < 1, a source whose input is live and cannot be read twice, or a sample
@@ -71,9 +72,9 @@ def sample_of_history(
     """Return what the newest job of this version of a flow has shown.
 
     Args:
-        flow: as it will be submitted.
-        folder: as of `Tuning(history=…)`.
-        limits: those it will be submitted with.
+        flow: flow as it will be submitted.
+        folder: folder as of `Tuning(history=…)`.
+        limits: limits that it will be submitted with.
 
     Raises:
         SettingError: there is no job of this flow; or none of this version of it; or none that saw
@@ -111,12 +112,12 @@ def statistics(
     """Return what a flow is predicted from: what its rows cost, and how many come.
 
     Args:
-        flow: as it will be submitted.
-        rates: those that were given; None: those of the history.
-        sample: as of `FlowHost.predict`, where there is no history.
+        flow: flow as it will be submitted.
+        rates: rates that were given; None: the rates of the history.
+        sample: sample as of `FlowHost.predict`, where there is no history.
         history: the folder of earlier jobs; None: a sample says what rows cost.
-        limits: those it will be submitted with.
-        cost: what work costs where it is to run; None: as it is measured here.
+        limits: limits that it will be submitted with.
+        cost: model of what work costs where it is to run; None: as it is measured here.
 
     Raises:
         SettingError: there are no rates; `sample` is none; or as of `sample_flow`, or

@@ -23,9 +23,9 @@ class Planned(TypedDict, total=False):
         limits: bounds of memory and slices.
         tuning: how to keep the flow's deadline; None: by our defaults. With a history, and
             without rates, the flow is also placed by the statistics of its last job.
-        rates: as for `predict`, or its result; the flow is then placed by the prediction, and
+        rates: rates as for `predict`, or its result; the flow is then placed by the prediction, and
             its report shows the prediction beside the measurement.
-        sample: as for `predict`.
+        sample: sample as for `predict`.
         admission: "reject" refuses a flow that, by the prediction, would break its deadline, or
             that of a running flow; "warn", or None with rates, only says so.
     """

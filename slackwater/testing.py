@@ -94,7 +94,7 @@ def verify_operator(
         build: adds the operator to streams, one for each table, and returns its output.
         rows: the rows of each input, in any order; a few hundred are enough.
         event_time: the event time column; integers are nanoseconds.
-        seed: of the cuts; the same seed tries the same cuts.
+        seed: seed of the cuts; the same seed tries the same cuts.
         tries: number of cuts.
         late: whether some rows come late; never for an operator that revises its results.
 
@@ -198,7 +198,7 @@ class _Gated:
     Args:
         step: the step.
         ports: all rows of each input, in order.
-        seed: of all draws.
+        seed: seed of all draws.
         late: whether some rows come late.
     """
 

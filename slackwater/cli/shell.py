@@ -60,7 +60,7 @@ class _Json:
     """Stream for JSON, which gets one object.
 
     Args:
-        stream: of the command.
+        stream: stream of the command.
         is_wanted: whether the user asked for JSON.
     """
 

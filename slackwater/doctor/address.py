@@ -33,7 +33,7 @@ def examine_address(address: str | None, *, say: Callable[[str], None]) -> list[
     """Return the findings about a cluster and each of its nodes.
 
     Args:
-        address: as for `Cluster.connect`.
+        address: address as for `Cluster.connect`.
         say: gets short progress messages.
     """
     from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)

@@ -61,7 +61,7 @@ def judge_host(
 
     Args:
         about: its name.
-        facts: of `slackwater.actors.nodes.host_facts.host_facts`, run there.
+        facts: facts of `slackwater.actors.nodes.host_facts.host_facts`, run there.
         ours: versions here.
         is_running: whether Ray runs there; else `ray up` may still install missing packages.
     """

@@ -64,7 +64,7 @@ class LiveView:
 
     Args:
         console: draws on it.
-        cell: of a notebook, drawn on in its place.
+        cell: cell of a notebook, drawn on in its place.
         now_s: clock for redrawing, in seconds.
     """
 

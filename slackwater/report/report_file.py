@@ -30,8 +30,8 @@ def save_report(report: JobReport, path: Path, *, also: Mapping[str, Any] | None
     """Write a report as JSON; make its folder if necessary.
 
     Args:
-        report: to be written.
-        path: of the file.
+        report: report to be written.
+        path: path of the file.
         also: further facts, which `load_plain` returns.
 
     Raises:

@@ -58,8 +58,8 @@ class RunStatus:
     """A run as its folder tells it.
 
     Attributes:
-        report: as last written; of a run that is gone with the state "lost" and why.
-        path: of the file.
+        report: report as last written; if its run is gone, with the state "lost" and why.
+        path: path of the file.
         age_s: since the file was last written or touched.
     """
 
