@@ -29,11 +29,11 @@ def count_gate(
     """Fill in what a gate has released and what it holds.
 
     Args:
-        report: to be filled.
-        gate: of the stage.
+        report: report to be filled.
+        gate: gate of the stage.
         queued: rows that have not reached it yet.
         dropped: late rows that its operator had no use for.
-        names: of the stages that its writers are.
+        names: names of the stages that its writers are.
     """
     counts = gate.counts()
     report.ready, report.slack_ready = counts.ready, counts.slack_ready

@@ -42,9 +42,9 @@ class SliceLengths:
 
     Args:
         stages: {name: machine}, of the slot.
-        limits: of the job.
-        start_ns: of the job.
-        deadline_ns: of the flow; None: none.
+        limits: limits of the job.
+        start_ns: start of the job.
+        deadline_ns: deadline of the flow; None: none.
 
     Attributes:
         sizes: {stage: length of its slices}.
@@ -74,9 +74,9 @@ class SliceLengths:
         """Return the most rows of a stage's next slice.
 
         Args:
-            machine: of the stage.
+            machine: machine of the stage.
             ready: the slot's stages that have work.
-            now_ns: by the slot's clock.
+            now_ns: time by the slot's clock.
         """
         size = self.sizes[machine.stage.name]
         if not size.is_full or machine.stage.kind == "sink":  # its rows leave as a slice ends
@@ -138,8 +138,8 @@ class AwaitedSources:
         A source goes first once between two slices of the stage.
 
         Args:
-            stage: whose turn it is.
-            now_ns: by the slot's clock.
+            stage: stage whose turn it is.
+            now_ns: time by the slot's clock.
             stages: {name: machine}, of the slot as they are now: they may have moved.
             turns: {stage: number of its last slice}.
             has_credit: whether a stage may send what it makes.

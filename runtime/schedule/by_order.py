@@ -24,7 +24,7 @@ def chosen_by(
         order: the user's.
         able: {stage that has work, and credit for it: the earliest stimulus of that}.
         turns: {stage: number of its last slice}.
-        now_ns: by the slot's clock.
+        now_ns: time by the slot's clock.
         slot: its name, for errors.
 
     Raises:

@@ -41,7 +41,7 @@ class Chain:
     """Steps that look at each row alone, one after the other.
 
     Attributes:
-        counts: of each step.
+        counts: counts of each step.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:

@@ -28,8 +28,8 @@ class GatedNode(Node):
     """Common part of these nodes: an intake takes messages from the queue to a gate.
 
     Args:
-        intake: of the stage.
-        queues: of the stage.
+        intake: intake of the stage.
+        queues: queues of the stage.
         gate: gate of the stage; None if it has none.
     """
 
@@ -78,8 +78,8 @@ class GatedNode(Node):
         """Return what it makes of a read.
 
         Args:
-            read: of the intake, or one without rows: its operator is due.
-            taken: what the intake took in the slice.
+            read: read of the intake, or a read without rows: its operator is due.
+            taken: messages that the intake took in the slice.
             now_ns: wall clock.
         """
 
@@ -111,12 +111,12 @@ class SharedGateNode(GatedNode):
     """Node of a gate that replicas share: it deals its reads.
 
     Args:
-        stage: of the gate.
-        step: of the gate.
-        intake: of the stage.
-        queues: of the stage.
-        gate: of the stage.
-        report: of the stage.
+        stage: stage of the gate.
+        step: step of the gate.
+        intake: intake of the stage.
+        queues: queues of the stage.
+        gate: gate of the stage.
+        report: report of the stage.
     """
 
     STATE = GatedNode.STATE + Fields("_splitter")
@@ -158,16 +158,16 @@ class OperatorNode(GatedNode):
     """Node of an operator: its reads, its time by the clock, its counts.
 
     Args:
-        step: of the operator.
-        intake: of the stage.
-        queues: of the stage.
-        gate: of the stage; None: it is a replica's, and another stage has the gate.
-        sampler: of the stage; None: it takes no samples.
-        most_kept_rows: see Limits.
+        step: step of the operator.
+        intake: intake of the stage.
+        queues: queues of the stage.
+        gate: gate of the stage; None: it is a replica's, and another stage has the gate.
+        sampler: sampler of the stage; None: it takes no samples.
+        most_kept_rows: limit of the same name, see Limits.
 
     Attributes:
         operator: its machine.
-        counts: of the step.
+        counts: counts of the step.
     """
 
     STATE = GatedNode.STATE + Fields("operator", "_watermark_ns", "_progress", "_due_ns")

@@ -44,10 +44,10 @@ class Intake(ABC):
     """Common part of both intakes.
 
     Args:
-        stage: whose it is.
-        queues: of the stage.
-        report: of the stage, to be kept.
-        sampler: of the stage; None: it takes no samples.
+        stage: stage of the intake.
+        queues: queues of the stage.
+        report: report of the stage, to be kept.
+        sampler: sampler of the stage; None: it takes no samples.
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.

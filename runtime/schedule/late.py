@@ -34,8 +34,8 @@ class LateOutputs(SideOutputs):
         """Take rows that were found late; return whether there are any.
 
         Args:
-            rows: see there.
-            promise_ns: what the stage had promised before.
+            rows: rows that are late, see `LateRows`.
+            promise_ns: promise of the stage before.
         """
         self._rows, self._promise_ns = rows, promise_ns
         return bool(rows)

@@ -55,7 +55,7 @@ class PathView(NamedTuple):
         stimulus_ns: the earliest stimulus time of what waits there, which is lent to what stands
             before it.
         came_ns: when the message at its head came.
-        rows: that this message has; 0 of one that only promises.
+        rows: rows of the message; 0 for a message that only promises.
         messages: how many wait on the path.
     """
 
@@ -100,8 +100,8 @@ def choice(
 
     Args:
         ask: `first` or `first_path` of the user's order.
-        views: what it is shown.
-        now_ns: by the slot's clock.
+        views: views that it is shown.
+        now_ns: time by the slot's clock.
         at: where it chooses, for errors: a slot, or a stage.
 
     Raises:

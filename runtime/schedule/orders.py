@@ -70,7 +70,7 @@ class CoarseStimulus:
     event. Source: [mace] §VII-A.
 
     Args:
-        width: of a subinterval, > 0, such as "100ms" or a number of seconds.
+        width: width of a subinterval, > 0, such as "100ms" or a number of seconds.
         within: chooses among stages whose earliest stimulus is in one subinterval.
 
     Raises:

@@ -13,8 +13,8 @@ class StageOutputs:
     """The output channels of a stage, and when each last carried something.
 
     Attributes:
-        progress: of the stream that leaves by them, whether a channel was told or not; without
-            arrivals, of which each is told once.
+        progress: progress of the stream that leaves by them, whether a channel was told or not;
+            without arrivals, of which each is told once.
         tells_arrivals: whether one of them tells how far arrivals have come.
     """
 

@@ -25,10 +25,10 @@ class PassNode(Node):
     cost it more.
 
     Args:
-        stage: whose it is.
-        queues: of the stage.
-        report: of the stage.
-        sampler: of the stage; None: it takes no samples.
+        stage: stage of the node.
+        queues: queues of the stage.
+        report: report of the stage.
+        sampler: sampler of the stage; None: it takes no samples.
     """
 
     STATE = Fields("_arrivals", "_union")

@@ -26,8 +26,8 @@ class SideOutputs(ABC):
     """Output channels of a stage for side rows. Between slices no row waits here.
 
     Args:
-        channels: those that carry such rows.
-        start_ns: of the job.
+        channels: channels that carry such rows.
+        start_ns: start of the job.
     """
 
     STATE = Fields("_outputs")

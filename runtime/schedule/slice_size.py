@@ -50,7 +50,7 @@ class SliceSize:
         longest_ns: time of a slice with a long fixed part, or of rows that have waited.
 
     Attributes:
-        rows: of the next slice, at most, if its rows have not waited.
+        rows: most rows of the next slice, if its rows have not waited.
         is_full: whether the last slice took as many rows as it might.
     """
 

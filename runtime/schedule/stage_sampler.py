@@ -18,12 +18,12 @@ class StageSampler:
     """Samples of one stage.
 
     Args:
-        stage: which.
-        gate: of the stage, if it has one.
-        start_ns: of the first second.
+        stage: stage of the samples.
+        gate: gate of the stage, if it has one.
+        start_ns: start of the first second.
         report: its counters.
-        reads: of a replica, what its gate, which is another stage, has read.
-        interval_ns: of the samples.
+        reads: reads of a replica's gate, which is another stage.
+        interval_ns: length of the samples.
     """
 
     STATE = Fields(
