@@ -34,7 +34,6 @@ def codec_of(channel: Channel) -> FrameCodec:
     return FrameCodec(
         channel.schema,
         columns=names,
-        with_writers=channel.has_writers,
-        with_arrivals=channel.tells_arrivals,
+        row_fields=channel.row_fields,
         may_be_late=channel.may_be_late,
     )

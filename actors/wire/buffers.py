@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import ColumnError, FrameError
 from slackwater.runtime.model.nullable import bitmap_of, valid_bits
-from slackwater.runtime.model.row_marks import Marks, all_bits
 from slackwater.runtime.model.schema import is_text, kept_type, number_dtype
 
 INT64 = np.dtype(np.int64)
@@ -95,7 +94,7 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
     bounds = np.frombuffer(frame, INT32, rows + 1, at)
     is_whole = bounds.item(0) == 0 and bounds.item(-1) == length
     # A single text with these bounds has no offsets that could be out of order.
-    if not is_whole or (rows > 1 and _largest(bounds[1:] < bounds[:-1])):
+    if not is_whole or (rows > 1 and largest(bounds[1:] < bounds[:-1])):
         raise FrameError(f"text column {name!r} has offsets out of order or out of its text")
     text_at = at + padded(4 * (rows + 1))
     whole = pa.py_buffer(frame)
@@ -153,34 +152,13 @@ def read_arrow(
 def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray[np.bool_]:
     """Return booleans as a view of the frame; `FrameError` if not all 0 or 1."""
     values = np.frombuffer(frame, UINT8, rows, at)
-    if rows and _largest(values) > 1:
+    if rows and largest(values) > 1:
         raise FrameError(f"column {name!r} has booleans other than 0 and 1")
     return values.view(BOOL)
 
 
-def add_marks(parts: list[Any], marks: Any, *, rows: int) -> int:
-    """Add the marks of rows; return their bytes.
-
-    Raises:
-        FrameError: the marks are no array of `rows` bytes.
-    """
-    if not isinstance(marks, np.ndarray) or marks.dtype != UINT8 or marks.shape != (rows,):
-        raise misfit("marks", marks, f"a NumPy array of {rows} {UINT8}")
-    _add(parts, marks.tobytes(), rows)
-    return padded(rows)
-
-
-def read_marks(frame: bytes, at: int, *, rows: int) -> Marks:
-    """Return the marks of rows as a view of the frame; `FrameError` for unknown marks."""
-    if at < 0:
-        raise FrameError(f"a frame of {len(frame)} bytes has no room for marks of {rows} rows")
-    marks = np.frombuffer(frame, UINT8, rows, at)
-    if rows and _largest(marks) > all_bits():
-        raise FrameError("a frame has rows with unknown marks")
-    return marks
-
-
-def _largest(values: npt.NDArray[Any]) -> Any:
+def largest(values: npt.NDArray[Any]) -> Any:
+    """Return the largest value of an array that has one."""
     # `values.max()` takes a microsecond longer.
     return values.item(values.argmax())
 

@@ -1,22 +1,31 @@
-"""Encode the optional parts of a frame: its read's tag, arrivals, and masks of nulls."""
+"""Encode the optional parts of a frame: tag, arrivals, masks of nulls, row fields."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackwater.actors.wire.buffers import INT64, PADDING, misfit, padded, read_booleans
+from slackwater.actors.wire.buffers import (
+    FEW_ROWS,
+    PADDING,
+    largest,
+    misfit,
+    padded,
+    read_booleans,
+)
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import Arrived, BoolArray, Int64Array, ReadTag
+from slackwater.runtime.model import Arrived, BoolArray, ReadTag
+from slackwater.runtime.model.batch import ROW_FIELDS, RowFields
 
 _TAG = struct.Struct("<4q")
 TAG_SIZE = _TAG.size
 _ARRIVED = struct.Struct("<3q")
 ARRIVED_SIZE = _ARRIVED.size
-_ROW_SIZE = 2 * INT64.itemsize
+FIRST_FLAG = 1 << 8
+"""Flag of the first of `ROW_FIELDS`; a frame has 16 bits of flags."""
 
 
 def add_tag(parts: list[Any], tag: ReadTag) -> int:
@@ -93,26 +102,92 @@ def read_masks(
     return masks, end
 
 
-def add_arrivals(parts: list[Any], arrivals: Any, *, rows: int) -> int:
-    """Add the arrivals of rows; return their bytes.
+class CarriedField(NamedTuple):
+    """Field of rows (`ROW_FIELDS`) that a channel carries.
+
+    Attributes:
+        name: of the field.
+        dtype: of its values.
+        width: values of a row.
+        size: bytes of a row.
+        flag: its bit in the flags of a frame that has it.
+        is_required: whether all frames with rows have it.
+        most: returns the largest value that means something; None: any does.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    width: int
+    size: int
+    flag: int
+    is_required: bool
+    most: Callable[[], int] | None
+
+
+def carried_fields(names: Container[str]) -> tuple[CarriedField, ...]:
+    """Return the fields of these names, in the order in which a frame has them."""
+    made: list[CarriedField] = []
+    for place, (name, field) in enumerate(ROW_FIELDS.items()):
+        if name in names:
+            dtype = np.dtype(field.dtype)
+            size, flag = dtype.itemsize * field.width, FIRST_FLAG << place
+            is_required = field.absent is None
+            made.append(CarriedField(name, dtype, field.width, size, flag, is_required, field.most))
+    return tuple(made)
+
+
+def add_fields(
+    parts: list[Any], fields: RowFields, carried: Sequence[CarriedField], *, rows: int
+) -> tuple[int, int]:
+    """Add the fields of rows after the other parts; return their flags and bytes.
 
     Raises:
-        FrameError: the arrivals are no array of two int64 for each row.
+        FrameError: a field that all batches of a channel have is missing, or its values are not
+            those of `rows` rows.
     """
-    is_array = isinstance(arrivals, np.ndarray) and arrivals.dtype == INT64
-    if not is_array or arrivals.shape != (rows, 2):
-        raise misfit("arrivals", arrivals, f"a NumPy array of {rows} × 2 {INT64}")
-    parts.append(arrivals.tobytes())
-    return rows * _ROW_SIZE
+    flags = added = 0
+    for name, dtype, width, size, flag, is_required, _ in carried:
+        values = fields.get(name)
+        if values is None and not is_required:
+            continue
+        shape = (rows,) if width == 1 else (rows, width)
+        if (
+            not isinstance(values, np.ndarray)
+            or (values.dtype is not dtype and values.dtype != dtype)
+            or values.shape != shape
+        ):
+            each = "" if width == 1 else f" × {width}"
+            raise misfit(name, values, f"a NumPy array of {rows}{each} {dtype}")
+        is_copied = rows <= FEW_ROWS or not values.flags.c_contiguous
+        parts.append(values.tobytes() if is_copied else values)
+        if over := rows * size & 7:
+            parts.append(PADDING[over])
+        flags |= flag
+        added += padded(rows * size)
+    return flags, added
 
 
-def read_arrivals(frame: bytes, end: int, *, rows: int) -> tuple[Int64Array, int]:
-    """Return the arrivals that end at a byte, and their start; no copy.
+def read_fields(
+    frame: bytes, carried: Sequence[CarriedField], flags: int, *, rows: int
+) -> tuple[RowFields, int]:
+    """Return the fields of rows at a frame's end, as views, and where they begin.
 
     Raises:
-        FrameError: the frame is too short for the arrivals.
+        FrameError: the frame is too short for them, lacks one that all frames of a channel have,
+            or a value is above the field's largest.
     """
-    start = end - rows * _ROW_SIZE
-    if start < 0:
-        raise FrameError(f"a frame of {len(frame)} bytes has no room for arrivals of {rows} rows")
-    return np.frombuffer(frame, INT64, 2 * rows, start).reshape(rows, 2), start
+    end = len(frame)
+    fields: RowFields = {}
+    for name, dtype, width, size, flag, is_required, most in reversed(carried):
+        if not flags & flag:
+            if is_required:
+                raise FrameError(f"a frame of {rows} rows has no {name}")
+            continue
+        end -= padded(rows * size)
+        if end < 0:
+            raise FrameError(f"a frame of {len(frame)} bytes has no room for {name} of {rows} rows")
+        values = np.frombuffer(frame, dtype, rows * width, end)
+        if most is not None and rows and largest(values) > most():
+            raise FrameError(f"a frame has rows with unknown {name}")
+        fields[name] = values if width == 1 else values.reshape(rows, width)
+    return fields, end

@@ -9,13 +9,13 @@ body    of a message from a shared gate: the tag of its read (runtime/model/mess
         for each column that Arrow keeps: bytes of its text or of its IPC message, bytes of the
         validity bitmap of text (int64 each)
         with a flag, for each column of numbers: whether it has nulls (one byte each)
-        event time, stimulus time, writers (if the channel has them): int64
+        event time, stimulus time: int64
         the columns: numbers as they are, times as whole numbers, booleans one byte each, 0 or
         1 (Arrow's bool8), each with a mask if it has nulls, one byte a row, 1 where there is a
         value; text as Arrow's offsets (int32, from 0), text, and validity bitmap (none without
         nulls); decimals, bytes, lists, structs and maps as an Arrow IPC record batch message
-        if the channel has arrivals: of each row (2 int64)
-        with a flag, the rows' marks: one byte each (runtime/model/row_marks.py)
+        with a flag for each, the fields of rows that the channel carries, in the order of
+        `ROW_FIELDS` (runtime/model/batch.py)
 ```
 
 Every buffer starts at a multiple of 8. They are the buffers of an Arrow IPC record batch without
@@ -32,7 +32,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -46,13 +46,11 @@ from slackwater.actors.wire.buffers import (
     INT64,
     PADDING,
     add_arrow,
-    add_marks,
     add_text,
     misfit,
     padded,
     read_arrow,
     read_booleans,
-    read_marks,
     read_text,
     text_size,
     wire_field,
@@ -69,13 +67,15 @@ MAX_BYTES = 16 * 2**20
 HEADER = struct.Struct("<4sBBHqqqqqQQQ")
 _TEXT = struct.Struct("<2q")  # bytes of text or of an Arrow message, of the validity bitmap
 MAGIC = b"SLKW"
-VERSION = 5
+VERSION = 6
 DATA, GRANT, HELLO = 1, 2, 3
+_TIMES = (("event time", INT64, 8), ("stimulus time", INT64, 8))
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8, 16  # flags of data
+# Flags of data; from `extras.FIRST_FLAG` on, those of fields of rows.
+_HAS_BATCH, _HAS_TAG, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8
+_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_ARRIVED | _HAS_NULLS
+_WITHOUT_ROWS = _HAS_TAG | _HAS_ARRIVED
 _IS_FINAL = 1  # the only flag of grants
-_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS | _HAS_ARRIVED | _HAS_NULLS
-_FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: its allowed flags}
 
 
 class FrameTooLongError(FrameError):
@@ -100,8 +100,7 @@ class FrameCodec:
     Args:
         schema: inside types of the rows (`runtime/model/schema.py`).
         columns: names of the columns that travel, in this order.
-        with_writers: whether batches have `writers`.
-        with_arrivals: whether batches have `arrivals`.
+        row_fields: fields of rows that travel (`Channel.row_fields`).
         may_be_late: rows may be older than promised (`Channel.may_be_late`).
         max_bytes: longest body, sent or accepted.
 
@@ -115,24 +114,24 @@ class FrameCodec:
         schema: pa.Schema,
         *,
         columns: Sequence[str],
-        with_writers: bool,
-        with_arrivals: bool = False,
+        row_fields: Set[str] = frozenset(),
         may_be_late: bool = True,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._with_writers, self._with_arrivals = with_writers, with_arrivals
         self._names = tuple(columns)
-        times = ("event time", "stimulus time", "writers")[: 3 if with_writers else 2]
         self._columns = tuple(wire_field(schema, name) for name in columns)
-        self._fields = tuple((name, INT64, INT64.itemsize) for name in times) + self._columns
-        widths = Counter(width for _, _, width in self._fields)
+        self._arrays = (*_TIMES, *self._columns)
+        widths = Counter(width for _, _, width in self._arrays)
         self._texts_size = _TEXT.size * widths.pop(0, 0)  # text and Arrow's types have width 0
         self._are_texts = [dtype is None for _, dtype, width in self._columns if not width]
         self._row_size = sum(widths.elements())
         self._widths = tuple(widths.items())  # of (bytes of a value, columns)
         self.max_bytes = max_bytes
-        self._lines = ["writers" if with_writers else "no writers"]
-        self._lines += ["arrivals"] if with_arrivals else []
+        self._fields = extras.carried_fields(row_fields)
+        field_flags = sum([carried.flag for carried in self._fields])
+        self._flags = {DATA: _OF_DATA | field_flags, GRANT: _IS_FINAL, HELLO: 0}
+        names = ", ".join([carried.name for carried in self._fields])
+        self._lines = [f"rows with {names or 'no fields'}"]
         self._lines += [f"{name!r}: {kept_type(schema.field(name).type)}" for name in columns]
         digest = hashlib.sha256("\n".join(self._lines).encode()).digest()
         self._fingerprint = int.from_bytes(digest[:8], "little")
@@ -159,11 +158,9 @@ class FrameCodec:
             if masks:
                 flags |= _HAS_NULLS
                 size += extras.add_masks(parts, masks, columns=len(self._columns), rows=rows)
-            if self._with_arrivals:
-                size += extras.add_arrivals(parts, batch.arrivals, rows=rows)
-            if batch.marks is not None:
-                flags |= _HAS_MARKS
-                size += add_marks(parts, batch.marks, rows=rows)
+            if self._fields:
+                own, added = extras.add_fields(parts, batch.fields, self._fields, rows=rows)
+                flags, size = flags | own, size + added
         promise_ns, stimulus_ns, newest_ns, arrived = message.progress
         if arrived is not None:
             flags |= _HAS_ARRIVED
@@ -207,15 +204,13 @@ class FrameCodec:
             FrameError: the batch does not fit the schema.
         """
         arrays: list[Any] = [batch.event_time_ns, batch.stimulus_time_ns]
-        if self._with_writers:
-            arrays.append(batch.writers)
         arrays += map(batch.columns.get, self._names)
         parts: list[Any] = [b""]  # the first holds the texts' lengths
         size = self._texts_size + rows * self._row_size
         shape = (rows,)
         masks: dict[int, BoolArray] = {}
-        own = len(self._fields) - len(self._columns)  # place of the first column
-        for place, (name, dtype, width) in enumerate(self._fields):
+        own = len(_TIMES)  # place of the first column
+        for place, (name, dtype, width) in enumerate(self._arrays):
             values = arrays[place]
             if not width:
                 bitmap = 0
@@ -283,18 +278,15 @@ class FrameCodec:
         if flags & _HAS_BATCH:
             end = len(frame)
             fields: RowFields = {}
-            if flags & _HAS_MARKS:
-                end -= padded(rows)
-                fields["marks"] = read_marks(frame, end, rows=rows)
-            if self._with_arrivals:
-                fields["arrivals"], end = extras.read_arrivals(frame, end, rows=rows)
+            if self._fields:
+                fields, end = extras.read_fields(frame, self._fields, flags, rows=rows)
             batch = self._read_batch(frame, rows, start, end, fields)
             for place, mask in masks.items():
                 name, _, width = self._columns[place]
                 if not width:
                     raise FrameError(f"column {name!r} has a mask, and its own bitmap")
                 batch.columns[name] = Nullable(np.asarray(batch.columns[name]), mask)
-        elif rows or flags & (_HAS_MARKS | _HAS_NULLS) or len(frame) > start:
+        elif rows or flags & ~_WITHOUT_ROWS or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
         if progress.promise_ns < promised_ns:
@@ -369,7 +361,7 @@ class FrameCodec:
                 f"frame {number} is of kind {_KINDS.get(got_kind, got_kind)}, and only "
                 f"{_KINDS[kind]} may come here now"
             )
-        if flags & ~_FLAGS[kind] or rows < 0:
+        if flags & ~self._flags[kind] or rows < 0:
             raise FrameError(f"frame {number} has flags {flags:#x} and {rows} rows")
         if number != self._received:
             raise FrameError(f"frame {number} came where frame {self._received} was due")
@@ -415,12 +407,8 @@ class FrameCodec:
         # From here on every buffer lies within the frame, at a multiple of 8.
         int64s = np.frombuffer(frame, INT64)  # slicing it is cheaper than another view
         start = at // 8
-        whole = ("event_time_ns", "stimulus_time_ns", "writers")[: 3 if self._with_writers else 2]
-        fields |= {
-            name: int64s[start + place * rows : start + (place + 1) * rows]
-            for place, name in enumerate(whole)
-        }
-        at += len(whole) * 8 * rows
+        middle, stop = start + rows, start + 2 * rows
+        at += len(_TIMES) * 8 * rows
         values: Columns = {}
         for name, dtype, width in self._columns:
             if dtype is INT64:
@@ -439,4 +427,9 @@ class FrameCodec:
             else:
                 values[name] = np.frombuffer(frame, dtype, rows, at)
             at += padded(rows * width)
-        return Batch(columns=values, **fields)
+        return Batch(
+            event_time_ns=int64s[start:middle],
+            stimulus_time_ns=int64s[middle:stop],
+            columns=values,
+            **fields,
+        )

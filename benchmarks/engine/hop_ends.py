@@ -190,7 +190,7 @@ class HopActor:
 
 
 def _codec() -> FrameCodec:
-    return FrameCodec(SCHEMA, columns=SCHEMA.names, with_writers=False)
+    return FrameCodec(SCHEMA, columns=SCHEMA.names)
 
 
 def _columns(rows: int) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def _batch(rows: int) -> Batch:
 
 
 def _codec() -> FrameCodec:
-    return FrameCodec(SCHEMA, columns=SCHEMA.names, with_writers=False)
+    return FrameCodec(SCHEMA, columns=SCHEMA.names)
 
 
 def _plain(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:

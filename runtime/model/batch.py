@@ -7,7 +7,7 @@ badly) stays in Arrow arrays.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model.nullable import NUMBERS, BoolArray, Nullable, numbers_of
-from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.model.row_marks import Marks, all_bits
 
 Int64Array = npt.NDArray[np.int64]
 Column: TypeAlias = npt.NDArray[Any] | Nullable | pa.Array
@@ -38,11 +38,13 @@ class RowField:
         width: values of a row.
         absent: value of a row whose batch lacks the field, beside others that have it; None: all
             batches of a channel have it, or none.
+        most: returns the largest value that means something; None: any does.
     """
 
     dtype: type[np.generic]
     width: int = 1
     absent: int | None = None
+    most: Callable[[], int] | None = None
 
     def filled(self, rows: int) -> npt.NDArray[Any]:
         """Return the values of so many rows that lack the field."""
@@ -52,11 +54,11 @@ class RowField:
 
 ROW_FIELDS = {
     "writers": RowField(np.int64),
-    "marks": RowField(np.uint8, absent=0),
+    "marks": RowField(np.uint8, absent=0, most=all_bits),
     "arrivals": RowField(np.int64, width=2),
     "codes": RowField(np.int64),
 }
-"""{name: field}. Another one is a line here, and who writes and reads it."""
+"""{name: field}, 8 at most. Another one is a line here, and who writes and reads it."""
 
 RowFields: TypeAlias = dict[str, npt.NDArray[Any]]
 """{name of `ROW_FIELDS`: values, shape (rows,) or (rows, width)}, of those that a batch has."""

@@ -145,7 +145,7 @@ def test_dictionaries_within_a_column_pass_the_wire_as_their_values(name: str) -
     assert "dictionary" not in str(kind)
     batch = batch_of(range(3), {"x": column_from_arrow("x", came, kind, who="test")})
     schema = pa.schema([("x", kind)])
-    sender, receiver = (FrameCodec(schema, columns=["x"], with_writers=False) for _ in range(2))
+    sender, receiver = (FrameCodec(schema, columns=["x"]) for _ in range(2))
     back = receiver.decode(sender.encode(message_of(batch, 0, 0), sent_at_ns=0))[0].batch
     assert back is not None
     assert column_to_arrow(back.columns["x"], kind).to_pylist() == came.to_pylist()
@@ -161,7 +161,7 @@ def test_each_type_passes_the_wire_and_a_snapshot(nulls: float) -> None:
         for field in schema
     }
     names = list(TYPES)
-    sender, receiver = (FrameCodec(schema, columns=names, with_writers=False) for _ in range(2))
+    sender, receiver = (FrameCodec(schema, columns=names) for _ in range(2))
     for start, stop in ((0, ROWS), (0, 0), (3, 4), (5, 40)):
         batch = batch_of(range(ROWS), columns).slice(start, stop)
         frame = sender.encode(message_of(batch, 0, 0), sent_at_ns=0)

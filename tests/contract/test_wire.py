@@ -313,9 +313,7 @@ class Compared:
 
 
 def _names(channel: Channel) -> set[str]:
-    own = {"event time", "stimulus time", "marks", *channel.schema.names}
-    own |= {"writers"} if channel.has_writers else set()
-    return own | ({"arrivals"} if channel.tells_arrivals else set())
+    return {"event time", "stimulus time", *channel.row_fields, *channel.schema.names}
 
 
 def flow_of(make: Callable[[sw.Dataflow], Made]) -> sw.Dataflow:

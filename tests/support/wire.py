@@ -17,8 +17,7 @@ def through_frames(channel: Channel) -> Callable[[Message], Message]:
     codec = FrameCodec(
         channel.schema,
         columns=channel.schema.names,
-        with_writers=channel.has_writers,
-        with_arrivals=channel.tells_arrivals,
+        row_fields=channel.row_fields,
         may_be_late=channel.may_be_late,
         max_bytes=_ANY_BYTES,
     )

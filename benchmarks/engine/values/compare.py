@@ -206,7 +206,7 @@ def of_copies(rows: pa.Table) -> Iterator[tuple[str, str]]:
     }
     batch = batch_of(range(ROWS), columns)
     names = schema.names
-    sender, receiver = (FrameCodec(schema, columns=names, with_writers=False) for _ in range(2))
+    sender, receiver = (FrameCodec(schema, columns=names) for _ in range(2))
     frame = sender.encode(Message(batch, Progress.after(batch, 0)), sent_at_ns=0)
     copies = {"frame": receiver.decode(frame)[0].batch, "snapshot": from_plain(to_plain(batch))}
     for what, copy in copies.items():

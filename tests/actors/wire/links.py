@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 
 def codec(schema: pa.Schema = SCHEMA, **settings: Any) -> FrameCodec:
-    return FrameCodec(schema, columns=schema.names, with_writers=False, **settings)
+    return FrameCodec(schema, columns=schema.names, **settings)
 
 
 def message(first: int, rows: int = 1) -> Message:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.actors.wire.buffers import FEW_ROWS
+from slackwater.actors.wire.extras import FIRST_FLAG
 from slackwater.actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
 from slackwater.runtime.errors import ColumnError, FrameError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, ReadTag, batch_of
@@ -37,7 +38,6 @@ TEXTS = st.one_of(st.none(), st.text(max_size=5))
 
 def codec(schema: pa.Schema = SCHEMA, **settings: Any) -> FrameCodec:
     settings.setdefault("columns", schema.names)
-    settings.setdefault("with_writers", False)
     return FrameCodec(schema, **settings)
 
 
@@ -47,7 +47,9 @@ def batch_with(rows: int, *, lines: pa.Array | None = None, with_writers: bool =
         event_time_ns=numbers * 10,
         stimulus_time_ns=numbers * 10 + 3,
         columns={
-            "line": pa.array([f"bus {row}" for row in range(rows)]) if lines is None else lines,
+            "line": pa.array([f"bus {row}" for row in range(rows)], pa.string())
+            if lines is None
+            else lines,
             "speed": numbers / 2,
             "fix_time": numbers * 1_000,
             "is_late": numbers % 2 == 0,
@@ -67,15 +69,8 @@ def assert_same(got: Batch | None, sent: Batch | None) -> None:
         (got.stimulus_time_ns, sent.stimulus_time_ns),
         *((got.columns[name], sent.columns[name]) for name in sent.columns),
     ]
-    assert (got.writers is None) == (sent.writers is None)
-    if sent.writers is not None:
-        pairs.append((got.writers, sent.writers))
-    assert (got.marks is None) == (sent.marks is None)
-    if sent.marks is not None:
-        pairs.append((got.marks, sent.marks))
-    assert (got.arrivals is None) == (sent.arrivals is None)
-    if sent.arrivals is not None:
-        pairs.append((got.arrivals, sent.arrivals))
+    assert got.fields.keys() == sent.fields.keys()
+    pairs += [(got.fields[name], sent.fields[name]) for name in sent.fields]
     assert list(got.columns) == list(sent.columns)
     for here, there in pairs:
         if isinstance(there, np.ndarray):
@@ -123,7 +118,7 @@ def batches(draw: st.DrawFn) -> Batch:
 def test_a_message_comes_back_as_it_was(
     batch: Batch | None, promise_ns: int, stimulus_ns: int, sent_at_ns: int
 ) -> None:
-    both = codec(with_writers=True)
+    both = codec(row_fields={"writers", "marks"})
     frame = both.encode(message_of(batch, promise_ns, stimulus_ns), sent_at_ns=sent_at_ns)
     message, got_sent_at_ns = both.decode(frame)
     assert_same(message.batch, batch)
@@ -156,7 +151,7 @@ MANY = FEW_ROWS + 1  # a batch so large is sent without a copy of each column
 
 @pytest.mark.parametrize("rows", [1, FEW_ROWS, MANY, 1_000])
 def test_a_batch_of_any_size_comes_back_as_it_was(rows: int) -> None:
-    both, sent = codec(with_writers=True), batch_with(rows, with_writers=True)
+    both, sent = codec(row_fields={"writers"}), batch_with(rows, with_writers=True)
     assert_same(both.decode(both.encode(message_of(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
 
 
@@ -195,7 +190,7 @@ def test_a_batch_of_another_schema_is_not_sent(column: str, values: Any, claim: 
 
 def test_writers_travel_exactly_where_the_channel_has_them() -> None:
     with pytest.raises(FrameError, match="writers"):
-        codec(with_writers=True).encode(message_of(batch_with(3), 0, 0), sent_at_ns=0)
+        codec(row_fields={"writers"}).encode(message_of(batch_with(3), 0, 0), sent_at_ns=0)
 
 
 def test_a_column_that_is_not_there_is_refused_when_the_codec_is_made() -> None:
@@ -240,9 +235,7 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
         "flag": Nullable(np.array([True, False, False]), valid),
     }
     times = np.arange(3)
-    sender, receiver = (
-        FrameCodec(schema, columns=schema.names, with_writers=False) for _ in range(2)
-    )
+    sender, receiver = (FrameCodec(schema, columns=schema.names) for _ in range(2))
     frame = sender.encode(
         message_of(Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns), 5, 6),
         sent_at_ns=0,
@@ -251,23 +244,23 @@ def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
     for at in range(HEADER.size, len(frame)):
         spoiled = bytes([*frame[:at], 7, *frame[at + 1 :]])
         with suppress(FrameError):
-            FrameCodec(schema, columns=schema.names, with_writers=False).decode(spoiled)
+            FrameCodec(schema, columns=schema.names).decode(spoiled)
     for cut in range(body):
         with pytest.raises(FrameError):
-            FrameCodec(schema, columns=schema.names, with_writers=False).decode(
+            FrameCodec(schema, columns=schema.names).decode(
                 changed(frame[: HEADER.size + cut], size=cut)
             )
     message, _ = receiver.decode(frame)
     assert message.batch is not None
     for name, column in columns.items():
         assert message.batch.columns[name].tolist() == column.tolist()
-    bare = FrameCodec(pa.schema([]), columns=[], with_writers=False)
+    bare = FrameCodec(pa.schema([]), columns=[])
     empty = bare.encode(
         message_of(Batch(event_time_ns=times, stimulus_time_ns=times, columns={}), 5, 6),
         sent_at_ns=0,
     )
     with pytest.raises(FrameError):
-        bare.decode(changed(empty, flags=1 | 16, rows=4))
+        bare.decode(changed(empty, flags=1 | 8, rows=4))
 
 
 def changed(frame: bytes, **fields: int | bytes) -> bytes:
@@ -286,9 +279,10 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
         ({"kind": 2}, "kind grant"),
         ({"kind": 77}, "kind 77"),
         ({"flags": 4}, "without a batch"),
-        ({"flags": 16}, "no room for its masks"),
-        ({"flags": 32}, "flags 0x20"),
-        ({"flags": 9}, "9 values"),
+        ({"flags": 8}, "no room for its masks"),
+        ({"flags": 16}, "flags 0x10"),
+        ({"flags": 1 | FIRST_FLAG}, "flags 0x101"),
+        ({"flags": 5}, "9 values"),
         ({"flags": 3}, "says that it belongs to the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),
@@ -435,7 +429,7 @@ def test_two_ends_with_different_columns_refuse_each_other_by_name() -> None:
         codec().check_hello(codec(other).encode_hello())
     with pytest.raises(FrameError, match=r"nothing.*'remark'"):
         codec().check_hello(codec(columns=SCHEMA.names[:-1]).encode_hello())
-    with pytest.raises(FrameError, match="'writers' where we have 'no writers'"):
-        codec().check_hello(codec(with_writers=True).encode_hello())
+    with pytest.raises(FrameError, match="'rows with writers' where we have 'rows with no fields'"):
+        codec().check_hello(codec(row_fields={"writers"}).encode_hello())
     with pytest.raises(FrameError, match="another schema"):
         codec().decode(codec(other).encode(message_of(None, 0, 0), sent_at_ns=0))

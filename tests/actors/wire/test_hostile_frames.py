@@ -18,7 +18,7 @@ import pytest
 from slackwater.actors.wire.frames import FrameCodec, GrantFrame
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Message, batch_of
-from slackwater.runtime.model.row_marks import all_bits
+from slackwater.runtime.model.batch import ROW_FIELDS
 from tests.actors.wire.links import KEYS, Link, codec, until
 from tests.support.tampering import tampered_frame
 from tests.support.told import message_of
@@ -26,6 +26,7 @@ from tests.support.told import message_of
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
 SCHEMA = pa.schema([("line", pa.string()), ("speed", pa.float64()), ("late", pa.bool_())])
+FIELDS = frozenset({"writers", "marks", "arrivals"})
 DATA, GRANTS, HELLOS = 6_000, 1_500, 1_500
 
 
@@ -37,7 +38,7 @@ def link() -> Iterator[Link]:
 
 
 def text_codec() -> FrameCodec:
-    return codec(SCHEMA)
+    return codec(SCHEMA, row_fields=FIELDS)
 
 
 class Forgetful(FrameCodec):
@@ -67,8 +68,10 @@ def data_frames(chance: random.Random) -> Iterator[Callable[[int], bytes]]:
                 "late": np.arange(rows) % 2 == 0,
             },
         )
+        numbers = np.arange(rows)
+        batch = batch.with_(writers=numbers + 3, arrivals=np.column_stack((numbers, numbers)))
         if chance.random() < 0.3:
-            batch = batch.with_(marks=(np.arange(rows) % 2).astype(np.uint8))
+            batch = batch.with_(marks=(numbers % 2).astype(np.uint8))
         message = message_of(batch if chance.random() < 0.9 else None, chance.randrange(1_000), 3)
 
         def at(number: int, message: Message = message) -> bytes:
@@ -84,9 +87,12 @@ def check_sound(message: Message) -> None:
         return
     for name in SCHEMA.names:
         assert len(batch.columns[name]) == message.rows
-    assert batch.marks is None or (
-        batch.marks.shape == (message.rows,) and not (batch.marks > all_bits()).any()
-    )
+    assert FIELDS - {"marks"} <= batch.fields.keys() <= FIELDS
+    for name, values in batch.fields.items():
+        field = ROW_FIELDS[name]
+        assert values.shape == ((message.rows, 2) if field.width == 2 else (message.rows,))
+        assert values.dtype == field.dtype
+        assert field.most is None or not (values > field.most()).any()
     assert batch.event_time_ns.shape == batch.stimulus_time_ns.shape == (message.rows,)
     line: Any = batch.columns["line"]
     line.validate(full=True)
@@ -95,6 +101,9 @@ def check_sound(message: Message) -> None:
     assert again.progress.promise_ns == message.progress.promise_ns
     assert again.batch is not None
     assert line.equals(again.batch.columns["line"])
+    assert again.batch.fields.keys() == batch.fields.keys()
+    for name in batch.fields:
+        np.testing.assert_array_equal(again.batch.fields[name], batch.fields[name])
     for name in ("speed", "late"):
         np.testing.assert_array_equal(again.batch.columns[name], batch.columns[name])
 
@@ -102,7 +111,7 @@ def check_sound(message: Message) -> None:
 def test_hostile_frames_of_data_are_refused_or_mean_what_they_say(
     link: Link, chance: random.Random
 ) -> None:
-    settings = {"columns": SCHEMA.names, "with_writers": False}
+    settings: dict[str, Any] = {"columns": SCHEMA.names, "row_fields": FIELDS}
     receiver = link.receiver(codec=Forgetful(SCHEMA, **settings))
     peer = link.raw(receiver, KEYS)
     peer.send(text_codec().encode_hello())
