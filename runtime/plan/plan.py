@@ -51,6 +51,7 @@ from slackwater.runtime.plan.planned_stages import (
     output_traits,
 )
 from slackwater.runtime.plan.promises import OutputTraits
+from slackwater.runtime.plan.row_fields import WRITERS, FieldWays
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import GateStep, LateStep, SideStep, SinkStep, SourceStep
@@ -79,8 +80,9 @@ class Channel:
         port: the input of the target.
         rank: the tie order of its rows among all writers of the target's gate.
         schema: the columns that travel.
-        has_writers: rows carry their own writer.
-        shares_writers: these writers are from further upstream, so other channels may carry them,
+        row_fields: fields of rows (`ROW_FIELDS`) that travel: those that rows have, and that a step
+            downstream reads. With arrivals, messages say how far these have gone on, too.
+        shares_writers: rows' writers are from further upstream, so other channels may carry them,
             too.
         is_mixed: rows may have another order than that of their event times.
         may_be_late: rows may be older than the channel's promise: from a gate with a slack, or from
@@ -103,7 +105,7 @@ class Channel:
     port: int
     rank: int
     schema: pa.Schema
-    has_writers: bool
+    row_fields: frozenset[str]
     is_mixed: bool
     may_be_late: bool
     needs_promises: bool
@@ -114,19 +116,11 @@ class Channel:
     diverted: str | None = None
     replica: int | None = None
     shares_writers: bool = False
-    tells_arrivals: bool = False
-    """Rows carry their arrivals, and messages say how far arrivals have gone on."""
 
     @cached_property
     def source(self) -> str:
         """Name of the stage that sends."""
         return self.feeder.name
-
-    @property
-    def row_fields(self) -> frozenset[str]:
-        """Fields of rows (`ROW_FIELDS`) that travel: those that a step downstream reads."""
-        asked = {"writers": self.has_writers, "arrivals": self.tells_arrivals, "marks": True}
-        return frozenset(name for name, is_read in asked.items() if is_read)
 
 
 @dataclass(frozen=True)
@@ -314,14 +308,19 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
         stages += parts
     check_names(stages)
     expected = output_traits(planned_of, heads)
+    fields = FieldWays.of(steps, planned_of, heads, closing=ways.takers)
     channels = [
         channel
         for planned in stages
         for channel in (
-            _channels_into(planned, planned_of, heads, expected, steps, needed, ways)
+            _channels_into(planned, planned_of, heads, expected, steps, needed, fields)
             if planned.gate is None
             else _channels_dealt(
-                planned, steps, needed, ways, may_be_late=expected[planned.origin.name].may_be_late
+                planned,
+                steps,
+                needed,
+                fields,
+                may_be_late=expected[planned.origin.name].may_be_late,
             )
         )
     ]
@@ -371,7 +370,7 @@ def _channels_into(
     expected: Mapping[str, OutputTraits],
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
-    ways: ArrivalWays,
+    fields: FieldWays,
 ) -> list[Channel]:
     channels: list[Channel] = []
     origin, is_sink = target.origin, target.step.traits.role is Role.SINK
@@ -387,7 +386,7 @@ def _channels_into(
         # A stage that feeds one port twice is two writers there.
         two_writers = [*zip(target.step.inputs, ports, strict=True)].count((name, port)) > 1
         read = columns_read(steps, needed, origin, position)
-        came = expected[heads[name]]
+        came, has_writers = expected[heads[name]], "writers" in fields.given[name]
         channels += [
             Channel(
                 name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
@@ -398,8 +397,8 @@ def _channels_into(
                 schema=_travelling(origin.schema, needed[origin.name])
                 if is_side
                 else _travelling(source.last.schema, read),
-                has_writers=not is_side and came.has_writers and not is_sink,
-                is_mixed=is_side or came.has_writers or came.is_disordered,
+                row_fields=fields.into(origin, name),
+                is_mixed=is_side or has_writers or came.is_disordered,
                 may_be_late=not is_side and came.may_be_late,
                 needs_promises=not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
@@ -407,8 +406,7 @@ def _channels_into(
                 by_clock=came.by_clock and not is_side and isinstance(target.step, GatedStep),
                 late=late,
                 diverted=diverted,
-                shares_writers=came.has_writers and (source.kind == "stateless" or two_writers),
-                tells_arrivals=not is_side and origin.name in ways.takers,
+                shares_writers=has_writers and (source.kind == "stateless" or two_writers),
             )
             for source in planned_of[heads[name]]
         ]
@@ -419,7 +417,7 @@ def _channels_dealt(
     replica: PlannedStage,
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
-    ways: ArrivalWays,
+    fields: FieldWays,
     *,
     may_be_late: bool,
 ) -> list[Channel]:
@@ -435,12 +433,11 @@ def _channels_dealt(
             port=port,
             rank=(gate.number << RANK_SHIFT) + port,
             schema=_travelling(steps[name].schema, columns_read(steps, needed, gate.origin, port)),
-            has_writers=False,
+            row_fields=fields.into(gate.origin, name) - WRITERS,
             is_mixed=False,
             may_be_late=may_be_late,
             needs_promises=True,
             replica=number.index,
-            tells_arrivals=gate.origin.name in ways.takers,
         )
         for port, name in enumerate(gate.step.inputs)
     ]

@@ -138,11 +138,8 @@ def output_traits(
             has_slack = step.traits.release != READY_ONLY
             traits[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
         else:
-            traits[name] = without_gate(
-                came[0],
-                from_several=len(planned_of[heads[step.inputs[0]]]) > 1,
-                is_disordered=step.traits.role is Role.SIDE_ROWS,
-            )
+            is_side = step.traits.role is Role.SIDE_ROWS
+            traits[name] = without_gate(came[0], is_disordered=is_side)
     return traits
 
 

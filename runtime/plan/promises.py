@@ -62,14 +62,12 @@ class OutputTraits:
         idle_time: its longest silence; None: it may be silent for ever.
         may_be_late: rows may leave that are older than its promise.
         is_disordered: rows may leave in another order than that of their event times.
-        has_writers: rows carry their own writers.
         by_clock: its silence is that of a live source that holds no rows, so time may go on.
     """
 
     idle_time: IdleTime | None
     may_be_late: bool
     is_disordered: bool
-    has_writers: bool
     by_clock: bool = False
 
     @property
@@ -89,24 +87,21 @@ def of_source(spec: SourceSpec) -> OutputTraits:
         idle_time,
         may_be_late=spec.may_be_late,
         is_disordered=spec.promise is not None or spec.reorder.may_mix,
-        has_writers=spec.has_writers,
         by_clock=spec.goes_on_in_silence,
     )
 
 
-def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool) -> OutputTraits:
+def without_gate(came: OutputTraits, *, is_disordered: bool) -> OutputTraits:
     """Return the output traits of a step without a gate.
 
     Args:
         came: traits of its input.
-        from_several: whether the input is several stages, whose rows flow together.
         is_disordered: whether rows leave in no order, whatever the order of the input.
     """
     return OutputTraits(
         came.idle_time,
         may_be_late=came.may_be_late,
         is_disordered=is_disordered or came.is_disordered,
-        has_writers=from_several or came.has_writers,
         by_clock=came.by_clock,
     )
 
@@ -136,4 +131,4 @@ def behind_gate(
         longest_ns = max([idle.idle_ns for idle in known])
         idle_time = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
     is_late = has_slack or any(traits.may_be_late for traits in inputs)
-    return OutputTraits(idle_time, may_be_late=is_late, is_disordered=is_late, has_writers=False)
+    return OutputTraits(idle_time, may_be_late=is_late, is_disordered=is_late)

@@ -14,7 +14,7 @@ from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import Role, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Role, StepTraits
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks import InputPrint, Output
 from slackwater.runtime.sources.named_reader import called_by_name
@@ -36,6 +36,7 @@ class SourceStep(Step):
             passes_on=True,
             reach_ns=spec.reorder.longest_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0),
             diverts=spec.diverts,
+            gives_fields=spec.row_fields | {"arrivals"},
             # A custom order policy is users' code; a custom input has its own trait.
             runs_users_code=not isinstance(spec.reorder, OURS),
         )
@@ -227,6 +228,7 @@ class SinkStep(Step):
         return StepTraits(
             kind="sink",
             role=Role.SINK,
+            reads_fields=MARKS,
             runs_users_code=self.output.traits.runs_users_code,
         )
 

@@ -52,6 +52,8 @@ class Sharing(NamedTuple):
 
 
 ALONE = Sharing(1, "keys")
+MARKS = frozenset({"marks"})
+"""Fields of a step that puts rows together: what it makes has the marks of them all."""
 
 
 class Closes(Protocol):
@@ -92,6 +94,8 @@ class StepTraits:
             state. Source: SW of [ssg] §2.1.
         diverts: whether rows that it cannot use leave by a stream of their own.
         runs_users_code: whether it calls users' functions, inputs apart.
+        reads_fields: fields of rows (`ROW_FIELDS`) that it reads, beside those that its gate reads.
+        gives_fields: fields of rows that it adds.
 
     Of a step after a gate:
 
@@ -123,6 +127,8 @@ class StepTraits:
     reach_ns: int = 0
     runs_users_code: bool = False
     diverts: bool = False
+    reads_fields: frozenset[str] = frozenset()
+    gives_fields: frozenset[str] = frozenset()
     release: Release = READY_ONLY
     ports: tuple[int, ...] = (0,)
     port_keys: tuple[tuple[str, ...], ...] = ((),)

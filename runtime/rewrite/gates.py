@@ -34,7 +34,7 @@ def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
         reason = "it uses the clock, or releases rows again"
     elif step.traits.sharing.replicas > 1 and step.traits.sharing.share == "all":
         reason = "its replicas share rows by their number (share='all')"
-    elif any(other.has_writers for other in stage.inputs) and _puts_together(step):
+    elif any("writers" in other.row_fields for other in stage.inputs) and _puts_together(step):
         reason = "its inputs have writers, whose order would change; merge after the filter"
     if reason:
         raise FlowError(f"{who} may not go before {step.name!r}: {reason}")
@@ -102,6 +102,6 @@ def _puts_together(step: GatedStep) -> bool:
 def _order(stage: Stage) -> tuple[object, ...]:
     inputs = stage.inputs
     order = sorted(range(len(inputs)), key=lambda at: (inputs[at].port, inputs[at].rank))
-    has_writers = any(channel.has_writers for channel in inputs)
-    marks = [(c.has_writers, c.shares_writers) for c in inputs] if has_writers else []
-    return (*order, *marks)
+    own = ["writers" in channel.row_fields for channel in inputs]
+    marks = [*zip(own, [channel.shares_writers for channel in inputs], strict=True)]
+    return (*order, *marks) if any(own) else (*order,)

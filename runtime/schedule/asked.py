@@ -92,4 +92,4 @@ def _asks(machine: StageMachine) -> bool:
 
 def _is_certain(channel: Channel) -> bool:
     """Whether all that comes on it is at least as new as was promised."""
-    return not may_be_behind(channel) and not channel.tells_arrivals
+    return not may_be_behind(channel) and "arrivals" not in channel.row_fields

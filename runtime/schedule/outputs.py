@@ -25,7 +25,7 @@ class StageOutputs:
         self._outputs = [(c, c.schema.names, c.row_fields, n) for n, c in enumerate(outputs)]
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
-        self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
+        self.tells_arrivals = any("arrivals" in one.row_fields for one in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._told_ns = [START_NS] * len(outputs)  # promised on it
         self._gap_ns = [channel.promise_gap_ns for channel in outputs]
@@ -49,7 +49,7 @@ class StageOutputs:
         sends: list[tuple[Channel, Message]] = []
         for channel, names, fields, at in self._outputs:
             told = progress
-            if arrived is not None and channel.tells_arrivals:
+            if arrived is not None and "arrivals" in fields:
                 told = progress.with_arrived(arrived)
             elif (
                 batch is None

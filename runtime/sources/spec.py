@@ -439,6 +439,11 @@ class SourceSpec:
         return self.writer is not None or self.traits.has_partitions
 
     @property
+    def row_fields(self) -> frozenset[str]:
+        """Fields (`ROW_FIELDS`) that its settings give its rows; arrivals are told if asked for."""
+        return frozenset({"writers"} if self.has_writers else ())
+
+    @property
     def may_be_late(self) -> bool:
         """Whether rows may leave that are older than its promise."""
         may_join = self.idle_ns is not None or self.flags_silent or self.traits.grows

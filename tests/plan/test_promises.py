@@ -21,13 +21,11 @@ from slackwater.runtime.plan.promises import (
 
 S = 10**9
 ROWS = sw.table(pa.table({"ts": [1], "key": [1], "p": [1]}))
-NEVER = OutputTraits(None, may_be_late=False, is_disordered=False, has_writers=False)
+NEVER = OutputTraits(None, may_be_late=False, is_disordered=False)
 
 
 def idle(idle_ns: int, speed: float = 1) -> OutputTraits:
-    return OutputTraits(
-        IdleTime(idle_ns, idle_ns, speed), may_be_late=True, is_disordered=False, has_writers=False
-    )
+    return OutputTraits(IdleTime(idle_ns, idle_ns, speed), may_be_late=True, is_disordered=False)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +62,7 @@ def test_one_input_that_is_never_idle_keeps_a_gate_for_ever() -> None:
 
 def test_what_passes_without_a_gate_stays_as_it_was_but_for_writers_of_several_stages() -> None:
     came = idle(4 * S)
-    assert without_gate(came, from_several=False, is_disordered=False) == came
-    assert without_gate(came, from_several=True, is_disordered=False).has_writers
+    assert without_gate(came, is_disordered=False) == came
 
 
 def channels(flow: sw.Dataflow) -> dict[str, Channel]:

@@ -173,7 +173,7 @@ def closing_plan(*, also_joins: bool) -> dict[str, Any]:
 
 def test_only_channels_to_windows_that_close_in_time_tell_of_arrivals() -> None:
     stages = closing_plan(also_joins=True)
-    tell = {c.name for stage in stages.values() for c in stage.inputs if c.tells_arrivals}
+    tell = {c.name for stage in stages.values() for c in stage.inputs if "arrivals" in c.row_fields}
     assert tell == {"a→both", "b→both", "both→counts"}
     assert stages["a"].arrivals.every_ns == S // 10
     assert stages["c"].arrivals is None

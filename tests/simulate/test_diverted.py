@@ -21,7 +21,9 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
+from slackwater.runtime.simulate.ways import Ways
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+from tests.support.wire import through_frames
 
 col = sw.col
 WHEN = col("ts").str.to_time("%d.%m.%Y %H:%M", zone="Europe/Berlin")
@@ -135,6 +137,23 @@ def test_rows_without_a_time_are_a_stream_of_their_own(batch_rows: int) -> None:
     counts = report.ledger.counts.of_job()
     assert (report.ledger.entered, counts["out"], counts["diverted"]) == (6, 6, 3)
     assert "3 left by streams of diverted rows" in report_text(report)
+
+
+def test_diverted_rows_of_a_source_with_writers_travel_to_another_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Ways, "wire", through_frames)
+    flow = sw.Dataflow("bad of both")
+    bad = []
+    for name in ("a", "b"):
+        source = flow.source(name, sw.table(rows()), event_time=WHEN, on_bad="divert", writer="n")
+        source.sink(f"out-{name}", sw.collect_sink())
+        bad.append(source.diverted(name=f"bad-{name}"))
+    flow.merge(*bad, name="all").sink("bad", sw.collect_sink())
+    placement = {"bad-a": "node-1", "bad-b": "node-1", "all": "node-2"}
+    job = sw.Simulation(nodes=2).submit(flow, placement=placement)
+    assert job.wait().state == "done"
+    assert [row["step"] for row in job.result("bad").to_pylist()] == [*"aabbab"]
 
 
 def test_diverted_rows_that_nothing_takes_are_refused_before_the_run() -> None:

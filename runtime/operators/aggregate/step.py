@@ -14,7 +14,7 @@ from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
 from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
 
@@ -126,6 +126,8 @@ class AggregateStep(GatedStep):
         return StepTraits(
             kind="aggregate",
             role=Role.AFTER_GATE,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
             revises=self.late == "correct",
             reach_ns=self.window.size_ns + 2 * self._wait_ns,
             release=self.release,

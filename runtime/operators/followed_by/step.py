@@ -13,7 +13,7 @@ from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
 
 FIRST, THEN = 0, 1
 """The events of a match."""
@@ -47,6 +47,8 @@ class FollowedByStep(GatedStep):
         return StepTraits(
             kind="followed_by",
             role=Role.AFTER_GATE,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
             # Rows wait as long as another may follow, which clocks make longer.
             reach_ns=self.within_ns + (2 * self.drift.most_ns if self.drift else 0),
             release=self.release,

@@ -14,7 +14,7 @@ from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
 from slackwater.runtime.plan.promises import PASSES
 from slackwater.runtime.plan.step import GatedStep, Side, Step
-from slackwater.runtime.plan.traits import Keep, Replica, Role, Share, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Keep, Replica, Role, Share, Sharing, StepTraits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,8 @@ class JoinStep(GatedStep):
         return StepTraits(
             kind="join",
             role=Role.AFTER_GATE,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
             reach_ns=self.widest_ns,
             release=self.release,
             ports=(0, 1),

@@ -25,7 +25,7 @@ from slackwater.runtime.patterns.scopes import (
 )
 from slackwater.runtime.patterns.settings import Selection, Settings
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
 from slackwater.runtime.shedding import Espice
 
 WINDOW_START = "window_start"
@@ -82,6 +82,8 @@ class PatternStep(GatedStep):
         return StepTraits(
             kind="pattern",
             role=Role.AFTER_GATE,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
             reach_ns=self._reach_ns,
             release=self.release,
             port_keys=(self.keys,),
