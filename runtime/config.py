@@ -12,7 +12,7 @@ from typing import Any
 from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.pluggable import Pluggable
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 
 
 @checked_fields
@@ -91,7 +91,7 @@ class Limits:
     def __post_init__(self) -> None:
         if self.order is not None and not callable(getattr(self.order, "first", None)):
             raise SettingError(
-                f"order={shown(self.order)} is a {type(self.order).__name__} without first(stages, "
+                f"order={shown(self.order)} is {a_kind(self.order)} without first(stages, "
                 "now_ns), which returns the one of the stages that goes next; or leave it out"
             )
         for field in fields(self):
@@ -175,9 +175,7 @@ class Tuning:
         for name, kinds, example in _KINDS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, kinds):
-                raise SettingError(
-                    f"{name}={shown(value)} is a {type(value).__name__}; write {example}"
-                )
+                raise SettingError(f"{name}={shown(value)} is {a_kind(value)}; write {example}")
         if not 0.5 <= self.probability < 1:
             raise SettingError(f"probability={self.probability} must be in [0.5, 1), such as 0.99")
         if not 0 < self.alpha < 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.shown import a_kind, shown, text_of
 
 __all__ = ["Pluggable"]
 
@@ -34,7 +34,7 @@ class Pluggable:
         missing = self._missing(own)
         if missing and not self._is_maker(own):
             raise SettingError(
-                f"{self.name}={shown(own)} is a {type(own).__name__} without "
+                f"{self.name}={shown(own)} is {a_kind(own)} without "
                 f"{' and '.join(missing)}: "
                 f"a custom {self.name} has {' and '.join(self.calls.values())}, or is a "
                 f"function that makes one from {self.made_from}; or write {self.hint}"

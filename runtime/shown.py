@@ -28,6 +28,7 @@ __all__ = [
     "MOST_ERROR",
     "MOST_SHOWN",
     "MOST_TEXT",
+    "a_kind",
     "cut",
     "encodable",
     "frames_of",
@@ -49,6 +50,7 @@ _MOST_TRACE = 10_000
 _MOST_FRAMES = 40
 _DEEPEST = 8
 _COLLECTIONS = (list, tuple, set, frozenset, deque)
+_VOWELS = ("a", "e", "i", "o")  # "a UserDict", "a uint8"
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}")}
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.Time32Scalar, pa.Time64Scalar)
 _WRAPPED = (pa.ExtensionScalar, pa.DictionaryScalar, pa.RunEndEncodedScalar, pa.UnionScalar)
@@ -64,6 +66,14 @@ def kind_name(value: object) -> str:
     """Return the name of a value's class, whatever its metaclass says."""
     name: str = type.__dict__["__name__"].__get__(type(value))
     return encodable(name)
+
+
+def a_kind(value: object) -> str:
+    """Return a value's class after its article: "an int"; "None" of None."""
+    if value is None:
+        return "None"
+    name = kind_name(value)
+    return f"{'an' if name[:1].lower() in _VOWELS else 'a'} {name}"
 
 
 def is_of(problem: BaseException, *kinds: type[BaseException]) -> bool:
@@ -149,7 +159,7 @@ def _frames_alone(problem: BaseException, frames: TracebackType | None) -> Itera
 
 
 def _unshown(value: object, worse: BaseException) -> str:
-    return f"a {kind_name(value)}, whose __repr__ raised {kind_name(worse)}"
+    return f"{a_kind(value)}, whose __repr__ raised {kind_name(worse)}"
 
 
 def _pieces(value: Any, most: int, depth: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.whose_code import where_raised
-from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, text_of, trace_of
+from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, shown, text_of, trace_of
 from slackwater.runtime.shown_rows import batch_shown, row_shown
 
 Point = namedtuple("Point", "x y")
@@ -187,6 +187,33 @@ def test_code_of_a_file_whose_name_is_no_utf8_is_named() -> None:
         at, lines = where_raised(problem)
     assert at.startswith(", at /a\\udcff.py, line ")
     assert re.search(r'"/a\\udcff.py", line \d+, in fails', lines)
+
+
+def test_the_line_of_an_error_is_in_the_code_of_the_user() -> None:
+    def reads() -> None:
+        json.loads("{")
+
+    try:
+        reads()
+    except json.JSONDecodeError as problem:
+        at, lines = where_raised(problem)
+    line = reads.__code__.co_firstlineno + 1
+    assert at == f", at {reads.__code__.co_filename}, line {line}"
+    assert "decoder.py" in lines
+
+
+def test_code_of_a_library_alone_is_named_by_its_own_line() -> None:
+    try:
+        json.loads("{")
+    except json.JSONDecodeError as problem:
+        at, _ = where_raised(problem)
+    assert "json" in at
+
+
+def test_a_class_is_said_with_its_article() -> None:
+    values = (3, "x", None, [], np.uint8(1), OSError())
+    said = ["an int", "a str", "None", "a list", "a uint8", "an OSError"]
+    assert [a_kind(value) for value in values] == said
 
 
 def test_a_name_that_is_no_utf8_is_in_a_report_on_disk(tmp_path: Path) -> None:

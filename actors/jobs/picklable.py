@@ -15,7 +15,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
-from slackwater.runtime.shown import in_words
+from slackwater.runtime.shown import a_kind, in_words
 
 __all__ = ["check_picklable", "copied_plan", "not_picklable", "pickled"]
 
@@ -106,7 +106,7 @@ def _name(held: object) -> str:
 def _inside(held: object) -> str:
     for name, used in _used(held).items():
         if _problem(used) is not None:
-            return f" because of {name!r}, a {type(used).__name__}"
+            return f" because of {name!r}, {a_kind(used)}"
     return ""
 
 

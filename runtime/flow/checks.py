@@ -11,7 +11,7 @@ from slackwater.runtime.errors import FlowError, SchemaError, SettingError, Type
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks import Output, SinkTraits
 from slackwater.runtime.sinks.named_sink import called_by_name as called_of_output
 from slackwater.runtime.sources.columns import check_source_columns
@@ -32,8 +32,8 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     outside = called_by_name(step, spec.input, "schema")
     if not isinstance(outside, pa.Schema):
         raise SchemaError(
-            f"source {step!r}: {type(spec.input).__qualname__}.schema returned a "
-            f"{type(outside).__name__}; it must return a pyarrow.Schema"
+            f"source {step!r}: {type(spec.input).__qualname__}.schema returned "
+            f"{a_kind(outside)}; it must return a pyarrow.Schema"
         )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
     schema = inside_schema(outside, source=step)
@@ -89,12 +89,12 @@ def output(given: Any, *, step: str) -> None:
         raise TypeMismatch(f"sink {step!r}: {shown(given, 60)} is no output; {hint}")
     if not isinstance(given.traits, SinkTraits):
         raise TypeMismatch(
-            f"sink {step!r}: {type(given).__qualname__}.traits is a {type(given.traits).__name__}; "
+            f"sink {step!r}: {type(given).__qualname__}.traits is {a_kind(given.traits)}; "
             "it must be a value such as sw.connectors.SinkTraits(resumes=True)"
         )
     described = called_of_output(step, given, "describe")
     if not isinstance(described, str):
         raise TypeMismatch(
-            f"sink {step!r}: {type(given).__qualname__}.describe returned a "
-            f"{type(described).__name__}; it must return a few words"
+            f"sink {step!r}: {type(given).__qualname__}.describe returned "
+            f"{a_kind(described)}; it must return a few words"
         )

@@ -19,6 +19,7 @@ import pyarrow as pa
 from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.message import Message, Progress, ReadTag
 from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.shown import a_kind
 
 _IS = "\0is"  # no column and no channel has this name
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
@@ -78,7 +79,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
         case list() | deque():
             return _each_plain(state, where)
     raise TypeError(
-        f"{where} is a {type(state).__name__}, which is no plain value: let its owner's snapshot() "
+        f"{where} is {a_kind(state)}, which is no plain value: let its owner's snapshot() "
         "return numbers, text, lists, dicts, arrays, batches and messages only"
     )
 

@@ -6,9 +6,12 @@ calls; a thread that the user's code has started itself belongs to no step.
 
 from __future__ import annotations
 
+import os
+import sysconfig
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from types import FrameType
 
 from slackwater.runtime.interrupts import INTERRUPTS, CtrlC
 from slackwater.runtime.shown import (
@@ -86,16 +89,29 @@ def raised(problem: BaseException) -> str:
 
 
 def where_raised(problem: BaseException) -> tuple[str, str]:
-    """Return where a user's code raised, and its own traceback.
+    """Return the line of a user's code that led to an exception, and its traceback.
 
-    The frame that caught it, which is ours, is left out.
+    The frame that caught it, which is ours, is left out. A library that the code calls is not where
+    a user mends it.
     """
     frames = frames_of(problem)
-    own = frames and frames.tb_next
-    last = own
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
+    own = last = each = frames and frames.tb_next
+    while each is not None:
+        if not _is_library(each.tb_frame):
+            last = each
+        each = each.tb_next
     if last is None:
         return "", trace_of(problem, own)
     file = cut(last.tb_frame.f_code.co_filename, MOST_TEXT)
     return f", at {file}, line {last.tb_lineno}", trace_of(problem, own)
+
+
+_KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
+_LIBRARIES = (*(sysconfig.get_path(kind) + os.sep for kind in _KINDS), "<frozen ")
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Return whether a frame is of Python's libraries, of an installed package or of ours."""
+    module = frame.f_globals.get("__name__")
+    is_ours = isinstance(module, str) and module.partition(".")[0] == "slackwater"
+    return is_ours or frame.f_code.co_filename.startswith(_LIBRARIES)

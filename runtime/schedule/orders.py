@@ -15,7 +15,7 @@ from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.times import Duration, duration_ns
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.schedule.order import Order, PathView, StageView, StimulusOrder
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 
 _BY_STIMULUS = StimulusOrder()
 
@@ -40,8 +40,7 @@ class Priorities:
         for name, priority in self.of.items():
             if isinstance(priority, bool) or not isinstance(priority, Real):
                 raise SettingError(
-                    f"priority {shown(priority)} of step {name!r} is a "
-                    f"{type(priority).__name__}; "
+                    f"priority {shown(priority)} of step {name!r} is {a_kind(priority)}; "
                     "write a number: higher ones go first, and steps not named have 0"
                 )
 
@@ -84,7 +83,7 @@ class CoarseStimulus:
         duration_ns(self.width, what="width", positive=True)
         if not callable(getattr(self.within, "first", None)):
             raise SettingError(
-                f"within={shown(self.within)} is a {type(self.within).__name__} without "
+                f"within={shown(self.within)} is {a_kind(self.within)} without "
                 "first(stages, "
                 'now_ns); give an order, such as sw.schedule.Priorities({"alarms": 1})'
             )

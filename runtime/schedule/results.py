@@ -203,11 +203,17 @@ class SlotResults:
     def _done(self, sink: str) -> list[SinkAction]:
         if sink not in self._committed:
             return [End(sink), Flush(sink), Commit(sink), Close(sink)]
+        gave, last = f"the flow gave {self.next_ordinal(sink):,} rows", self._committed[sink]
+        if self._traits[sink].files is not None:
+            raise SinkError(
+                f"sink {sink!r}: {gave}, and an earlier run of the same flow committed "
+                f"{last + 1:,}; a function of the flow gives other results each time; write to "
+                "another place, or replace what is there (overwrite=True)"
+            )
         raise SinkError(
-            f"sink {sink!r}: the flow gave {self.next_ordinal(sink):,} rows, and an earlier run of "
-            f"the same flow committed {self._committed[sink] + 1:,}; a function of the flow gives "
-            "other results each time; write to another place, or replace what is there "
-            "(overwrite=True of files)"
+            f"sink {sink!r}: {gave}, and its last_ordinal() is {last:,}, counted from 0; the rows "
+            "there are of another flow, or a function of this one gives other results each time; "
+            "return the ordinal of the last row that a run with this fingerprint committed"
         )
 
     def is_timed(self, sink: str) -> bool:

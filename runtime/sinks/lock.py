@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 
 __all__ = ["Holder", "Verdict", "judged"]
 
@@ -56,7 +56,7 @@ class Holder:
         for one in fields(cls):
             value = getattr(made, one.name)
             if type(value) is not (int if one.type == "int" else str):
-                raise TypeError(f"{one.name}={shown(value)} is a {type(value).__name__}")
+                raise TypeError(f"{one.name}={shown(value)} is {a_kind(value)}")
         return made
 
     def __str__(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.shown_rows import batch_shown
 from slackwater.runtime.sinks.output import Output, OutputContext, Sink, SinkProgress
 
@@ -47,13 +48,15 @@ class _NamedSink(Sink):
             )
         if reason := _no_sink(self._sink):
             raise SinkError(
-                f"sink {self._name!r}: {type(output).__qualname__}.open returned a {reason}; "
+                f"sink {self._name!r}: {type(output).__qualname__}.open returned {reason}; "
                 "write that as a class of sw.connectors.Sink with write(rows, first_ordinal); "
                 "last_ordinal, end, flush, commit, close and abort(error) have defaults"
             )
 
     def last_ordinal(self) -> int:
         last = self._call("last_ordinal")
+        if isinstance(last, Integral) and not isinstance(last, bool):
+            last = int(last)  # of NumPy, say
         who = f"sink {self._name!r}: {type(self._sink).__qualname__}.last_ordinal returned"
         if type(last) is not int or last < -1:
             raise SinkError(
@@ -123,8 +126,8 @@ def _never_run(found: object) -> str:
 
 
 def _no_sink(found: object) -> str:
-    """Return what is wrong with a user's sink, after its article; "" if nothing is."""
-    kind = type(found).__qualname__
+    """Return what is wrong with a user's sink; "" if nothing is."""
+    kind = a_kind(found)
     if not isinstance(found, Sink):
         return f"{kind}, which is no sink"
     try:

@@ -18,7 +18,7 @@ from slackwater.runtime.model.whose_code import (
     raised_by_us,
     where_raised,
 )
-from slackwater.runtime.shown import MOST_SHOWN, in_words, is_of
+from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of
 from slackwater.runtime.sources.spec import (
     BadRows,
     Block,
@@ -131,7 +131,7 @@ class NamedReader:
         if self._has_positions and not isinstance(at, bytes | None):
             raise SchemaError(
                 f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a Block "
-                f"whose position is a {type(at).__name__}; write it as bytes, or None"
+                f"whose position is {a_kind(at)}; write it as bytes, or None"
             )
         if self._copies:
             is_bad = isinstance(rows, BadRows)
@@ -140,8 +140,8 @@ class NamedReader:
 
     def _no_rows(self, polled: object) -> SchemaError:
         return SchemaError(
-            f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a "
-            f"{type(polled).__name__}; it must return a pyarrow.RecordBatch, a Block of one, None "
+            f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned "
+            f"{a_kind(polled)}; it must return a pyarrow.RecordBatch, a Block of one, None "
             "(nothing now) or END_OF_INPUT (make one of a table with "
             "table.combine_chunks().to_batches()[0], of columns with "
             "pyarrow.record_batch({name: values}))"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 from slackwater.runtime.errors import FlowError, SlackwaterError
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass
 from slackwater.runtime.nearest import choices, listed
-from slackwater.runtime.shown import text_of
+from slackwater.runtime.shown import a_kind, text_of
 
 
 @runtime_checkable
@@ -124,9 +124,7 @@ def _built(build: Any, name: str, path: Path) -> Flow:
         ) from problem
     made = _run_theirs(build, path)
     if not _is_flow(made):
-        raise FlowError(
-            f"{name}() in {path} returned a {type(made).__name__}; it must return a Dataflow"
-        )
+        raise FlowError(f"{name}() in {path} returned {a_kind(made)}; it must return a Dataflow")
     return made
 
 

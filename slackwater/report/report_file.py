@@ -14,6 +14,7 @@ from typing import Any
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError, SlackwaterError, way_out
 from slackwater.runtime.measure import JobReport
+from slackwater.runtime.shown import a_kind
 
 REPORT_FILE = "report.json"
 STATUS_FILE = "status.json"
@@ -97,7 +98,7 @@ def load_plain(path: Path) -> dict[str, Any]:
             f"{path} is not JSON: {problem!s:.300}; run the flow again"
         ) from problem
     if not isinstance(plain, dict):
-        raise _no_report(path, f"TypeError: a {type(plain).__name__}")
+        raise _no_report(path, f"TypeError: {a_kind(plain)}")
     return plain
 
 

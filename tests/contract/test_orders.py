@@ -179,7 +179,7 @@ def test_priorities_of_a_wrong_name_are_refused_with_the_nearest(name: str) -> N
             lambda: sw.schedule.CoarseStimulus(0, sw.schedule.Priorities()),
             "width=0 must be more than zero",
         ),
-        (lambda: sw.schedule.CoarseStimulus("1s", 7), r"within=7 is a int without first\("),  # type: ignore[arg-type]
+        (lambda: sw.schedule.CoarseStimulus("1s", 7), r"within=7 is an int without first\("),  # type: ignore[arg-type]
         (
             lambda: sw.schedule.Priorities({"a": "high"}),
             "priority 'high' of step 'a' is a str; write",

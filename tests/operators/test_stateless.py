@@ -182,7 +182,7 @@ def test_a_masked_array_that_does_not_fit_is_refused_with_its_row(
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        (None, "returned a NoneType; it must return a dict of columns: x, y"),
+        (None, "returned None; it must return a dict of columns: x, y"),
         ({"x": np.ones(4)}, "lacks y"),
         ({"x": np.ones(4), "y": np.ones(4), "z": np.ones(4)}, "has besides z"),
         ({"x": np.ones(3), "y": np.ones(4)}, "3 values in column 'x' for 4 rows"),
@@ -278,7 +278,7 @@ def test_map_rows_that_raises_shows_the_row() -> None:
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        (3, "returned a int"),
+        (3, "returned an int"),
         ({"y": 1}, "lacks x and has besides y"),
         ({"x": "fast"}, "'x' should be float64"),
         ({"x": True, "line": "20"}, "has besides line"),

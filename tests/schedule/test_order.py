@@ -84,7 +84,7 @@ def test_an_order_of_the_users_sees_what_could_run_and_chooses() -> None:
 
 
 def test_what_cannot_choose_or_chooses_what_it_was_not_shown_is_an_error() -> None:
-    with pytest.raises(SettingError, match=r"order=7 is a int without first\("):
+    with pytest.raises(SettingError, match=r"order=7 is an int without first\("):
         Limits(order=7)
 
     class Wrong:

@@ -18,7 +18,7 @@ from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, given, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 
 
 class MapBatchesMachine:
@@ -68,7 +68,7 @@ class MapBatchesMachine:
         names = self._step.schema.names
         if not isinstance(returned, Mapping):
             raise OperatorError(
-                f"step {self._step.name!r}: its function returned a {type(returned).__name__}; "
+                f"step {self._step.name!r}: its function returned {a_kind(returned)}; "
                 f"it must return a dict of columns: {', '.join(names)}\n{sample_of(batch)}"
             )
         check_names(returned, names, step=self._step.name, shown=lambda: sample_of(batch))

@@ -21,6 +21,7 @@ from slackwater.runtime.operators.ground.user_code import (
     sample_of,
 )
 from slackwater.runtime.operators.map_rows.step import MapRowsStep
+from slackwater.runtime.shown import a_kind
 
 
 def _row_read(returned: Any) -> Any:
@@ -58,7 +59,7 @@ class MapRowsMachine:
                 continue
             if not isinstance(returned, Mapping):
                 raise OperatorError(
-                    f"step {step.name!r}: its function returned a {type(returned).__name__}; it "
+                    f"step {step.name!r}: its function returned {a_kind(returned)}; it "
                     f"must return a dict of {', '.join(names)}, or None\n{sample_of(only)}"
                 )
             check_names(returned, names, step=step.name, shown=partial(sample_of, only))

@@ -21,7 +21,7 @@ from slackwater.runtime.operators.ground.user_code import (
     sample_of,
 )
 from slackwater.runtime.operators.process.step import ProcessStep
-from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.shown import a_kind, shown, text_of
 
 
 def _rows_read(returned: Any) -> Any:
@@ -159,8 +159,8 @@ class Objects:
             return []
         if not isinstance(made, list):
             raise OperatorError(
-                f"step {self._step.name!r}: {self._who}.{method} returned a "
-                f"{type(made).__name__}; it must return a list of rows, each a dict of "
+                f"step {self._step.name!r}: {self._who}.{method} returned "
+                f"{a_kind(made)}; it must return a list of rows, each a dict of "
                 f"{', '.join(self._names)}, or None\n{about}"
             )
         rows: list[Mapping[str, Any]] = made

@@ -9,7 +9,7 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import duration_ns, format_ns
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.tune.decide.make import make_policy
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
     """
     if tuning is not None and not isinstance(tuning, Tuning):
         raise SettingError(
-            f"flow {plan.flow!r}: tuning={shown(tuning)} is a {type(tuning).__name__}; write "
+            f"flow {plan.flow!r}: tuning={shown(tuning)} is {a_kind(tuning)}; write "
             "tuning=sw.Tuning(probability=0.95), say"
         )
     if plan.deadline_ns is None:

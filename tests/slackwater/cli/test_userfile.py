@@ -41,7 +41,7 @@ def test_the_flow_is_found(host: FakeHost, code: str, target: str, name: str) ->
         ("flow = 3", "city.py:y", "has no 'y', and no dataflow; write"),
         ("def build():\n    pass", "city.py:y", "has no 'y'; there are: build"),
         ("def build(path):\n    pass", "city.py", "without arguments (missing a required argument"),
-        ("def build():\n    pass", "city.py", "returned a NoneType; it must return a Dataflow"),
+        ("def build():\n    pass", "city.py", "returned None; it must return a Dataflow"),
         ("import sys\nsys.exit(3)", "city.py", "stopped with SystemExit"),
         ("import no_such_module", "city.py", "No module named 'no_such_module'"),
         ("x = = 3", "city.py", "SyntaxError"),

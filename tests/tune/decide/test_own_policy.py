@@ -70,9 +70,9 @@ def test_each_job_has_its_own_with_what_it_was_given(policy: Any) -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (7, r"policy=7 is a int without begin\(\) and decide\(second, samples\)"),
+        (7, r"policy=7 is an int without begin\(\) and decide\(second, samples\)"),
         (Half(), r"is a Half without decide\(second, samples\): a custom policy has begin"),
-        (None, "is a NoneType without"),
+        (None, "is None without"),
     ],
 )
 def test_what_is_no_policy_is_refused_with_the_rule(policy: Any, says: str) -> None:

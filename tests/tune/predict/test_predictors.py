@@ -76,8 +76,8 @@ def test_each_model_is_a_custom_one_that_shares_nothing(predictor: Any, seed: in
 @pytest.mark.parametrize(
     ("predictor", "says"),
     [
-        (7, r"predictor=7 is a int without fit\(x, y\) and predict\(x\): a custom predictor"),
-        (None, "is a NoneType without"),
+        (7, r"predictor=7 is an int without fit\(x, y\) and predict\(x\): a custom predictor"),
+        (None, "is None without"),
         ("svr", "predictor='svr' must be 'gp' or 'linear'"),
     ],
 )
