@@ -161,12 +161,18 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
         name: the step's.
         upstream: the sink and the steps upstream of it.
     """
-    if steps[name].traits.sharing.replicas > 1 and _meets_no_gate(steps, name, upstream):
-        return (
-            f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
-            "order; put flow.merge(…) between"
-        )
-    return ""
+    step = steps[name]
+    has_partitions = isinstance(step, SourceStep) and step.source.traits.has_partitions
+    if not (has_partitions or step.traits.sharing.replicas > 1):
+        return ""
+    if not _meets_no_gate(steps, name, upstream):
+        return ""
+    if has_partitions:
+        return _as_they_have_rows(step)
+    return (
+        f"the replicas of {name!r} reach the sink without a gate that puts their rows in order; "
+        "put flow.merge(…) between"
+    )
 
 
 class Sameness(NamedTuple):
@@ -212,8 +218,11 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
             return _of_step(steps, name, [])
         if isinstance(step, SourceStep):
             followers = [other for other in steps if name in _upstream(steps, other)]
-            if _has_gate(steps, followers) and (reason := _why_uncertain(step, has_gate=True)):
-                return reason
+            has_gate = _has_gate(steps, followers)
+            if has_gate or _releases_by_clock(step):
+                reason = _why_uncertain(step, has_gate=has_gate)
+                if reason:
+                    return reason
     return ""
 
 
@@ -227,7 +236,7 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
             why += f", and {_AWAKENED}, whatever arrival= says"
         return why
     if step.source.traits.has_partitions:
-        return f"source {step.name!r} reads partitions as they have rows, in no fixed order"
+        return _as_they_have_rows(step)
     if step.source.goes_by_clock:
         return f"source {step.name!r} waits for missing numbers by the clock, having no arrival="
     if step.source.flags_silent:
@@ -241,6 +250,16 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
             "a gate depends on when they come there; late='drop' omits them, and counts them"
         )
     return ""
+
+
+def _as_they_have_rows(step: Step) -> str:
+    return f"source {step.name!r} reads partitions as they have rows, in no fixed order"
+
+
+def _releases_by_clock(step: SourceStep) -> bool:
+    """Return whether the clock decides in the source which rows are late."""
+    spec = step.source
+    return spec.goes_by_clock or (spec.goes_on_in_silence and spec.reorder.sorts)
 
 
 _AWAKENED = (

@@ -24,6 +24,56 @@ def explained(build: Callable[[sw.Dataflow, sw.Stream], Any], **source: Any) -> 
     return flow.explain().splitlines()
 
 
+class Parts:
+    replay = "exact"
+
+    def describe(self) -> str:
+        return "two parts"
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([("ts", pa.int64())])
+
+    def partitions(self) -> list[sw.connectors.Partition]:
+        return [sw.connectors.Partition("a"), sw.connectors.Partition("b")]
+
+    def open(self, name: str, at: bytes | None) -> Any:
+        raise AssertionError(f"{name} is not read at {at!r}")
+
+
+class Live:
+    def describe(self) -> str:
+        return "a feed"
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([("ts", pa.int64())])
+
+    def open(self) -> Any:
+        raise AssertionError("it is not read")
+
+
+def first_line(given: Any, **settings: Any) -> str:
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", given, event_time="ts", time_unit="s", **settings)
+    rows.filter(sw.col("ts") > 1).sink("out", sw.collect_sink())
+    return flow.explain().splitlines()[0]
+
+
+def test_rows_of_partitions_reach_a_sink_in_an_order_of_the_run() -> None:
+    assert OTHER_ORDER in first_line(Parts())
+    flow = sw.Dataflow("f")
+    counted = flow.source("rows", Parts(), event_time="ts")
+    counted.aggregate(window=sw.tumbling("1s"), n=sw.count()).sink("out", sw.collect_sink())
+    assert MAY_DIFFER in flow.explain().splitlines()[0]
+
+
+def test_a_source_that_waits_by_the_clock_says_so_without_a_gate() -> None:
+    numbered = {"out_of_order": "sequence", "sequence": "v"}
+    assert MAY_DIFFER in first_line(ROWS, **numbered)
+    assert SAME in first_line(ROWS, **numbered, arrival="ts")
+    assert MAY_DIFFER in first_line(Live(), idle="1s", out_of_order="sort", disorder="1s")
+    assert SAME in first_line(Live(), idle="1s")
+
+
 def counts(stream: sw.Stream, **settings: Any) -> sw.Stream:
     return stream.aggregate(by="k", window=sw.tumbling("1s"), n=sw.count(), **settings)
 
