@@ -66,7 +66,7 @@ class Misfit(NamedTuple):
 
     Attributes:
         row: its row, from 0.
-        why: the reason.
+        why: reason of the refusal.
     """
 
     row: int

@@ -42,7 +42,7 @@ def position_of(kind: str, of: str, facts: Sequence[str | int]) -> bytes:
     Args:
         kind: kind of the input, such as "csv".
         of: digest of what the input is.
-        facts: where it is.
+        facts: facts that say where it is.
     """
     return json.dumps([VERSION, kind, of, *facts]).encode()
 

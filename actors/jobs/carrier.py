@@ -98,9 +98,9 @@ class JobCarrier:
         results: rows of the collect sinks.
         notes: notes on the job's end.
         over: set when the job has ended, its results are here, and its CPUs are free.
-        error: why the job failed, once it is over.
+        error: reason why the job failed, once it is over.
         given: last stimuli of the slot that failed the job, as far as known.
-        elapsed_s: from the start of its sources to the end of its last slot, once it is over.
+        elapsed_s: time from the start of its sources to the end of its last slot, once it is over.
         lock: guards the tuner and the reports, which callers read, too.
     """
 

@@ -69,7 +69,7 @@ def submit_detached(
         plan: every stage in a slot, with the job's settings.
         nodes: {slot: its node}.
         head_id: node of the coordinator, which needs no CPU; None: any.
-        notes: on these nodes, for the report.
+        notes: notes on these nodes, for the report.
 
     Raises:
         SlackwaterError: the start failed. Nothing of the job is left then, nor after Ctrl-C.

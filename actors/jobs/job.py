@@ -50,7 +50,7 @@ class RayJob:
     Args:
         plan: every stage in a slot, with the job's settings.
         nodes: {slot: its node}.
-        notes: on these nodes, for the report.
+        notes: notes on these nodes, for the report.
         folder: start of sinks' relative paths; None: this process's working folder.
         clock_shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
         relays_output: whether this process prints what users' functions print in the slots.

@@ -38,7 +38,7 @@ class LogPart:
         who: the slot, "coordinator", or "tuner" ("tuner 2" after the first had died).
         stream: "out" or "err".
         end: bytes of the file that have been read, for the next call.
-        problem: why no lines could be read; None if they could.
+        problem: reason why no lines could be read; None if they could.
     """
 
     who: str

@@ -157,7 +157,7 @@ def final_reports(
 
     Args:
         actors: {slot: its actor} of living slots.
-        failure: why the job fails: sinks keep their published parts.
+        failure: reason why the job fails: sinks keep their published parts.
         within_s: time limit for all of this.
         then: called with the ended slots, if time is left, to fetch their rows.
     """

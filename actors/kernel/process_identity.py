@@ -53,7 +53,7 @@ class ProcessIdentity:
     """Identifies one process.
 
     Attributes:
-        boot, pid_space: where `pid` means anything.
+        boot, pid_space: boot and space of ids in which `pid` means anything.
         pid: process id there.
         start: when the process began, in ticks since the boot.
     """

@@ -73,7 +73,7 @@ class RayNodes:
         They are node-1 (the head), node-2, … All end with `close`, or when this process dies.
 
         Args:
-            nodes: how many, >= 1.
+            nodes: number of nodes, >= 1.
             cores: slots of each, >= 1.
             cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` + 3, the
                 rest for Spark.

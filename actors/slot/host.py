@@ -258,7 +258,7 @@ class SlotHost(MovingStages):
         """End the loop soon.
 
         Args:
-            failure: why the job has failed: sinks keep their published parts. None: the user
+            failure: reason why the job has failed: sinks keep their published parts. None: the user
                 ends it, and sinks publish all their rows.
         """
         self._failure = failure

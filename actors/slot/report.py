@@ -105,7 +105,7 @@ def put_together(
         parts: last reports of its slots, in their order; silent slots are missing.
         state: state of the job.
         elapsed_s: seconds since its sources began.
-        error: why it has failed.
+        error: reason why it has failed.
         notes: notes of the job; notes of its slots follow.
         tuning: report of its tuner.
         prediction: its prediction and the outcome, if one was made.

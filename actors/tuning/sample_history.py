@@ -42,7 +42,7 @@ class SampleHistory:
         folder: folder of all flows.
         graph: graph of the flow; samples of other parts, and of intervals of another length, are
             omitted.
-        most: how many samples are read, newest first.
+        most: most samples that are read, newest first.
     """
 
     def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:

@@ -81,7 +81,7 @@ class Tuner:
         tuning: the user's settings; None: no slack is to be set.
         expected: prediction for the flow; None: no prediction.
         before: state of the tuner that this one replaces.
-        turn: how many tuners the job had before this one.
+        turn: number of tuners that the job had before this one.
         note: where this process leaves its note first of all; it exits if the note's folder is
             gone. None: no note is wanted.
     """

@@ -108,7 +108,7 @@ def refused_rows(
 
     Args:
         works: computes the rows from one place up to another.
-        rows: how many there are.
+        rows: number of rows.
         error: type of the exception that `works` raises.
     """
     found: list[int] = []

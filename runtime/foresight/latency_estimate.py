@@ -189,7 +189,7 @@ def estimate_latency(
             costs were measured on.
         hop_s: {(from node, to node): longest travel time of an event}; None: no time.
         least_hop_s: the same, shortest; None: equal to the longest.
-        slices: how work is cut; by default one event at a time, as in [mace].
+        slices: rule by which work is cut; by default one event at a time, as in [mace].
         in_parts: whether circles are laid out in finer parts, which takes most of the time. False:
             the upper bound does not hold with circles.
 

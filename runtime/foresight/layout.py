@@ -81,7 +81,7 @@ class Layout:
         hop_s: {(from, to): longest travel time of a row}.
         least_hop_s: the same, least.
         feeders: {(stage, its target): the operator of the link between them}.
-        slices: how work is cut.
+        slices: rule by which work is cut.
     """
 
     graph: QueryGraph
@@ -110,7 +110,7 @@ def laid_out(
         places: {slot in use: its place}.
         network: the network between nodes.
         slots: all slots, in their order; slots and links in use follow them.
-        slices: how work is cut; only bounds use it.
+        slices: rule by which work is cut; only bounds use it.
 
     Raises:
         SettingError: rows cross a link with a capacity, and their bytes are unknown.

@@ -83,7 +83,7 @@ def epsilon_s(
         graph: m operators in topological order.
         work: their work.
         speed: shape (m,), C_i of each operator's node.
-        slices: how work is cut.
+        slices: rule by which work is cut.
         waits_s: shape (m,), longest wait of rows at each operator. One unit of it has no more rows
             than arrive in that time plus a subinterval.
     """

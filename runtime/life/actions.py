@@ -44,8 +44,8 @@ class StopSlots:
 
     Attributes:
         slots: the slots that live.
-        failure: why the job has failed; None if its user stops it: then sinks publish all their
-            rows.
+        failure: reason why the job has failed; None if its user stops it: then sinks publish all
+            their rows.
     """
 
     slots: tuple[str, ...]
@@ -77,7 +77,7 @@ class End:
 
     Attributes:
         status: "done", "stopped" or "failed".
-        cause: why the job has failed; None if it has not.
+        cause: reason why the job has failed; None if it has not.
     """
 
     status: str

@@ -90,7 +90,7 @@ class JobLife:
         time_limits: how long each phase may wait.
 
     Attributes:
-        cause: why the job fails; None if no failure is known. Never changes once named.
+        cause: reason why the job fails; None if no failure is known. Never changes once named.
         due_ns: when to pass in `TimePassed` at the latest; None if no time limit runs.
     """
 

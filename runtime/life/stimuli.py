@@ -31,7 +31,7 @@ class SlotEnded:
     Attributes:
         slot: its name.
         state: "done", "stopped" or "failed".
-        error: why it failed; None if it did not.
+        error: reason why it failed; None if it did not.
         kind: the name of that error's class.
         lost: channels whose other end was gone by then.
     """

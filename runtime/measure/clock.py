@@ -158,7 +158,7 @@ class ReferenceClock:
         """Use a sound exchange.
 
         Args:
-            exchange: with t1 and t4 of our clock.
+            exchange: exchange, with t1 and t4 of our clock.
             at_once: the time has not been read yet, so the clock may be stepped.
         """
         local_ns = self._local_ns()

@@ -29,8 +29,7 @@ class LatencyHistogram:
     Attributes:
         count: latencies added.
         sum_ns: their sum.
-        below_zero: how many of them were negative (an error between two clocks); they count
-            as 0.
+        below_zero: number of negative ones (an error between two clocks); they count as 0.
     """
 
     __slots__ = ("_counts", "_max_ns", "_min_ns", "below_zero", "count", "sum_ns")

@@ -42,13 +42,13 @@ class SlackGate:
 
     Args:
         writers: its inputs.
-        readers: how many read it.
-        rule: when it releases rows.
+        readers: number of readers.
+        rule: rule by which it releases rows.
         keeps_waits: whether it is told when rows come, and keeps account of how long they wait;
             without that, and with several readers, it can hold rows to no time by the clock.
 
     Attributes:
-        left_since_ns: when the row had come that had waited longest of those that the last read
+        left_since_ns: arrival of the row that had waited longest among those that the last read
             released; None if it released none, or waits are not kept.
     """
 
@@ -133,7 +133,7 @@ class SlackGate:
             writer: number of the writer.
             batch: its rows; None: it only says how far it is.
             progress: progress of the writer; no row is newer than its newest.
-            came_ns: when they came by the clock, where waits are kept.
+            came_ns: arrival of the rows by the clock, where waits are kept.
         """
         place = self._place[writer]
         self._hear(place, batch, progress)

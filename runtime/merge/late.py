@@ -26,7 +26,7 @@ class LateQueue:
         ports: the port of each writer, by its place.
 
     Attributes:
-        rows: how many are held.
+        rows: number of rows held.
     """
 
     STATE = Fields("rows", "_new", "_lanes", elements={"_lanes": SortedLane})

@@ -46,8 +46,8 @@ def owners(
 
     Args:
         columns: the key columns, of shape (rows,).
-        rows: how many.
-        replicas: how many, less than 2³².
+        rows: number of rows.
+        replicas: number of replicas, less than 2³².
 
     Returns:
         Shape (rows,).
@@ -61,7 +61,7 @@ class ReadSplitter:
 
     Args:
         keys: key columns of each port.
-        replicas: how many.
+        replicas: number of replicas.
         share: "keys": each gets the rows of its keys; "all": all rows.
     """
 
@@ -146,7 +146,7 @@ class ReplicaReads:
     """Reads that a replica puts together: the other end of a `ReadSplitter`.
 
     Args:
-        ports: how many the operator has; there is one channel for each.
+        ports: number of the operator's ports; there is one channel for each.
 
     Attributes:
         promise_ns: the frontier of what `read` has returned.

@@ -48,8 +48,8 @@ class WaitLog:
 
         Args:
             place: place of their writer in the tie order.
-            batch: at least one row.
-            came_ns: when they came.
+            batch: batch of at least one row.
+            came_ns: arrival of the rows.
             is_mixed: whether they may be in any order.
             seen: rows before it are late, and leave with the next read.
         """

@@ -97,7 +97,7 @@ class Message:
         batch: the rows, or None.
         rows: how many rows it carries.
         progress: progress of its channel, this message included.
-        tag: from a shared gate to its replicas: which read this is of; else None.
+        tag: number of the read, from a shared gate to its replicas; else None.
     """
 
     __slots__ = ("batch", "progress", "rows", "tag")

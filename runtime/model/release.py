@@ -33,7 +33,7 @@ class ReleaseRule:
     """Rule by which a gate releases rows.
 
     Attributes:
-        mode: one of the modes above.
+        mode: name of one of the modes above.
         slack_ns: slack in event time, from 0 to 2**61; None in the modes that have none.
         hold_ns: the longest that a row may wait by the clock, from 0 to 2**61; None: as long as it
             takes.

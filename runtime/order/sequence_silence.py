@@ -25,7 +25,7 @@ class Ends:
     """Ends of writers' waits in a piece of the input: who fell silent, and when.
 
     Attributes:
-        ended_ns: when, first of `fallen`, then of `within`.
+        ended_ns: times, first of `fallen`, then of `within`.
         writers: the writer of each.
         was_silent: shape (writers,), whether a writer was silent before the piece.
         fallen: writers that spoke before the piece and fell silent in it.

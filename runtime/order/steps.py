@@ -38,7 +38,7 @@ class Steps:
         time_ns: the time of each step, by the arrivals, never decreasing.
         row_of: the last row of this piece that was read, −1 before the first.
         leaves: shape (steps + 1,): at step n rows leaves[n] to leaves[n + 1] of the batch leave.
-        promised_ns: from each step on no older row leaves, except late rows.
+        promised_ns: promise of each step: from there on no older row leaves, except late rows.
         counts: {one of COUNTED: how many up to each step}, without those that are zero throughout.
     """
 

@@ -299,7 +299,7 @@ class Listing(Ending):
             number: the number of the event.
             k: the place.
             labels: the labels of the events there, this event included.
-            left: how many are missing.
+            left: number of missing events.
         """
         several, alive = self.chain.several[k], self._alive[k]
         if not left:

@@ -149,7 +149,7 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
     """Ask for n different ones of these events, in any order.
 
     Args:
-        n: how many.
+        n: number of events.
         events: the events to choose from; one that fits several may be any of them.
         distinct: column; if given, n events of different values of it instead.
 

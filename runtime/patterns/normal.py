@@ -47,10 +47,10 @@ class Place:
 
     Attributes:
         asked: numbers of what fits here, the first of them that an event fits counts.
-        count: so many events, of different numbers of `asked`, in any order.
+        count: number of events, of different numbers of `asked`, in any order.
         distinct: column whose values differ among the events, in place of that.
-        least: how often it must come.
-        most: how often it may come; None: any number.
+        least: number of times that it must come.
+        most: number of times that it may come; None: any number.
         barred: numbers of what may not come between the last event of the place before and the
             first one of this place; of the first place: none.
     """
@@ -78,7 +78,7 @@ class Sequence:
     """An alternative of a pattern.
 
     Attributes:
-        places: at least one.
+        places: places, at least one.
         barred_after: numbers of what may not come from its last event to the end of the scope.
     """
 
@@ -92,7 +92,7 @@ class Normal:
 
     Attributes:
         asked: all events of the pattern, by number.
-        alternatives: at least one.
+        alternatives: alternatives, at least one.
     """
 
     asked: tuple[Asked, ...]

@@ -29,8 +29,8 @@ class Needs:
     """The needs of a place.
 
     Attributes:
-        least: so many events at least.
-        most: at most; None: any number.
+        least: least number of events.
+        most: most events; None: any number.
         label: returns what must differ between events; None: any events will do.
         are_together: whether events may be together, more than labels tell; None: always.
     """

@@ -53,7 +53,7 @@ class Limit:
     """A limit counts the events of the matches of one read.
 
     Args:
-        most: so many are allowed.
+        most: number that is allowed.
     """
 
     __slots__ = ("_left", "_most")
@@ -83,7 +83,7 @@ class Worked:
     Only events that may be in a match count.
 
     Attributes:
-        events: so far, over all keys.
+        events: number of events so far, over all keys.
     """
 
     events: int = 0

@@ -16,7 +16,7 @@ class Several:
     """Events in order, and the latest of them that may be together.
 
     Args:
-        count: so many of them are one match of the place.
+        count: number of events in one match of the place.
         is_distinct: whether labels are values that differ, not what events fit.
 
     Attributes:

@@ -30,7 +30,7 @@ class FlowFingerprint:
         flow: a digest of the steps that lead to it.
         sources: the sources among them.
         form: form of the sink's files, in words.
-        why_not: why no run can resume an earlier one; "" if one can.
+        why_not: reason why no run can resume an earlier one; "" if one can.
     """
 
     flow: str

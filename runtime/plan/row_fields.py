@@ -50,7 +50,7 @@ class FieldWays:
         """Return the paths of fields among a flow's steps.
 
         Args:
-            steps: in topological order.
+            steps: steps of the flow, in topological order.
             planned_of: {step that begins a stage: the stages that its rows leave}.
             heads: {step: the step that begins its stage}.
             closing: steps that use arrivals, and those from the sources to them.

@@ -25,7 +25,7 @@ class Told:
 
     Attributes:
         writer: numbers from 0 on; each writer has an entry.
-        step: when, >= 0; entries of one writer and step count in their order here.
+        step: step of each entry, >= 0; entries of one writer and step count in their order here.
         value: how far the writer is, in nanoseconds.
         speaks_until: the step from which on its writer is silent, unless it speaks again.
         is_value: shape (entries,), whether an entry has a value, or keeps that before; None: all
@@ -49,8 +49,8 @@ def frontier_of_rows(
 
     Args:
         told: entries of the writers.
-        steps: how many.
-        unknown_until: up to this step a writer may be there that has not been heard.
+        steps: number of steps.
+        unknown_until: step up to which a writer may be there that has not been heard.
 
     Returns:
         Shape (steps,), END_NS where no writer speaks; and shape (writers,), by number.
@@ -81,7 +81,7 @@ def by_writer(writers: Int64Array, count: int) -> Int64Array:
 
     Args:
         writers: shape (rows,), numbers from 0 to count - 1.
-        count: how many writers there are.
+        count: number of writers.
     """
     # 16-bit keys sort by radix, in linear time.
     return np.argsort(writers.astype(np.uint16) if count <= 2**16 else writers, kind="stable")
@@ -102,7 +102,7 @@ def least_over(
         starts: shape (intervals,), the first position of each.
         stops: shape (intervals,), the one after its last; starts <= stops <= rows.
         values: shape (intervals,).
-        rows: how many positions.
+        rows: number of positions.
 
     Returns:
         Shape (rows,); END_NS where a position is in no interval.

@@ -174,8 +174,8 @@ class Before:
     Attributes:
         filter: name of the filter.
         step: the step that feeds it.
-        port: from 0, to move it before one port only, if several have its columns; None: before
-            all of them.
+        port: number of the port from 0, to move it before one port only, if several have its
+            columns; None: before all of them.
     """
 
     filter: str

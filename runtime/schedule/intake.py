@@ -51,9 +51,9 @@ class Intake(ABC):
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
-        more_since_ns: with `more`, when a read was first cut short; None: none has been.
-        goes_on_ns: with `more`, the stimulus that the rest counts by: after that of what has just
-            been released, so that its results leave before more of them are made.
+        more_since_ns: time when a read was first cut short, with `more`; None: none has been.
+        goes_on_ns: stimulus by which the rest counts, with `more`: later than that of the rows just
+            released, so that their results leave before others are made.
     """
 
     STATE = Fields("_arrivals")

@@ -26,8 +26,8 @@ class StageView(NamedTuple):
         stimulus_ns: the earliest stimulus time of what waits there; of a source when its next event
             was due; of a gate that was cut short that of what it has just released.
         progress_ns: how far a source has promised; START_NS for other stages.
-        rows: how many wait in its queue and its gate; of a source none are known.
-        came_ns: when the message came that has waited longest in its queue; of a source, and where
+        rows: rows that wait in its queue and its gate; of a source none are known.
+        came_ns: arrival of the message that has waited longest in its queue; of a source, and where
             a gate or an operator is due by the clock, as stimulus_ns.
         turn: the number of its last slice among the slot's, which count from 1; 0: it had none.
     """
@@ -54,9 +54,9 @@ class PathView(NamedTuple):
         source: the step, or the part of it, that feeds the channel.
         stimulus_ns: the earliest stimulus time of what waits there, which is lent to what stands
             before it.
-        came_ns: when the message at its head came.
+        came_ns: arrival of the message at its head.
         rows: rows of the message; 0 for a message that only promises.
-        messages: how many wait on the path.
+        messages: messages that wait on the path.
     """
 
     name: str
@@ -102,7 +102,7 @@ def choice(
         ask: `first` or `first_path` of the user's order.
         views: views that it is shown.
         now_ns: time by the slot's clock.
-        at: where it chooses, for errors: a slot, or a stage.
+        at: place where it chooses, for errors: a slot, or a stage.
 
     Raises:
         OperatorError: it has raised.

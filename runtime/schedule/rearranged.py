@@ -33,7 +33,7 @@ def rearranged(
     Args:
         snapshots: {slot: `Slot.snapshot` of the stages that leave it}, of the slots that hold
             still and had stages in the old plan.
-        relocation: from which plan to which.
+        relocation: relocation from one plan to another.
     """
     old, new = relocation.old, relocation.new
     found: dict[str, dict[str, Any]] = {}

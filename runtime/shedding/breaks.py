@@ -20,7 +20,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
 
     Args:
         weights: shape (values,), how often each value 0, 1, … comes.
-        classes: how many; fewer if there are fewer different values.
+        classes: number of classes; fewer if there are fewer different values.
 
     Returns:
         ascending; the sum of squared distances to the mean of each class is least.

@@ -22,7 +22,7 @@ class SheddingCounts:
         starts: times that shedding began.
         began_ns: when it first began, by the operator's clock; None if it never has.
         uncured: looks at the load after which dropping was known not to keep the bound.
-        reason: why, the last time; "": it has always been enough.
+        reason: reason, the last time; "": it has always been enough.
         slowest_ns: the longest that an event has taken from its stimulus until it was worked on or
             dropped: latency, also of events without a result.
         rest_ns: the time of events downstream of the operator, up to egress, as last told.

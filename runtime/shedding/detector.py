@@ -76,7 +76,7 @@ class Verdict:
     """A verdict of the detector.
 
     Attributes:
-        amount: how much is to be dropped; None: nothing.
+        amount: amount to be dropped; None: nothing.
         is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
         is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
         rate: R, events that arrive in a second.
@@ -84,7 +84,7 @@ class Verdict:
         q_max: events that may wait; 0: not known.
         level_ns: l(e), the latency of what comes now.
         x: events to be dropped of each partition.
-        reason: why the bound cannot be kept; "" if it can.
+        reason: reason why the bound cannot be kept; "" if it can.
         is_above: whether the level is above the one at which shedding starts.
         is_drained: whether what comes now has hardly waited here.
     """

@@ -71,7 +71,7 @@ class Evidence:
 
         Args:
             lost: shape (2, amounts, matches): the chance that each model loses each match.
-            windows: how many, no more than are left.
+            windows: number of windows, no more than are left.
         """
         parts = np.rint(lost * _PARTS).astype(np.int64).sum(axis=2)
         self._lost += parts

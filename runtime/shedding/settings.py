@@ -19,7 +19,7 @@ class Model:
         cells: places of a window that are told apart, 1 to 65,536. Windows of fewer events tell
             all their positions apart; larger ones share cells, so that each has been seen often
             enough. With as many as a window has events it is the paper's bin size 1.
-        scale: how counts become utilities: see `Scale`.
+        scale: rule by which counts become utilities: see `Scale`.
         smooth: each cell is taken to have had so many further events like its type and its place in
             general. So a single hit of a rare place is no certainty; 0 or more.
         cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.

@@ -49,7 +49,7 @@ class UtilityTable:
 
     Args:
         cells: C, places of a window that are told apart; `bs` of the paper is N / C.
-        scale: how counts become utilities.
+        scale: rule by which counts become utilities.
         smooth: each cell is taken to have had so many further events like its type and its place in
             general; 0: none.
 

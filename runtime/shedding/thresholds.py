@@ -114,8 +114,8 @@ def cut_of(cumulated: FloatArray, drop: float, *, how: Cutting) -> Cut:
     Args:
         cumulated: shape (partitions, 101), their CDTs.
         drop: x.
-        how: "at least": all up to the threshold. "exact": of those at the threshold each with the
-            chance that makes it x in the mean.
+        how: rule. "at least": all up to the threshold. "exact": of those at the threshold each with
+            the chance that makes it x in the mean.
 
     Source: [espice] Algorithm 2; "exact" is ours.
     """

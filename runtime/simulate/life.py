@@ -104,7 +104,7 @@ class SimulatedLife:
     Attributes:
         machine: the machine that decides.
         ended_ns: end of the last slot; None before any slot has ended.
-        error: why the job has failed.
+        error: reason why the job has failed.
         given: last stimuli of the slot that failed the job.
     """
 

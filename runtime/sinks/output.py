@@ -76,7 +76,7 @@ class Sink(ABC):
         """Write rows. They have left the flow when this returns.
 
         Args:
-            rows: at least one, with the columns of the stream. Their memory is never changed
+            rows: rows, at least one, with the columns of the stream. Their memory is never changed
                 later, so they may be kept.
             first_ordinal: ordinal of the first row: rows of this sink's stream before it. It
                 follows that of the last row written, or `last_ordinal`.

@@ -49,8 +49,8 @@ def check_admission(admission: object, rates: object, *, why_not: str | None = N
     Args:
         admission: the argument of `submit`.
         rates: the rates of a prediction; None: there are none.
-        why_not: why the history of a tuned flow was not enough; None: it has no history. The flow
-            may still run with a warning.
+        why_not: reason why the history of a tuned flow was not enough; None: it has no history. The
+            flow may still run with a warning.
 
     Raises:
         SettingError: `admission` is neither of the two, or there are no rates.

@@ -127,7 +127,7 @@ def estimate_gated(
         width_s: length of each.
         hop_s: {(from node, to node): longest travel time of a row}.
         least_hop_s: the same, shortest; None: equal to the longest.
-        slices: how work is cut.
+        slices: rule by which work is cut.
 
     Raises:
         SettingError: as for `estimate_latency`.

@@ -47,7 +47,7 @@ class KeptJob:
         file: the name of its file.
         samples: seconds ascending.
         versions: {stage: a digest of what it did with a row}; empty: the job kept none.
-        problem: why the file was not read; None: it was read.
+        problem: reason why the file was not read; None: it was read.
     """
 
     file: str

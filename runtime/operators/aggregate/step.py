@@ -80,8 +80,8 @@ class CloseInTime:
             have come.
         awaits: whether the promises of its gate tell that each source has been heard, where windows
             close by the clock: every source promises something before its end.
-        untold: why windows close by the clock of the slot instead: sources without an arrival
-            column, and steps whose rows are new events. Empty if they close by arrivals.
+        untold: reasons why windows close by the clock of the slot instead: sources without an
+            arrival column, and steps whose rows are new events. Empty if they close by arrivals.
     """
 
     policy: Closing

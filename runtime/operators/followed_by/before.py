@@ -42,7 +42,7 @@ class Events(NamedTuple):
     Attributes:
         codes: the codes of their keys.
         times: their event times.
-        bounds: how far their times may be off, either way.
+        bounds: bounds by which their times may be off, either way.
         turns: their places in the stream.
     """
 

@@ -14,7 +14,7 @@ class Held:
     """Rows in the order of the stream, with what is known of each.
 
     Attributes:
-        rows: with the columns that matches need; None: no row has come yet.
+        rows: rows, with the columns that matches need; None: no row has come yet.
         events: the key, time, bound and place in the stream of each.
         may_begin: shape (rows,): whether it matches `first`.
         may_follow: shape (rows,): whether it matches `then`.

@@ -90,7 +90,7 @@ class Arrivals:
 
         Args:
             side: 0 left, 1 right.
-            rows: how many.
+            rows: number of rows.
             first: the position of the first new row of both sides.
         """
         begin = self.lefts if side else 0

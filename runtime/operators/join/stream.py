@@ -53,7 +53,7 @@ class Joining(AnyStream):
         Args:
             other: the right stream; may be this one.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
-            within: how far apart, "5s".
+            within: longest distance of partners, "5s".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
             where: a further condition on pairs, over the columns that leave.

@@ -30,7 +30,7 @@ class EventKinds:
     """EventKinds gives rows the codes of their type and feature.
 
     Args:
-        step: with `shed`.
+        step: step with `shed`.
 
     Attributes:
         repetitions: {code of a type: how often it stands in the pattern}, as far as it names types.

@@ -20,7 +20,7 @@ class Part(NamedTuple):
     Attributes:
         codes: shape (rows,), the codes of their keys.
         turns: shape (rows,), their places in the stream, ascending.
-        rows: with the columns that matches need.
+        rows: rows, with the columns that matches need.
     """
 
     codes: Int64Array

@@ -39,7 +39,7 @@ class WindowShedding:
     """The shedding of one operator, over all keys.
 
     Args:
-        step: with `shed`.
+        step: step with `shed`.
         settings: the settings of the pattern.
         matcher_of: the matcher of a key, by its code; None if it has none yet.
     """
