@@ -39,7 +39,7 @@ def text_size(rows: int, length: int, bitmap: int) -> int:
     """Return the bytes of a text column's buffers, with padding.
 
     Args:
-        rows: of the batch.
+        rows: number of rows of the batch.
         length: bytes of text.
         bitmap: bytes of validity bitmap; 0 without nulls.
     """
@@ -81,10 +81,10 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
     """Return a text column, as a view of the frame.
 
     Args:
-        name: of the column, for the error.
+        name: name of the column, for the error.
         frame: the whole frame.
         at: byte at which the offsets begin.
-        rows: of the batch.
+        rows: number of rows of the batch.
         length: bytes of text.
         bitmap: bytes of validity bitmap; 0 without nulls.
 

@@ -69,10 +69,11 @@ class Sender(End):
     """The channel's end that sends messages and is granted credit.
 
     Args:
-        endpoint: of the receiver, which must listen by now.
-        keys: of the job. A Unix socket needs none.
-        codec: for this end alone, with the receiver's columns.
-        context: of the process; `term()` it after the last `close`, or unsent frames are lost.
+        endpoint: endpoint of the receiver, which must listen by now.
+        keys: keys of the job. A Unix socket needs none.
+        codec: codec of this end alone, with the receiver's columns.
+        context: context of the process; `term()` it after the last `close`, or unsent frames are
+            lost.
         heartbeat_timeout_s: a peer that is silent for longer is lost.
 
     Raises:
@@ -193,9 +194,9 @@ class Receiver(End):
     """The channel's end that listens, receives messages and grants credit.
 
     Args:
-        keys: of the job.
-        codec: for this end alone, with the sender's columns.
-        context: of the process; `term()` it after the last `close`.
+        keys: keys of the job.
+        codec: codec of this end alone, with the sender's columns.
+        context: context of the process; `term()` it after the last `close`.
         bind_host: this node's address, as the sender can reach it; it listens on a free port.
         is_local: the sender runs on this host (`local_sockets.host_identity`): a Unix socket
             then, unless the temp folder takes none.

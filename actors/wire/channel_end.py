@@ -36,7 +36,7 @@ class End:
     Attributes:
         messages, rows, bytes: data sent or received so far; bytes with headers.
         refused: frames refused so far, because they were malformed or out of turn.
-        last_refusal: why the latest frame was refused; None if none was.
+        last_refusal: reason why the latest frame was refused; None if none was.
         may_hide: messages may lie in the socket that its descriptor does not announce
             (`actors/wire/waiting.py`).
     """

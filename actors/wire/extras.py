@@ -69,10 +69,10 @@ def add_masks(parts: list[Any], masks: Mapping[int, BoolArray], *, columns: int,
     """Put the masks of columns with nulls before the other parts; return their bytes.
 
     Args:
-        parts: of the frame.
+        parts: parts of the frame.
         masks: {place of a column: which of its rows have a value}, in the order of places.
         columns: how many columns of numbers or text the frame has.
-        rows: of the batch.
+        rows: number of rows of the batch.
     """
     has_nulls = bytes(place in masks for place in range(columns))
     for place in sorted(masks, reverse=True):
@@ -106,8 +106,8 @@ class CarriedField(NamedTuple):
     """Field of rows (`ROW_FIELDS`) that a channel carries.
 
     Attributes:
-        name: of the field.
-        dtype: of its values.
+        name: name of the field.
+        dtype: type of its values.
         width: values of a row.
         size: bytes of a row.
         flag: its bit in the flags of a frame that has it.

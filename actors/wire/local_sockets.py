@@ -28,7 +28,7 @@ def host_identity(address: str) -> str | None:
     rest. None if the system cannot say it: then no process shares our host.
 
     Args:
-        address: on which this process listens to other hosts.
+        address: address on which this process listens to other hosts.
     """
     boot = boot_id()
     try:

@@ -105,7 +105,7 @@ class ChannelPoller:
 
     Args:
         ends: open ends, by name.
-        waker: for other threads.
+        waker: waker for other threads.
     """
 
     def __init__(self, ends: Mapping[str, Pollable], *, waker: Waker | None = None) -> None:
