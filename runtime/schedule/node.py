@@ -31,7 +31,7 @@ class Handed(NamedTuple):
 
     Attributes:
         rows: rows for the chain; None: none.
-        progress: of the stream with them; None: nothing is new, and nothing leaves.
+        progress: progress of the stream with them; None: nothing is new, and nothing leaves.
         used: per input channel the rows of credit that are used up.
         taken: rows that were taken in.
         released: rows that went on to the operator. A gate may take rows in with one slice, and

@@ -123,7 +123,7 @@ class SlotResults:
 
     Args:
         sinks: {sink of the slot: traits of its output}.
-        deadline_ns: of the flow; None: it has none.
+        deadline_ns: deadline of the flow; None: it has none.
     """
 
     STATE = Fields("_meters", "_open", "_parts", "_committed")
@@ -225,7 +225,7 @@ class SlotResults:
 
         Args:
             egress: the results.
-            egress_ns: when they had.
+            egress_ns: time of their egress.
             at_ns: the same by the sinks' clock; None if the sink is not timed.
         """
         assert egress.batch is not None, "only rows are written"
@@ -257,7 +257,7 @@ class SlotResults:
 
         Args:
             state: "done", "stopped" or "failed".
-            failure: why the slot or the job has failed; None: neither has.
+            failure: reason why the slot or the job has failed; None: neither has.
         """
         if failure is not None:
             return [Abort(sink, failure) for sink in self._open]
@@ -302,8 +302,8 @@ def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable
 
     Args:
         slot: the slot.
-        results: of its sinks.
-        now_ns: by the slot's clock.
+        results: results of its sinks.
+        now_ns: time by the slot's clock.
         sinks_ns: the sinks' clock, which is not read if none will be due.
     """
     rest = slot.rest(now_ns)
@@ -324,10 +324,10 @@ def carry_out(
     """Carry out actions at a host's sinks, and tell their machine the results.
 
     Args:
-        actions: of `results`.
+        actions: actions that `results` returned.
         results: the machine.
         sinks: the host's.
-        clock_ns: of egress.
+        clock_ns: time of egress by the clock.
 
     Returns:
         What went wrong after a failure, to be told with it; "" if nothing did.
