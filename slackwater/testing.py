@@ -45,6 +45,7 @@ from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Replica
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.simulate import (
     ClusterGoes,
     CostModel,
@@ -55,7 +56,6 @@ from slackwater.runtime.simulate import (
     SlotRaises,
     UserStops,
 )
-from slackwater.runtime.sources.machine import SourceMachine
 from slackwater.simulated_job import SimulatedJob
 
 __all__ = [
@@ -130,12 +130,12 @@ def verify_operator(
 def _read(step: Step) -> Batch:
     """Return all rows of a source, each with its own stimulus time."""
     assert isinstance(step, SourceStep), "it was made by flow.source"
-    source = SourceMachine(step.name, step.source, step.schema, writer_id=0, start_ns=0)
+    source = SourceNode(step.name, step.source, step.schema, writer_id=0, start_ns=0)
     read: list[Batch] = []
-    while not source.progress.is_end:
-        message = source.take(END_NS)
-        if message is not None and message.batch is not None and message.rows:
-            read.append(message.batch)
+    while not source.is_ended:
+        handed = source.work(END_NS, max_rows=END_NS)
+        if handed.rows is not None and len(handed.rows):
+            read.append(handed.rows)
     if not read:
         raise SettingError("verify_operator: a table has no rows; give it some")
     rows = concat_batches(read)

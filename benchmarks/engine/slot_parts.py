@@ -2,7 +2,7 @@
 
 ```
 Slot.step ─┬─ chooses, accounts, delivers
-           ├─ leave_out, of a source ── SourceMachine.leave_out
+           ├─ leave_out, of a source ── SourceNode.leave_out
            └─ StageMachine.work ┬─ of a source ── SourceNode.work
                                 ├─ of a join
                                 └─ of a sink ─▶ SlotHost._do ─▶ CallbackSink.write
@@ -28,7 +28,6 @@ from slackwater.runtime.schedule.actions import Work
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.schedule.stage import StageMachine
-from slackwater.runtime.sources.machine import SourceMachine
 
 __all__ = ["AWAKE", "HANDED", "REACHED", "STAGE", "STEP", "TAKE", "WITH_ROWS", "Parts"]
 
@@ -53,7 +52,7 @@ class Parts:
             Slot, "step", lambda _, done: _named(STEP, done is not None and done.results > 0)
         )
         self._time(SourceNode, "work", lambda _, handed: _named(TAKE, handed.rows is not None))
-        self._time(SourceMachine, "leave_out", lambda *_: TAKE)
+        self._time(SourceNode, "leave_out", lambda *_: TAKE)
         self._time(StageMachine, "work", _kind)
         self._time(left_out, "leave_out", lambda *_: f"{STAGE} source")
         self._time(SlotHost, "_do", lambda *_: HANDED)

@@ -16,12 +16,20 @@ leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.model import START_NS, Batch, Int64Array, format_ns
+from slackwater.runtime.model import (
+    START_NS,
+    Batch,
+    BoolArray,
+    Int64Array,
+    concat_batches,
+    format_ns,
+)
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sorting import SortBuffer
 
@@ -31,6 +39,7 @@ __all__ = [
     "Reorder",
     "Reordering",
     "SortedWithin",
+    "put_around_late",
 ]
 
 
@@ -236,3 +245,32 @@ class _Sorting(_Passing):
 
     def rest(self) -> Batch | None:
         return self._held.release()
+
+
+def put_around_late(
+    order: Reordering, rows: Batch, is_late: BoolArray, promised_ns: memoryview[int]
+) -> tuple[Batch, Batch]:
+    """Put the rows between late ones in order, and let the late ones leave.
+
+    Args:
+        order: takes what is not late.
+        rows: some of them late.
+        is_late: shape (rows,).
+        promised_ns: shape (rows,), from each row on.
+
+    Returns:
+        (What leaves up to the last late row, that one included, or to the last run of them; what
+        comes after it, still to be put.)
+    """
+    count = len(is_late)
+    edges = [0, *(np.flatnonzero(is_late[1:] != is_late[:-1]) + 1).tolist(), count]
+    left = []
+    for first, stop in pairwise(edges):
+        piece: Batch | None = rows.slice(first, stop)
+        if piece is not None and not is_late[first]:
+            if stop == count:
+                break
+            piece = order.put(piece, promised_ns[stop - 1])
+        if piece is not None:
+            left.append(piece)
+    return concat_batches(left), rows.slice(count if is_late[-1] else edges[-2], count)

@@ -1,4 +1,4 @@
-"""Counts of a stage's report: of its gate, its source, or a replica's reads."""
+"""Counts of a stage's report: of its gate, or a replica's reads."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from slackwater.runtime.measure.outcomes import (
-    BAD_TIME,
-    DUPLICATE,
     FORGOTTEN,
-    GIVEN_UP,
     SHED,
-    UNREADABLE,
 )
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
-from slackwater.runtime.sources.machine import SourceMachine
 
 _OWN = frozenset({"comparisons", "dropped_early", "closing", "shedding"})
 """What reports have a place of its own for."""
@@ -70,26 +65,3 @@ def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, droppe
     report.slack_ready = 0  # that is its gate's to say
     report.in_flight = queued + reads.rows_held
     report.frontier_ns = reads.promise_ns
-
-
-def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> None:
-    """Fill in what a source has read, holds and has promised."""
-    report.rows_in = source.rows_in
-    report.late_dropped, report.counts[DUPLICATE] = source.late_dropped, source.duplicates
-    # Counted when it is read, and handed over later.
-    report.late = min(source.late, source.rows_out)
-    report.ready = source.rows_out + source.diverted - report.late
-    report.counts[GIVEN_UP] = source.given_up
-    report.counts[BAD_TIME], report.counts[UNREADABLE] = source.bad_times, source.unreadable
-    if source.first_bad:  # a later step of the stage may have told of its own
-        report.first_bad = list(source.first_bad)
-    if source.renumbered:
-        report.counted["renumbered"] = source.renumbered
-    report.in_flight = source.held
-    report.early = source.early
-    report.source_clock = source.clock_told
-    report.newest_ns = source.newest_ns
-    report.frontier_ns = source.progress.promise_ns
-    report.due_in_ns = source.due_in_ns(now_ns)
-    holder = source.holder
-    report.waiting_for = [] if holder is None else [holder]

@@ -104,7 +104,7 @@ def _earliest_other(machine: StageMachine, ready: ReadyStages) -> int | None:
     Rows that an input has, and a slot has not taken, have none yet.
     """
     return ready.earliest_ns(
-        lambda other: other is not machine and (other.is_paced or other.source_node is None)
+        lambda other: other is not machine and (other.is_paced or other.source is None)
     )
 
 

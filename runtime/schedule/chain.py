@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from slackwater.runtime.expressions.row_tests import RowTests
-from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.measure.outcomes import FILTERED
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import Batch
@@ -63,7 +63,6 @@ class Chain:
         first = self.counts[0]
         first.rows_in[0] += passed + left_out
         first.rows_out += passed
-        report.counts[READY] += left_out
         report.counts[FILTERED] += left_out
 
     def failed(self) -> Sequence[Failed]:

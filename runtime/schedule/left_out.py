@@ -50,12 +50,12 @@ def rows_left_out(
 
 def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
     """Work off due rows of one paced source; return how many."""
-    source_node, outputs = machine.source_node, machine.outputs
-    assert source_node is not None, "paced stages are sources"
-    source, below_ns = source_node.machine, outputs.silent_below_ns(now_ns)
-    if rows := source.leave_out(now_ns, max_rows, below_ns=below_ns):
-        told = source.progress
-        outputs.reach(told)
-        source_node.has_looked(now_ns)
-        machine.left_out(rows, now_ns)
+    source, outputs = machine.source, machine.outputs
+    assert source is not None, "paced stages are sources"
+    left_out = source.leave_out(now_ns, max_rows, below_ns=outputs.silent_below_ns(now_ns))
+    if left_out is None:
+        return 0
+    rows, progress = left_out
+    outputs.reach(progress)
+    machine.left_out(rows, now_ns)
     return rows

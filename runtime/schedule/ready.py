@@ -50,7 +50,7 @@ class _Known:
 
     def __init__(self, machine: StageMachine, place: int) -> None:
         self.machine, self.place = machine, place
-        self.source = machine.source_node
+        self.source = machine.source
         self.wakeup: Wakeup | None = None
         self.progress_ns = START_NS
         self.since_ns: int | None = None  # rows of its input wait

@@ -27,9 +27,9 @@ from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
+from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.schedule.queues import credit_of
 from slackwater.runtime.schedule.ready import ReadyStages
-from slackwater.runtime.schedule.source_node import Looks
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimuli import in_words, ring
 
@@ -147,7 +147,7 @@ class Slot:
     def woken(self, now_ns: int) -> None:
         """Poll the inputs again that end a sleep when they have something: one may have."""
         for machine in self._stages.values():
-            if machine.source_node is not None:
+            if machine.source is not None:
                 machine.woken(now_ns)
 
     def step(self, now_ns: int) -> Slice | None:
@@ -405,8 +405,8 @@ class Slot:
         check_parts({**stream["stages"], **kept}, stream, slot=self)
         self._stages.update(kept)
         for machine in kept.values():
-            if machine.source_node is not None:
-                machine.source_node.looks = self._looks
+            if machine.source is not None:
+                machine.source.looks = self._looks
         for name, saved in stream["stages"].items():
             restore(self._stages[name], from_plain(saved))
         self._asked, self._has_asked = AskedPromises(self._stages), False
@@ -482,7 +482,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 27
+VERSION = 28
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

@@ -44,9 +44,10 @@ from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.outputs import StageOutputs
 from slackwater.runtime.schedule.pass_node import PassNode
+from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.schedule.queues import path_queues
 from slackwater.runtime.schedule.side_outputs import DivertedOutputs
-from slackwater.runtime.schedule.source_node import Looks, SourceNode, source_of
+from slackwater.runtime.schedule.source_node import SourceNode, source_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 P = ParamSpec("P")
@@ -126,9 +127,8 @@ class StageMachine:
             )
         looks = looks or Looks(self._limits.source_gap_ns)
         self.node = self._node_of(reads, looks, start_ns=start_ns)
-        self.source_node = self.node if isinstance(self.node, SourceNode) else None
-        self.source = None if self.source_node is None else self.source_node.machine
-        self.is_paced = self.source_node is not None and self.source_node.is_paced
+        self.source = self.node if isinstance(self.node, SourceNode) else None
+        self.is_paced = self.source is not None and self.source.is_paced
         is_alone = stage.step.traits.role is Role.EACH_ROW
         self.chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         own = self.node.counts if isinstance(self.node, OperatorNode) else None
@@ -153,7 +153,7 @@ class StageMachine:
     def _node_of(self, reads: ReplicaReads | None, looks: Looks, *, start_ns: int) -> Node:
         stage, step, sampler = self.stage, self.stage.step, self._sampler
         if isinstance(step, SourceStep):
-            return source_of(stage, step, self.report, sampler, start_ns=start_ns, looks=looks)
+            return source_of(stage, step, start_ns=start_ns, looks=looks)
         held = reads if self.gate is None else self.gate
         if held is None:
             return PassNode(stage, self.queues, self.report, sampler)
@@ -212,14 +212,14 @@ class StageMachine:
     @_changes
     def open(self, now_ns: int) -> None:
         """Open the input of a source and read its first block, before the start."""
-        if self.source_node is not None:
-            self.source_node.open(now_ns)
+        if self.source is not None:
+            self.source.open(now_ns)
 
     @_changes
     def woken(self, now_ns: int) -> None:
         """Poll the input of a source again: it may have something."""
-        if self.source_node is not None:
-            self.source_node.woken(now_ns)
+        if self.source is not None:
+            self.source.woken(now_ns)
 
     @_changes
     def set_rule(self, rule: ReleaseRule, *, trials: Sequence[Trial] = ()) -> None:
@@ -251,6 +251,8 @@ class StageMachine:
         if handed.progress is None:
             return Work((), None, 0, handed)
         self.moved_ns = now_ns
+        if sampler is not None and self.source is not None:
+            sampler.handed_over(handed.rows, handed.progress)
         message = self._message(handed, handed.progress)
         if message is None:
             return Work((), None, 0, handed)

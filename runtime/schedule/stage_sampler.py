@@ -8,7 +8,15 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import GateState, StageMeter, StageSample
 from slackwater.runtime.measure.trials import GateTrials, Trial
 from slackwater.runtime.merge import ReplicaReads, SlackGate
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message
+from slackwater.runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    START_NS,
+    Batch,
+    GateRead,
+    Message,
+    Progress,
+)
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule.queues import PathQueues
@@ -122,10 +130,10 @@ class StageSampler:
             last_ns = max([int(batch.event_time_ns.max()) for batch in released.batches])
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
-    def handed_over(self, message: Message) -> None:
+    def handed_over(self, rows: Batch | None, progress: Progress) -> None:
         """Count the rows that a source hands over, and its promise."""
-        self.passed(message.batch)
-        self._meter.promised(message.progress.promise_ns)
+        self.passed(rows)
+        self._meter.promised(progress.promise_ns)
 
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
         """Count rows that pass without a gate, by when they came or were due."""

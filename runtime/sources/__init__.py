@@ -1,6 +1,5 @@
 """Sources: Arrow blocks in, batches with times and promises out."""
 
-from slackwater.runtime.sources.machine import SourceMachine
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     EndOfInput,
@@ -13,7 +12,6 @@ __all__ = [
     "END_OF_INPUT",
     "EndOfInput",
     "Input",
-    "SourceMachine",
     "SourceReader",
     "SourceSpec",
 ]

@@ -1,7 +1,7 @@
 """The block reader gives rows of input blocks a time, a promise and a verdict.
 
 Everything that can be decided for a whole block is decided here, at once, row by row in
-the order of the input; `machine.py` only chooses how many of the rows to hand over when.
+the order of the input; `source_node.py` only chooses how many of the rows to hand over when.
 
 ```
 event time   3   5   4   9   6        out_of_order="late", disorder_ns=2

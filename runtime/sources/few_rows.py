@@ -48,10 +48,8 @@ class FewRows:
         rows: how many, at least one.
         newest_ns: the event time of the last.
         promised_ns: what is promised after the last.
-        is_tested: whether `passing` has asked the tests.
     """
 
-    is_tested = False
     is_plain = False
     due_ns: memoryview[int] | None = None
     """The source is not paced."""
@@ -68,25 +66,28 @@ class FewRows:
         self._reader, self._arrow = reader, arrow
         self._times_ns, self._before_ns = times_ns, before_ns
 
-    def passing(self, tests: RowTests | None, now_ns: int) -> Batch | None:
-        """Return the rows that pass, as they are handed over now; None: none does.
+    def passing(self, tests: RowTests | None, now_ns: int) -> tuple[Batch | None, int | None]:
+        """Return the rows that pass the tests, and how many do not.
 
         Args:
             tests: of the filter after it; None if all pass.
             now_ns: wall clock, their stimulus time.
+
+        Returns:
+            (None: none passes; None: the tests were not asked, so these are all rows).
         """
         passing = None if tests is None else self._reader.passing(tests, self._arrow)
-        self.is_tested = passing is not None
-        if passing is not None and not passing:
-            return None
+        left_out = None if passing is None else self.rows - len(passing)
+        if left_out == self.rows:
+            return None, left_out
         times_ns = np.array(self._times_ns, dtype=np.int64)
         columns = self._reader.carried(self._arrow)
         batch = Batch(
             event_time_ns=times_ns, stimulus_time_ns=np.full_like(times_ns, now_ns), columns=columns
         )
-        if passing is None or len(passing) == self.rows:
-            return batch
-        return batch.take(np.array(passing))
+        if passing is None or not left_out:
+            return batch, left_out
+        return batch.take(np.array(passing)), left_out
 
     def block(self) -> JudgedBlock:
         """Return the same rows as a block, of which some can be taken."""

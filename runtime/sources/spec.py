@@ -1,7 +1,7 @@
 """Settings of a source: its input, its time, its promise.
 
 Reading is I/O and lives in `ingest/`; it reaches us as a `SourceReader` that hands over Arrow
-blocks. What the blocks mean (time, order, arrival, promise) is decided in `machine.py`.
+blocks. What the blocks mean (time, order, arrival, promise) is decided in `blocks.py`.
 """
 
 from __future__ import annotations

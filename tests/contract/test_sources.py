@@ -11,11 +11,11 @@ import pytest
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.sources import SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from tests.support.any_flow import MS, any_flow
 from tests.support.restoring import check_restored_anywhere
-from tests.support.sources import next_due_ns
+from tests.support.sources import next_due_ns, take
 
 SEEDS = range(24)
 CALLS = 40
@@ -30,10 +30,10 @@ def sources(seed: int) -> list[Stage]:
     return [stage for stage in any_flow(seed).stages if isinstance(stage.step, SourceStep)]
 
 
-def maker(stage: Stage) -> Callable[[], SourceMachine]:
-    def make() -> SourceMachine:
+def maker(stage: Stage) -> Callable[[], SourceNode]:
+    def make() -> SourceNode:
         assert isinstance(stage.step, SourceStep)
-        return SourceMachine(
+        return SourceNode(
             stage.name,
             stage.step.source,
             stage.step.schema,
@@ -46,18 +46,18 @@ def maker(stage: Stage) -> Callable[[], SourceMachine]:
     return make
 
 
-def calls(chance: Random) -> list[Callable[[SourceMachine], Any]]:
+def calls(chance: Random) -> list[Callable[[SourceNode], Any]]:
     """Looks and takes while time goes on; at last everything that is left."""
-    made: list[Callable[[SourceMachine], Any]] = []
+    made: list[Callable[[SourceNode], Any]] = []
     now_ns = 0
     for _ in range(CALLS):
         now_ns += chance.choice([0, 5, 60, 200]) * MS
         rows = chance.choice([1, 7, 40, 1_000])
         made.append(lambda source, at=now_ns: next_due_ns(source, at))
-        made.append(lambda source, at=now_ns, most=rows: source.take(at, max_rows=most))
+        made.append(lambda source, at=now_ns, most=rows: take(source, at, max_rows=most))
         made.append(lambda source: [getattr(source, word) for word in COUNTS])
     late_ns = now_ns + 10**12
-    return [*made, *[lambda source: source.take(late_ns) for _ in range(60)]]
+    return [*made, *[lambda source: take(source, late_ns) for _ in range(60)]]
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -74,7 +74,7 @@ def test_a_source_promises_ever_more_keeps_its_word_for_rows_in_order_and_ends_o
         for stage in sources(seed):
             source = maker(stage)()
             promise_ns, rows = START_NS, 0
-            while (message := source.take(10**13, max_rows=7)) is not None:
+            while (message := take(source, 10**13, max_rows=7)) is not None:
                 assert promise_ns < END_NS, "nothing comes behind the end"
                 assert message.progress.promise_ns >= promise_ns
                 promise_ns = message.progress.promise_ns

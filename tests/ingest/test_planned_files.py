@@ -12,10 +12,11 @@ import slackwater as sw
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.prepare import prepare
-from slackwater.runtime.sources import Input, SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
+from slackwater.runtime.sources import Input
 from tests.ingest.test_files import input_of, rows_of, write
 from tests.support.restoring import renewed
-from tests.support.sources import drain, machine, times
+from tests.support.sources import drain, machine, take, times
 
 KINDS = ("parquet", "jsonl", "csv")
 
@@ -38,12 +39,12 @@ def test_a_restored_source_goes_on_though_a_smaller_name_appeared(
     write(tmp_path / f"b10.{kind}", {"t": [30, 40]})
     given = planned_source(tmp_path / pattern, kind)
 
-    def made() -> SourceMachine:
-        source: SourceMachine = machine(given)
+    def made() -> SourceNode:
+        source: SourceNode = machine(given)
         return source
 
     source = made()
-    first = source.take(1_000, max_rows=1)
+    first = take(source, 1_000, max_rows=1)
     assert first is not None
     write(tmp_path / f"a.{kind}", {"t": [1, 2, 3]})
     write(tmp_path / f"b3.{kind}", {"t": [25]})

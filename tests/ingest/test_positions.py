@@ -22,7 +22,7 @@ from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block
 from tests.support.chance import Seeded
-from tests.support.sources import machine
+from tests.support.sources import machine, take
 
 SMALL = 64
 """Bytes of a piece of text here, so that a small file has many."""
@@ -305,7 +305,7 @@ def run_of(given: Any, chance: random.Random, *, cuts: int) -> tuple[list[tuple[
     source, rows, made = machine(given, **spec), [], 0
     now_ns = 0
     while not source.is_over:
-        message = source.take(now_ns, max_rows=chance.randrange(1, 9))
+        message = take(source, now_ns, max_rows=chance.randrange(1, 9))
         now_ns += chance.randrange(4)
         if message is not None and message.batch is not None:
             columns = message.batch.columns
@@ -393,8 +393,8 @@ def test_an_input_that_is_read_once_is_refused_after_a_restart() -> None:
 
     given = Once(ingest.table({"t": [1, 2]}).parts, pa.schema([("t", pa.int64())]))
     begun = machine(given)
-    assert begun.take(0).rows == 2
+    assert take(begun, 0).rows == 2
     again = machine(given)
     restore(again, save(begun))
     with pytest.raises(IngestError, match="is read once, and 2 rows had been read before"):
-        again.take(0)
+        take(again, 0)

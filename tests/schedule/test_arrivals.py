@@ -20,10 +20,10 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model import batch_of as plain_batch
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.sources.arrivals import ArrivalTeller
-from slackwater.runtime.sources.machine import SourceMachine
 from tests.support.closings import EndAndAWhile
-from tests.support.sources import next_due_ns
+from tests.support.sources import next_due_ns, take
 from tests.support.told import message_of
 
 MS, S = 1_000_000, 1_000_000_000
@@ -67,11 +67,11 @@ def test_nothing_is_told_before_each_writer_was_heard_and_then_since_when_all_we
 
 def test_a_paced_source_tells_nothing_before_its_first_row() -> None:
     source = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0)
-    assert source.take(0).progress.arrived == Arrived(10 * S, 0, since_ns=10 * S)
+    assert take(source, 0).progress.arrived == Arrived(10 * S, 0, since_ns=10 * S)
     late = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0, out_of_order="sort", disorder="1s")
     said = []
     while (due_ns := next_due_ns(late, END_NS)) is not None and not late.is_ended:
-        said.append(late.take(due_ns).progress.arrived)
+        said.append(take(late, due_ns).progress.arrived)
     assert [one.since_ns for one in said if one is not None] == [17 * S]  # let go at the end
 
 
@@ -118,14 +118,14 @@ def source_of(
     )
     step: Any = flow.steps[stream.name]
     teller = ArrivalTeller(every_ns, rank=3, speed=speed)
-    return SourceMachine("rows", step.source, step.schema, writer_id=3, start_ns=0, teller=teller)
+    return SourceNode("rows", step.source, step.schema, writer_id=3, start_ns=0, teller=teller)
 
 
 def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes() -> None:
     source = source_of(rows_at(10, 17, 11), every_ns=2 * S, speed=2.0)
     said = []
     while (due_ns := next_due_ns(source, END_NS)) is not None and not source.is_ended:
-        message = source.take(due_ns)
+        message = take(source, due_ns)
         arrived = None if message.progress.arrived is None else message.progress.arrived.ns / S
         said.append((due_ns / S, message.rows, arrived))
     # At twice its pace: the row of 17 is due at 3.5 s. That of 11 counts as of 17.
@@ -137,14 +137,14 @@ def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes
 
 def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them_go() -> None:
     source = source_of(rows_at(10, 12), every_ns=S, speed=None)
-    message = source.take(5)
+    message = take(source, 5)
     assert message.progress.arrived == Arrived(12 * S, 5, since_ns=10 * S)
     assert message.batch.arrivals.tolist() == [
         [10 * S, 3 << PLACE_BITS], [12 * S, (3 << PLACE_BITS) + 1]
     ]  # fmt: skip
     rows = pa.table({"ts": [5, 9, 4], "at": [5, 9, 20]})
     source = source_of(sw.table(rows), every_ns=S, speed=None, out_of_order="sort", disorder="5s")
-    message = source.take(5)
+    message = take(source, 5)
     assert message.batch is not None
     assert message.batch.event_time_ns.tolist() == [4 * S]
     assert message.batch.arrivals.tolist() == [[20 * S, 3 << PLACE_BITS]]

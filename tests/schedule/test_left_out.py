@@ -16,14 +16,14 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Send, Slot
-from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 from tests.support.states import canonical
 
 MS = 1_000_000
 Row = tuple[int, int, int]  # ms until it arrives behind the one before; its event time; its value
-_leave_out = SourceMachine.leave_out
+_leave_out = SourceNode.leave_out
 
 
 def plan_of(left: list[Row], right: list[Row], *, slack: str | None, apart: bool) -> Plan:
@@ -129,11 +129,12 @@ def test_rows_that_are_left_out_one_by_one_make_no_message(
     """So the path is taken at all; a row that passes takes the other one."""
     left_out: list[int] = []
 
-    def counted(self: SourceMachine, now_ns: int, max_rows: int, *, below_ns: int) -> int:
-        left_out.append(_leave_out(self, now_ns, max_rows, below_ns=below_ns))
-        return left_out[-1]
+    def counted(self: SourceNode, now_ns: int, max_rows: int, *, below_ns: int) -> Any:
+        taken = _leave_out(self, now_ns, max_rows, below_ns=below_ns)
+        left_out.append(0 if taken is None else taken.rows)
+        return taken
 
-    monkeypatch.setattr(SourceMachine, "leave_out", counted)
+    monkeypatch.setattr(SourceNode, "leave_out", counted)
     values = [0, 0, 1, 0, 5, 0]
     left = [(1, at, value) for at, value in enumerate(values)]
     slot = slot_of(plan_of(left, [], slack="0s", apart=False), 1)

@@ -16,7 +16,7 @@ from slackwater.runtime.model import START_NS
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Slot
-from slackwater.runtime.schedule.source_node import Looks
+from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.support.told import message_of
 

@@ -24,12 +24,13 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order import aq_k_slack, by_sequence, k_slack, ldop, mp_k_slack
-from slackwater.runtime.sources import SourceMachine, SourceSpec
+from slackwater.runtime.schedule.source_node import SourceNode
+from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.clock_columns import clock_columns
 from tests.support.readers import JitterInput
 from tests.support.reorders import Widening
-from tests.support.sources import next_due_ns
+from tests.support.sources import next_due_ns, take
 
 MS = 1_000_000
 EVERY_NS = 5 * MS
@@ -71,7 +72,7 @@ class Case:
     settings: dict[str, Any]
     seed: int
 
-    def machine(self, seed: int, speed: float | None) -> SourceMachine:
+    def machine(self, seed: int, speed: float | None) -> SourceNode:
         given_ = JitterInput(ingest.table(self.table, batch_rows=9), seed)
         spec = SourceSpec(
             input=given_,
@@ -81,7 +82,7 @@ class Case:
             speed=speed,
             **self.settings,
         )
-        return SourceMachine(
+        return SourceNode(
             "s",
             spec,
             inside_schema(given_.schema()),
@@ -205,7 +206,7 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
             most = chance.choice([1, 2, 7, None])
             now += chance.choice([0, 0, 1, 9, 60]) * MS
             due = next_due_ns(source, now)
-            message = source.take(now, max_rows=most)
+            message = take(source, now, max_rows=most)
             if message is not None:
                 assert due is None or due <= now or message.batch is None
                 note(case, run, source, message, now)
@@ -228,7 +229,7 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
     return run
 
 
-def note(case: Case, run: Run, source: SourceMachine, message: Message, now: int) -> None:
+def note(case: Case, run: Run, source: SourceNode, message: Message, now: int) -> None:
     """Keep what a message has, and check it beside those before."""
     if message.batch is not None:
         assert message.batch.arrivals is not None

@@ -14,7 +14,7 @@ import slackwater as sw
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.state import restore, save
-from tests.support.sources import Stuttering, block, drain, machine, times
+from tests.support.sources import Stuttering, block, drain, machine, take, times
 
 FAR, NEAR = datetime(9999, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = {
@@ -93,7 +93,7 @@ def test_a_row_that_is_refused_behind_bad_ones_is_named_by_its_place() -> None:
 def test_a_restart_passes_over_bad_rows_and_keeps_their_number() -> None:
     data = pa.table({"t": pa.array([None, 1, 2, None, 3, None, 4], pa.int64())})
     source = machine(data, on_bad="skip")
-    first = times([source.take(1, max_rows=2)])
+    first = times([take(source, 1, max_rows=2)])
     later = machine(data, on_bad="skip")
     restore(later, save(source))
     assert [*first, *times(drain(later))] == [1, 2, 3, 4]
@@ -118,7 +118,7 @@ def test_a_live_row_that_is_a_day_ahead_of_the_clock_is_held_back_and_blames_nob
     day = 86_400 * NS_PER_SECOND
     rows = [block(t=[10]), block(t=[20 + day]), block(t=[12, 13])]
     source = machine(Stuttering(*rows), ahead_ns=5)
-    assert times([source.take(now) for now in (10, 12)]) == [10, 12, 13]
+    assert times([take(source, now) for now in (10, 12)]) == [10, 12, 13]
     assert (source.early, source.early_held, source.late_dropped) == (1, 1, 0)
     assert times(drain(source, now_ns=20)) == [20 + day]
     with pytest.raises(OrderError, match="If a row before it is to blame, by a clock"):
@@ -138,7 +138,7 @@ def test_in_a_table_a_row_that_is_alone_far_ahead_is_held_back(
     assert times(drain(source, max_rows=2)) == [10, 11, 12, 13, 70, 71, 72, 99, 200]
     assert (source.early, source.late_dropped, source.held) == (3, 1, 0)
     half = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
-    first = times([half.take(1_000, max_rows=2)])
+    first = times([take(half, 1_000, max_rows=2)])
     later = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
     restore(later, save(half))
     assert [*first, *times(drain(later))] == [10, 11, 12, 13, 70, 71, 72, 99, 200]

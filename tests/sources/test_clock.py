@@ -17,7 +17,7 @@ from slackwater import ingest
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import LATEST_NS, LONGEST_NS
 from slackwater.runtime.model.state import restore, save
-from tests.support.sources import drain, machine, next_due_ns, times
+from tests.support.sources import drain, machine, next_due_ns, take, times
 
 BY = sw.clocks.clock_columns("off", unit="ns")
 WITHIN = sw.clocks.clock_columns("off", "bound", unit="ns")
@@ -66,7 +66,7 @@ def test_what_has_not_happened_yet_is_decided_by_the_time_put_right() -> None:
 def test_arrivals_are_by_our_clock_and_stay_as_they_are() -> None:
     data = {"t": [60, 61], "a": [10, 30], "off": [-50, -50]}
     source = machine(data, clock=BY, arrival="a", speed=1.0, start_ns=1_000)
-    assert (next_due_ns(source, 0), times([source.take(1_000)]), next_due_ns(source, 0)) == (
+    assert (next_due_ns(source, 0), times([take(source, 1_000)]), next_due_ns(source, 0)) == (
         1_000,
         [10],
         1_020,
@@ -171,7 +171,7 @@ def test_a_restored_source_knows_its_clocks() -> None:
     data = {"t": [1, 2, 3], "off": [5, 90, 90], "bound": [1, 1, 1]}
     given = ingest.table(data, batch_rows=1)
     first = machine(given, clock=WITHIN)
-    first.take(0)
+    take(first, 0)
     second = machine(given, clock=WITHIN)
     restore(second, save(first))
     assert second.clock_told == first.clock_told

@@ -18,7 +18,7 @@ from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.early import MOST_ROWS
-from tests.support.sources import drain, machine, next_due_ns, times
+from tests.support.sources import drain, machine, next_due_ns, take, times
 
 PICTURE: dict[str, Any] = {
     "a": [10, 11, 12, 13, 14, 15, 16, 17],
@@ -30,7 +30,7 @@ LENIENT: dict[str, Any] = {"arrival": "a", "out_of_order": "late", "disorder_ns"
 def test_an_early_event_leaves_before_the_first_that_is_right_and_has_its_time() -> None:
     source = machine(PICTURE, ahead_ns=2, **LENIENT)
     newest = []
-    while (message := source.take(0, max_rows=1)) is not None:
+    while (message := take(source, 0, max_rows=1)) is not None:
         newest += [(times([message]), source.newest_ns, message.progress.promise_ns)]
     assert [(rows, newest) for rows, newest, _ in newest] == [
         ([10], 10),
@@ -61,7 +61,7 @@ def test_one_event_ahead_makes_no_right_one_an_error(writer: str | None, lag: in
 def test_a_feed_that_is_ahead_for_good_leaves_by_its_arrivals() -> None:
     data = {"a": [0, 0, 10, 20, 30], "t": [0, 15, 25, 35, 45]}
     source = machine(data, arrival="a", ahead_ns=2, speed=1.0)
-    leaves = [(now, times([m])) for now in range(31) if (m := source.take(now))]
+    leaves = [(now, times([m])) for now in range(31) if (m := take(source, now))]
     assert leaves == [(0, [0]), (20, [15]), (30, [25])]
 
 
@@ -69,7 +69,7 @@ def test_what_is_held_is_counted_as_held() -> None:
     source = machine(
         ingest.table({"a": [1, 2, 3], "t": [9, 2, 9]}, batch_rows=2), ahead_ns=0, **LENIENT
     )
-    assert times([source.take(0)]) == [2]
+    assert times([take(source, 0)]) == [2]
     assert (source.rows_in, source.held, source.early) == (2, 1, 1)
     assert times(drain(source)) == [9, 9]
     assert (source.rows_in, source.held, source.early) == (3, 0, 2)
@@ -113,7 +113,7 @@ def test_a_promise_is_not_made_before_its_event_leaves() -> None:
 
 def test_a_paced_early_row_is_due_with_the_arrival_that_frees_it() -> None:
     source = machine({"a": [0, 5, 9], "t": [8, 5, 9]}, arrival="a", ahead_ns=0, speed=1.0)
-    assert [(now, times([m])) for now in range(12) if (m := source.take(now))] == [
+    assert [(now, times([m])) for now in range(12) if (m := take(source, now))] == [
         (5, [5]),
         (9, [8, 9]),
         (10, []),
@@ -124,7 +124,7 @@ def test_an_arrival_does_not_run_back_behind_that_of_a_row_that_is_held() -> Non
     data = {"a": [0, 5, 2], "t": [0, 60, 1]}  # 60 is early; what comes behind it comes at 5
     source = machine(data, ahead_ns=2, speed=1.0, **LENIENT)
     due = []
-    while (at := next_due_ns(source, 0)) is not None and (message := source.take(at)) is not None:
+    while (at := next_due_ns(source, 0)) is not None and (message := take(source, at)) is not None:
         due += [(at, one) for one in times([message])]
     assert due == [(0, 0), (5, 1), (5, 60)]
 
@@ -208,7 +208,7 @@ def test_any_cut_lets_rows_leave_as_the_rule_does(case: Case, spec: dict[str, An
         while not source.is_ended:
             now += 1
             assert now < MANY_TAKES, "the source never ends"
-            message = source.take(now, max_rows=chance.choice([1, 2, None]))
+            message = take(source, now, max_rows=chance.choice([1, 2, None]))
             if message is None:
                 continue
             if message.batch is not None:

@@ -20,10 +20,11 @@ from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources import SourceMachine, SourceSpec
+from slackwater.runtime.schedule.source_node import SourceNode
+from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
-from tests.support.sources import next_due_ns
+from tests.support.sources import handed, next_due_ns, take
 from tests.support.states import canonical
 
 SCHEMA = pa.schema(
@@ -89,12 +90,12 @@ class Case:
     seed: int
     not_tried: int = 16
 
-    def machine(self, *, by_arrays: bool) -> SourceMachine:
+    def machine(self, *, by_arrays: bool) -> SourceNode:
         # An input of ours is always read as arrays; nothing else hangs on that here.
         blocks = Blocks(self.blocks, self.kind, by_arrays)
         spec = SourceSpec(input=blocks, event_time="t", **self.settings)
         schema = inside_schema(self.kind)
-        machine = SourceMachine("s", spec, schema, writer_id=0, start_ns=100, needed=NEEDED)
+        machine = SourceNode("s", spec, schema, writer_id=0, start_ns=100, needed=NEEDED)
         machine.row_tests = None if self.predicate is None else row_tests(self.predicate)
         return machine
 
@@ -214,16 +215,15 @@ def test_columns_of_rows_that_fail_the_filter_are_never_read() -> None:
     blocks = [_block([n, n], SCHEMA, chance, is_odd=False) for n in (5, 6, 7)]
     case = Case([*blocks], SCHEMA, {"time_unit": "s"}, col("n") > 2**54, 0)
     machine = case.machine(by_arrays=False)
-    first = machine.take(1)  # of which the unit is seen
+    first = take(machine, 1)  # of which the unit is seen
     assert first is not None
     assert first.rows == 2
     with patch.object(ColumnReader, "read", side_effect=AssertionError):
         for n in (6, 7):
             assert next_due_ns(machine, 10) == 10
-            message = machine.take(10)
-            assert message is not None
-            assert (message.batch, machine.left_out) == (None, 2)
-            assert message.progress.promise_ns == n * 10**9
+            got = handed(machine, 10)
+            assert got.progress is not None
+            assert (got.rows, got.tested, got.progress.promise_ns) == (None, 2, n * 10**9)
             assert (machine.held, machine.rows_in) == (0, 2 * (n - 4))
 
 
@@ -243,13 +243,13 @@ def _tried(do: Any, *given: Any) -> Any:
 
 
 def _taken(
-    machine: SourceMachine, predicate: Expr | None, now_ns: int, most: int | None
+    machine: SourceNode, predicate: Expr | None, now_ns: int, most: int | None
 ) -> dict[str, Any] | None:
     """Return a message as it is behind the filter, with how many rows that has left out."""
-    message = machine.take(now_ns, max_rows=most)
-    if message is None:
+    got = handed(machine, now_ns, max_rows=most)
+    if got.progress is None:
         return None
-    batch, left_out = message.batch, machine.left_out
+    batch, left_out = got.rows, got.tested or 0
     if batch is not None and predicate is not None:
         kept = batch.keep(is_true(predicate.evaluate(batch)))
         left_out += len(batch) - len(kept)
@@ -257,5 +257,5 @@ def _taken(
     return {
         "rows": None if batch is None or not len(batch) else canonical(to_plain(batch)),
         "left_out": left_out,
-        "promise": (message.progress.promise_ns, message.progress.stimulus_ns),
+        "promise": (got.progress.promise_ns, got.progress.stimulus_ns),
     }

@@ -20,7 +20,7 @@ from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.idle_writers import IdleWriters
-from tests.support.sources import Stuttering, drain, machine, times
+from tests.support.sources import Stuttering, drain, machine, take, times
 
 IDLE_NS = 15
 
@@ -178,7 +178,7 @@ def test_any_cut_of_a_feed_promises_what_the_rule_promises(feed: Feed) -> None:
         )
         sent = 0
         while not source.is_ended:
-            message = source.take(0, max_rows=chance.choice([1, 2, 9]))
+            message = take(source, 0, max_rows=chance.choice([1, 2, 9]))
             sent += message.rows
             if not message.progress.is_end:
                 assert message.progress.promise_ns == expected[sent - 1]
@@ -201,7 +201,7 @@ def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random 
 
     source, found = opened(), []
     while not source.is_ended:
-        message = source.take(0, max_rows=1)
+        message = take(source, 0, max_rows=1)
         rows = [] if message.batch is None else message.batch.columns["row"].tolist()
         found.append((rows, message.progress.promise_ns, source.newest_ns, source.late_dropped))
         assert source.rows_in == sum(len(rows) for rows, *_ in found) + source.late_dropped + (
@@ -248,7 +248,7 @@ def test_the_promise_of_warsaws_buses_moves_with_the_polls_and_none_is_late(
     event_time_ns = fixes["event_time_s"].to_numpy() * 10**9
     arrival_ns = fixes["recv_time_s"].to_numpy() * 10**9
     promised, lags, at = START_NS, [], 0
-    while not (message := source.take(0)).progress.is_end:
+    while not (message := take(source, 0)).progress.is_end:
         rows = slice(at, at + message.rows)
         assert event_time_ns[rows].min() >= promised, "nobody is late at the gate"
         at, promised = rows.stop, message.progress.promise_ns

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.sources.spec import SourceSpec
-from tests.support.sources import Stuttering
+from tests.support.sources import Stuttering, handed
 
 Row = tuple[int | None, int | None]
 """Its event time and its arrival."""
@@ -65,9 +65,9 @@ def blocks(table: pa.Table, cuts: list[int]) -> Blocks:
     return Blocks(table.schema, parts)
 
 
-def source_of(given_input: Any, beginning: int | None = None, **spec: Any) -> SourceMachine:
+def source_of(given_input: Any, beginning: int | None = None, **spec: Any) -> SourceNode:
     settings = {"event_time": "t", "speed": 1.0, "on_bad": "divert", "out_of_order": "late", **spec}
-    return SourceMachine(
+    return SourceNode(
         "s",
         SourceSpec(input=given_input, **settings),
         inside_schema(given_input.schema()),
@@ -77,17 +77,12 @@ def source_of(given_input: Any, beginning: int | None = None, **spec: Any) -> So
     )
 
 
-def step(source: SourceMachine, now_ns: int) -> tuple[int, int]:
+def step(source: SourceNode, now_ns: int) -> tuple[int, int]:
     """Do what is due next; return when, and how many diverted rows left."""
-    if source.is_unread:
-        if source.read(now_ns) or source.without_rows(now_ns) is None:
-            return now_ns, 0
-    else:
+    if not source.is_unread:
         assert source.due_ns is not None, "nothing is due, and it is not over"
         now_ns = max(now_ns, source.due_ns)
-        if source.take(now_ns, max_rows=1) is None:
-            return now_ns, 0
-    return now_ns, len(source.take_diverted(now_ns))
+    return now_ns, len(source.work(now_ns, max_rows=1).diverted)
 
 
 ROWS = st.lists(
@@ -133,11 +128,7 @@ def test_a_row_whose_arrival_is_not_known_leaves_with_the_one_before() -> None:
 def test_rows_that_came_too_late_to_leave_when_due_leave_in_order() -> None:
     rows: list[Row] = [(7, 0), (None, 1), (7, 2), (None, 3), (7, 4)]
     source = source_of(blocks(table_of(rows), [100]), arrival="a")
-    left = []
-    for _ in range(3):
-        source.take(50, max_rows=1)
-        left.append(len(source.take_diverted(50)))
-    assert left == [0, 1, 1]
+    assert [len(handed(source, 50, max_rows=1).diverted) for _ in range(3)] == [0, 1, 1]
 
 
 def test_so_many_rows_wait_and_no_more_are_read() -> None:
@@ -147,16 +138,14 @@ def test_so_many_rows_wait_and_no_more_are_read() -> None:
     source = source_of(given_input, 0, arrival="a")
     assert not source.read(0)
     assert not source.is_unread
-    source.take(0)
-    assert (source.due_ns, source.take_diverted(0)) == (1, [])
-    source.take(65_536)
-    assert len(source.take_diverted(65_536)) == 65_536
+    assert (len(source.work(0, max_rows=1).diverted), source.due_ns) == (0, 1)
+    assert len(source.work(65_536, max_rows=1).diverted) == 65_536
     assert source.is_unread
 
 
 def test_a_source_that_is_closed_counts_rows_that_wait_as_not_taken() -> None:
     source = source_of(blocks(table_of([(7, 0), (None, 5), (7, 6)]), [100]), arrival="a")
-    source.take(0)
+    assert handed(source, 0).rows is not None
     source.close()
     assert (source.untaken, source.rows_in, source.take_diverted(9)) == (2, 1, [])
 

@@ -14,7 +14,7 @@ from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.sources.named_reader import open_named
 from tests.support.own_inputs import Feed, rows
-from tests.support.sources import NOW, drain, machine, times
+from tests.support.sources import NOW, drain, machine, take, times
 
 
 def test_an_error_of_poll_names_source_class_and_line() -> None:
@@ -23,9 +23,9 @@ def test_an_error_of_poll_names_source_class_and_line() -> None:
         raise KeyError("lat")
 
     source = machine(Feed(script))
-    assert times([source.take(NOW)]) == [0, 1]
+    assert times([take(source, NOW)]) == [0, 1]
     with pytest.raises(IngestError) as caught:
-        source.take(NOW)
+        take(source, NOW)
     said = str(caught.value)
     assert re.search(
         r"source 's': FeedReader\.poll raised KeyError: .lat., at .*reader\.py, line \d+",
@@ -70,7 +70,7 @@ def test_an_error_of_open_names_the_input() -> None:
             raise ConnectionRefusedError("nobody there")
 
     with pytest.raises(IngestError, match=r"'s': .*NoSuchFeed\.open raised ConnectionRefused"):
-        machine(NoSuchFeed(lambda: iter([]))).take(NOW)
+        take(machine(NoSuchFeed(lambda: iter([]))), NOW)
 
 
 def test_so_it_does_where_the_reader_itself_reads_by_name() -> None:
@@ -83,7 +83,7 @@ def test_so_it_does_where_the_reader_itself_reads_by_name() -> None:
             raise RuntimeError("can't start new thread")
 
     with pytest.raises(IngestError, match=r"'s': .*Threaded\.open raised RuntimeError"):
-        machine(Threaded(lambda: iter([]))).take(NOW)
+        take(machine(Threaded(lambda: iter([]))), NOW)
 
 
 def test_an_exit_in_poll_ends_neither_us_nor_the_slot_but_is_an_error_of_that_source() -> None:
@@ -92,7 +92,7 @@ def test_an_exit_in_poll_ends_neither_us_nor_the_slot_but_is_an_error_of_that_so
         yield
 
     with pytest.raises(IngestError, match=r"'s': FeedReader\.poll raised SystemExit: 3, at "):
-        machine(Feed(script)).take(NOW)
+        take(machine(Feed(script)), NOW)
 
 
 def test_an_open_that_returns_no_reader_is_named() -> None:
@@ -101,7 +101,7 @@ def test_an_open_that_returns_no_reader_is_named() -> None:
             return None
 
     with pytest.raises(IngestError, match=r"'s': NoneType\.poll raised AttributeError"):
-        machine(Forgot(lambda: iter([]))).take(NOW)
+        take(machine(Forgot(lambda: iter([]))), NOW)
 
 
 def test_an_error_of_schema_names_the_source_where_the_flow_is_built() -> None:
@@ -127,13 +127,13 @@ def test_an_error_that_our_own_code_raises_passes_as_it_is() -> None:
         yield
 
     with pytest.raises(SettingError, match=r"^[^\n]*soon[^\n]*$"):
-        machine(Feed(script)).take(NOW)
+        take(machine(Feed(script)), NOW)
 
 
 @pytest.mark.parametrize("polled", [[1], {"t": [1]}, rows(0, 1).to_pylist()])
 def test_what_is_no_record_batch_is_refused_with_the_way_out(polled: Any) -> None:
     with pytest.raises(SchemaError, match=r"FeedReader\.poll returned a .*pyarrow\.RecordBatch"):
-        machine(Feed(lambda: iter([polled]))).take(NOW)
+        take(machine(Feed(lambda: iter([polled]))), NOW)
 
 
 def test_whose_code_runs_is_known_while_it_runs() -> None:

@@ -20,16 +20,16 @@ from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order.sequence import by_sequence
-from slackwater.runtime.sources import SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
-from tests.support.sources import block, drain, machine, next_due_ns, times
+from tests.support.sources import block, drain, machine, next_due_ns, take, times
 
 HOUR = 3_600 * 10**9
 COUNTS = ("late", "late_dropped", "duplicates", "given_up", "renumbered")
 
 
-def numbered(numbers: list[int], arrivals: list[int], **given: Any) -> SourceMachine:
+def numbered(numbers: list[int], arrivals: list[int], **given: Any) -> SourceNode:
     """A source of one writer whose events happen at 10 times their number, unless `t` says else."""
     told = {name: given.pop(name) for name in [*given] if name in POLICY}
     policy = by_sequence(**{"timeout": "100ns", "restart": "first", **told})
@@ -37,18 +37,18 @@ def numbered(numbers: list[int], arrivals: list[int], **given: Any) -> SourceMac
     data = {"n": numbers, "a": arrivals, "t": times_ns}
     columns = {name: given.pop(name) for name in ("w",) if name in given}
     spec = {"sequence": "n", "arrival": "a", "out_of_order": policy, **given}
-    made: SourceMachine = machine({**data, **columns}, **spec)
+    made: SourceNode = machine({**data, **columns}, **spec)
     return made
 
 
 POLICY = ("timeout", "late", "restart", "wraps", "first", "merge", "silent", "learns_from_late")
 
 
-def counts(source: SourceMachine) -> dict[str, int]:
+def counts(source: SourceNode) -> dict[str, int]:
     return {word: number for word in COUNTS if (number := getattr(source, word))}
 
 
-def by_row(source: SourceMachine) -> list[list[int]]:
+def by_row(source: SourceNode) -> list[list[int]]:
     return [times([message]) for message in drain(source, max_rows=1)]
 
 
@@ -68,7 +68,7 @@ def test_a_gap_is_given_up_when_its_time_is_over_and_its_row_is_late_then() -> N
     left, now = {}, 0
     while (due := next_due_ns(source, now)) is not None:
         now = max(now, due)
-        left |= dict.fromkeys(times([m for m in [source.take(now)] if m]), now)
+        left |= dict.fromkeys(times([m for m in [take(source, now)] if m]), now)
     assert left == {50: 0, 60: 10, 70: 20, 90: 41, 100: 41, 110: 45}, "41: behind all of 40"
     assert counts(source) == {"late_dropped": 1, "duplicates": 1, "given_up": 1}
     passed = numbered(numbers, arrivals, late="pass")
@@ -89,7 +89,7 @@ def test_a_timer_that_starts_again_with_each_row_waits_as_long_as_rows_come() ->
     assert counts_of(in_all) == {"given_up": 1, "late_dropped": 1}
 
 
-def counts_of(source: SourceMachine) -> dict[str, int]:
+def counts_of(source: SourceNode) -> dict[str, int]:
     drain(source)
     return counts(source)
 
@@ -222,15 +222,15 @@ def test_without_arrivals_a_gap_is_given_up_by_the_clock() -> None:
     left = []
     for now in (100, 110, 120):
         slow.there = 1
-        left.append(times([source.take(now)]))
+        left.append(times([take(source, now)]))
     assert left == [[1], [2], []]
     assert next_due_ns(source, 120) == 131, "10 apart, so 10 behind"
-    assert source.take(130) is None
-    assert times([source.take(131)]) == [4]
+    assert take(source, 130) is None
+    assert times([take(source, 131)]) == [4]
     assert counts(source) == {"given_up": 1}
     slow.there = 1
     assert next_due_ns(source, 140) == 140
-    assert times([source.take(140)]) == [5]
+    assert times([take(source, 140)]) == [5]
 
 
 @a_third
@@ -251,16 +251,16 @@ def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
     chance, now = random.Random(seed), 0  # noqa: S311 - jitter
     promised_ns = START_NS
 
-    def made() -> SourceMachine:
+    def made() -> SourceNode:
         jittered = JitterInput(ingest.table(table, batch_rows=9), chance.randrange(2**32))
-        again: SourceMachine = machine(jittered, speed=speed, **spec)
+        again: SourceNode = machine(jittered, speed=speed, **spec)
         return again
 
     source, rows = made(), []
     for _ in range(3_000):
         now += chance.choice([0, 1, 20])
         due = next_due_ns(source, now)
-        message = source.take(now, max_rows=chance.choice([1, 2, 9, None]))
+        message = take(source, now, max_rows=chance.choice([1, 2, 9, None]))
         assert source.rows_in == source.rows_out + source.held + source.late_dropped + (
             source.duplicates
         )

@@ -18,7 +18,7 @@ from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import Partition
 from tests.support.chance import Seeded
-from tests.support.sources import machine
+from tests.support.sources import machine, take
 
 NUMBERS = range(400)
 ROWS = pa.table({"t": NUMBERS, "k": [n % 7 for n in NUMBERS], "x": [n * 3 for n in NUMBERS]})
@@ -76,7 +76,7 @@ def rows_of(source: Any, chance: random.Random, given: Any = None) -> list[tuple
     rows: list[tuple[int, ...]] = []
     promised_ns = START_NS
     while not source.is_over:
-        message = source.take(0, max_rows=chance.randrange(1, 30))
+        message = take(source, 0, max_rows=chance.randrange(1, 30))
         if message is None:
             continue
         if message.batch is not None:
@@ -109,7 +109,7 @@ def test_a_partition_that_appears_joins_the_source() -> None:
     given = Split(ROWS, 5, unknown=2)
     source, rows = machine(given), 0
     while not source.is_over:
-        if (message := source.take(0)) is not None:
+        if (message := take(source, 0)) is not None:
             rows += message.rows
     assert rows == 400
     assert {name for name, _ in given.opened} == {f"p{n}" for n in range(5)}
@@ -148,7 +148,7 @@ def test_rows_say_which_partition_they_are_of() -> None:
     batches = []
     source = machine(Split(ROWS, 2, batch_rows=100))
     while not source.is_over:
-        if (message := source.take(0)) is not None and message.batch is not None:
+        if (message := take(source, 0)) is not None and message.batch is not None:
             batches.append(message.batch)
     writers = {int(n) for batch in batches for n in batch.writers}
     assert len(writers) == 2
@@ -179,6 +179,6 @@ def test_partitions_need_positions_and_names_of_their_own() -> None:
             return [Partition("a"), Partition("a")]
 
     with pytest.raises(IngestError, match="two partitions are named 'a'"):
-        machine(Twice(ROWS, 2)).take(0)
+        take(machine(Twice(ROWS, 2)), 0)
     with pytest.raises(IngestError, match="it has no partition"):
-        machine(Split(ROWS, 0)).take(0)
+        take(machine(Split(ROWS, 0)), 0)

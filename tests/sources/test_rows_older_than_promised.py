@@ -19,7 +19,7 @@ from slackwater.runtime.order.sequence import by_sequence
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.promises import of_source
 from slackwater.runtime.sources import SourceSpec
-from tests.support.sources import drain, machine, times
+from tests.support.sources import drain, machine, take, times
 
 IN_ORDER: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -119,7 +119,7 @@ def older_than_promised(spec: dict[str, Any], seed: int) -> int:
     source, chance = machine(rows(seed), **spec), np.random.default_rng(seed)
     promised_ns, broken = START_NS, 0
     try:
-        while (sent := source.take(1_000, max_rows=int(chance.integers(1, 9)))) is not None:
+        while (sent := take(source, 1_000, max_rows=int(chance.integers(1, 9)))) is not None:
             if sent.batch is not None:
                 broken += int((sent.batch.event_time_ns < promised_ns).sum())
             assert sent.progress.promise_ns >= promised_ns

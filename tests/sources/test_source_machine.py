@@ -10,7 +10,7 @@ import pytest
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
-from tests.support.sources import NOW, Stuttering, block, drain, machine, next_due_ns, times
+from tests.support.sources import NOW, Stuttering, block, drain, machine, next_due_ns, take, times
 
 
 def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> None:
@@ -22,7 +22,7 @@ def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> No
     assert (first.progress.promise_ns, first.progress.stimulus_ns) == (5, NOW)
     assert (end.batch, end.progress.promise_ns) == (None, END_NS)
     assert source.is_ended
-    assert source.take(NOW) is None
+    assert take(source, NOW) is None
     assert next_due_ns(source, NOW) is None
 
 
@@ -43,7 +43,7 @@ def test_a_take_is_never_larger_than_asked_or_set() -> None:
     assert [message.rows for message in drain(source)] == [4, 4, 2, 0]
     source = machine({"t": list(range(10))}, max_rows=4)
     assert [message.rows for message in drain(source, max_rows=3)] == [3, 3, 3, 1, 0]
-    assert machine({"t": [1]}).take(NOW, max_rows=0) is None
+    assert take(machine({"t": [1]}), NOW, max_rows=0) is None
 
 
 def test_only_needed_columns_are_carried() -> None:
@@ -57,29 +57,29 @@ def test_nothing_is_known_to_come_while_the_input_has_nothing() -> None:
     given = Stuttering(None, None, block(t=[1]), block(t=pa.array([], pa.int64())), None)
     source = machine(given)
     assert next_due_ns(source, NOW) is None
-    assert source.take(NOW) is None
+    assert take(source, NOW) is None
     assert next_due_ns(source, NOW) == NOW
-    assert times([source.take(NOW)]) == [1]
+    assert times([take(source, NOW)]) == [1]
     assert next_due_ns(source, NOW) is None
-    assert source.take(NOW).progress.is_end
+    assert take(source, NOW).progress.is_end
 
 
 def test_close_lets_go_of_the_input_and_nothing_follows() -> None:
     given = Stuttering(block(t=[1, 2]))
     source = machine(given)
-    assert source.take(NOW, max_rows=1).rows == 1
+    assert take(source, NOW, max_rows=1).rows == 1
     source.close()
     source.close()
     assert given.closed == 2
     assert next_due_ns(source, NOW) is None
-    assert source.take(NOW) is None
+    assert take(source, NOW) is None
     assert not source.is_ended
 
 
 def test_an_input_that_cannot_be_closed_is_noted_and_its_rows_stay() -> None:
     given = Stuttering(block(t=[1, 2]))
     source = machine(given)
-    assert source.take(NOW).rows == 2
+    assert take(source, NOW).rows == 2
 
     def close() -> None:
         raise OSError("the disk is gone")
@@ -177,10 +177,10 @@ def test_a_time_that_does_not_fit_is_refused_with_its_row_and_unit() -> None:
 def test_null_event_time_is_refused_with_its_count_and_row() -> None:
     given = Stuttering(block(t=[1, 2]), block(t=pa.array([3, None, None])))
     source = machine(given)
-    assert times([source.take(NOW)]) == [1, 2]
+    assert times([take(source, NOW)]) == [1, 2]
     for _ in range(2):
         with pytest.raises(SchemaError, match=r"source 's'.*2 of the 3 rows.*row 3 .*na.drop"):
-            source.take(NOW)
+            take(source, NOW)
 
 
 def test_null_arrival_and_null_writer_are_refused() -> None:
@@ -224,14 +224,14 @@ def test_a_block_unlike_its_schema_is_refused() -> None:
 def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
     data = {"t": [0, 5, 10, 20], "a": [100, 140, 120, 200]}
     source = machine(data, arrival="a", speed=2.0, start_ns=1_000, out_of_order="error")
-    assert source.take(999) is None
+    assert take(source, 999) is None
     assert next_due_ns(source, 0) == 1_000
-    first = source.take(1_000)
+    first = take(source, 1_000)
     assert first.batch is not None
     assert first.batch.stimulus_time_ns.tolist() == [1_000]
     assert next_due_ns(source, 1_000) == 1_020
-    assert source.take(1_019) is None
-    second = source.take(1_049)  # row 2 arrived before row 1, so it is due with it
+    assert take(source, 1_019) is None
+    second = take(source, 1_049)  # row 2 arrived before row 1, so it is due with it
     assert second.batch is not None
     assert second.batch.stimulus_time_ns.tolist() == [1_020, 1_020]
     assert (second.progress.promise_ns, second.progress.stimulus_ns) == (10, 1_020)
@@ -244,9 +244,9 @@ def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
 @pytest.mark.parametrize("due", [1, 2, 15, 16, 17, 18, 40, 49, 50])
 def test_a_take_gives_all_rows_that_are_due_however_many(due: int) -> None:
     source = machine({"t": [-1, *range(50)]}, speed=1.0, start_ns=-1)
-    assert times([source.take(-1)]) == [-1]
+    assert times([take(source, -1)]) == [-1]
     assert next_due_ns(source, 0) == 0
-    assert times([source.take(due - 1)]) == list(range(due))
+    assert times([take(source, due - 1)]) == list(range(due))
     assert next_due_ns(source, due - 1) == (due if due < 50 else due - 1)
 
 
@@ -254,41 +254,42 @@ def test_rows_left_over_by_a_small_take_are_due_at_once() -> None:
     source = machine(
         {"t": [0, 1, 2, 50, 90]}, speed=1.0, out_of_order="sort", disorder_ns=10, start_ns=0
     )
-    assert times([source.take(2)]) == []
+    assert times([take(source, 2)]) == []
     assert next_due_ns(source, 2) == 50
-    assert times([source.take(60, max_rows=1)]) == [0]
+    assert times([take(source, 60, max_rows=1)]) == [0]
     assert next_due_ns(source, 60) == 1  # as urgent as the row is
-    assert times([source.take(60, max_rows=1)]) == [1]
-    assert times([source.take(60)]) == [2]
+    assert times([take(source, 60, max_rows=1)]) == [1]
+    assert times([take(source, 60)]) == [2]
     assert next_due_ns(source, 60) == 90
 
 
 def test_at_speed_one_due_times_are_exact_to_the_nanosecond() -> None:
     far = 10**18 + 1
     source = machine({"t": [0, far]}, speed=1.0, start_ns=7)
-    source.take(7)
+    take(source, 7)
     assert next_due_ns(source, 7) == far + 7
 
 
 def test_arrivals_of_any_distance_have_a_due_time() -> None:
     source = machine({"t": [EARLIEST_NS, LATEST_NS]}, speed=1.0, start_ns=7)
-    source.take(7)
+    take(source, 7)
     assert next_due_ns(source, 7) == 2**62 + 7
 
 
 def test_a_clock_that_steps_back_gives_nothing_twice() -> None:
     source = machine({"t": [0, 10, 20]}, speed=1.0)
-    assert times([source.take(10)]) == [0, 10]
-    assert source.take(5) is None
-    assert times([source.take(30)]) == [20]
+    assert times([take(source, 10)]) == [0, 10]
+    assert take(source, 5) is None
+    assert times([take(source, 30)]) == [20]
 
 
 def test_the_promise_is_timed_by_the_row_that_made_it() -> None:
     data = {"t": [5, 5, 5], "p": [3, 4, 4]}
-    message = machine({**data, "a": [0, 10, 20]}, arrival="a", speed=1.0, promise=col("p")).take(99)
+    source = machine({**data, "a": [0, 10, 20]}, arrival="a", speed=1.0, promise=col("p"))
+    message = take(source, 99)
     assert (message.progress.promise_ns, message.progress.stimulus_ns) == (4, 10)
 
 
 def test_rows_that_raise_no_promise_leave_its_time_as_it_was() -> None:
     source = machine({"t": [9, 7, 8]}, out_of_order="late", disorder_ns=5)
-    assert [source.take(now, max_rows=1).progress.stimulus_ns for now in (10, 20, 30)] == [10] * 3
+    assert [take(source, now, max_rows=1).progress.stimulus_ns for now in (10, 20, 30)] == [10] * 3

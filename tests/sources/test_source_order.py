@@ -12,16 +12,16 @@ from slackwater.runtime.errors import IngestError, OrderError, SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
 from slackwater.runtime.model.state import restore, save
-from tests.support.sources import NOW, Stuttering, block, drain, machine, times
+from tests.support.sources import NOW, Stuttering, block, drain, machine, take, times
 from tests.support.states import differences
 
 
 def test_error_hands_over_the_rows_before_and_then_names_the_row() -> None:
     source = machine({"t": [10**9, 3 * 10**9, 2 * 10**9]}, time_unit="ns")
-    assert times([source.take(NOW)]) == [10**9, 3 * 10**9]
+    assert times([take(source, NOW)]) == [10**9, 3 * 10**9]
     for _ in range(2):
         with pytest.raises(OrderError) as caught:
-            source.take(NOW)
+            take(source, NOW)
     told = str(caught.value)
     assert "source 's': row 2 " in told
     assert "1970-01-01T00:00:02.000000000Z (event_time_ns=2000000000)" in told
@@ -58,7 +58,7 @@ def test_sort_holds_rows_for_the_disorder_and_sends_them_in_order() -> None:
 
 def test_sort_counts_what_it_holds() -> None:
     source = machine({"t": [3, 5, 4, 9]}, out_of_order="sort", disorder_ns=100)
-    source.take(NOW)
+    take(source, NOW)
     assert (source.rows_in, source.held) == (4, 4)
     assert times(drain(source)) == [3, 4, 5, 9]
     assert source.held == 0
@@ -73,9 +73,9 @@ def test_ties_keep_the_order_of_the_input() -> None:
 
 def test_a_disorder_beyond_all_time_promises_nothing() -> None:
     source = machine({"t": [EARLIEST_NS, 5]}, out_of_order="late", disorder_ns=2**62)
-    assert source.take(NOW).progress.promise_ns == 5 - 2**62
+    assert take(source, NOW).progress.promise_ns == 5 - 2**62
     source = machine({"t": [EARLIEST_NS]}, out_of_order="late", disorder_ns=2**62)
-    assert source.take(NOW).progress.promise_ns == START_NS
+    assert take(source, NOW).progress.promise_ns == START_NS
 
 
 def test_a_promise_of_the_end_of_time_does_not_end_the_stream() -> None:
@@ -103,7 +103,7 @@ def test_a_spoken_promise_runs_ahead_of_event_time_and_never_back() -> None:
 
 def test_a_spoken_promise_may_be_a_timestamp() -> None:
     data = {"t": pa.array([5], pa.timestamp("ms")), "p": pa.array([3], pa.timestamp("ms"))}
-    assert machine(data, promise=col("p")).take(NOW).progress.promise_ns == 3_000_000
+    assert take(machine(data, promise=col("p")), NOW).progress.promise_ns == 3_000_000
 
 
 def test_a_spoken_promise_of_floats_or_text_is_refused() -> None:
@@ -138,15 +138,15 @@ def test_a_source_of_several_writers_promises_nothing_for_all_of_them() -> None:
 
 def test_with_a_disorder_several_writers_promise_the_newest_less_that() -> None:
     source = machine({"t": [5, 3], "w": ["a", "b"]}, writer="w", disorder_ns=3)
-    assert source.take(NOW).progress.promise_ns == 2
+    assert take(source, NOW).progress.promise_ns == 2
 
 
 def test_each_writer_must_be_in_order() -> None:
     data = {"t": [5, 1, 4], "w": ["a", "b", "a"]}
     source = machine(data, writer="w")
-    assert times([source.take(NOW)]) == [5, 1]
+    assert times([take(source, NOW)]) == [5, 1]
     with pytest.raises(OrderError, match=r"row 2 .*of writer 'a' has event time"):
-        source.take(NOW)
+        take(source, NOW)
     source = machine(data, writer="w", out_of_order="late")
     assert times(drain(source)) == [5, 1]
     assert source.late_dropped == 1
@@ -179,10 +179,10 @@ def test_sort_puts_each_writer_in_order() -> None:
 
 def test_writer_ids_carry_the_rank_of_the_source_and_the_writer() -> None:
     data = {"t": [1, 2, 3], "w": pa.array([7, 0, 7]), "x": ["a", "b", "a"]}
-    batch: Batch = machine(data, writer="w").take(NOW).batch
+    batch: Batch = take(machine(data, writer="w"), NOW).batch
     assert batch.writers is not None
     assert batch.writers.tolist() == [(3 << 48) + 7, 3 << 48, (3 << 48) + 7]
-    texts = machine(data, writer="x").take(NOW).batch.writers
+    texts = take(machine(data, writer="x"), NOW).batch.writers
     assert texts[0] == texts[2] != texts[1]
     assert (texts >> 48).tolist() == [3, 3, 3]
 
@@ -195,14 +195,14 @@ def test_a_restored_source_goes_on_as_if_nothing_had_happened(spec: dict[str, An
     data = {"t": list(range(40))} if not spec else {"t": [x ^ 5 for x in range(40)]}
     for stop in range(0, 60, 3):
         whole = machine(data, speed=1.0, start_ns=50, **spec)
-        expected = [describe(whole.take(30 + step, max_rows=3)) for step in range(120)]
+        expected = [describe(take(whole, 30 + step, max_rows=3)) for step in range(120)]
         begun = machine(data, speed=1.0, start_ns=50, **spec)
-        taken = [describe(begun.take(30 + step, max_rows=3)) for step in range(stop)]
+        taken = [describe(take(begun, 30 + step, max_rows=3)) for step in range(stop)]
         state = save(begun)
         again = machine(data, speed=1.0, start_ns=9_999, **spec)
         restore(again, state)
         assert differences(again, begun) == []
-        taken += [describe(again.take(30 + step, max_rows=3)) for step in range(stop, 120)]
+        taken += [describe(take(again, 30 + step, max_rows=3)) for step in range(stop, 120)]
         assert taken == expected
         assert differences(again, whole) == []
 
@@ -211,16 +211,16 @@ def test_a_restored_source_goes_on_as_if_nothing_had_happened(spec: dict[str, An
 def test_the_rest_of_a_block_is_read_again_and_not_saved(spec: dict[str, Any]) -> None:
     given = ingest.table({"t": list(range(40)), "x": [n % 3 for n in range(40)]}, batch_rows=15)
     whole = machine(given, **spec)
-    expected = [describe(whole.take(NOW, max_rows=4)) for _ in range(13)]
+    expected = [describe(take(whole, NOW, max_rows=4)) for _ in range(13)]
     for stop in range(1, 13):
         begun = machine(given, **spec)
-        taken = [describe(begun.take(NOW, max_rows=4)) for _ in range(stop)]
+        taken = [describe(take(begun, NOW, max_rows=4)) for _ in range(stop)]
         state = save(begun)
         assert state["block_left"] is None
         again = machine(given, **spec)
         restore(again, state)
         assert differences(again, begun) == []
-        taken += [describe(again.take(NOW, max_rows=4)) for _ in range(stop, 13)]
+        taken += [describe(take(again, NOW, max_rows=4)) for _ in range(stop, 13)]
         assert taken == expected
         assert differences(again, whole) == []
 
@@ -241,7 +241,7 @@ def test_the_rest_of_a_block_is_saved_where_state_is_not_that_of_a_row(
     data: dict[str, Any] | None, spec: dict[str, Any]
 ) -> None:
     begun = machine(Stuttering(block(t=[1, 2])) if data is None else data, **spec)
-    assert begun.take(NOW, max_rows=1).rows == 1
+    assert take(begun, NOW, max_rows=1).rows == 1
     assert save(begun)["block_left"] is not None
 
 
@@ -250,8 +250,8 @@ def test_a_replay_cut_otherwise_still_has_all_that_was_released() -> None:
     data = {"t": [1, 2, 3, 4, 15, 60, 70]}
     begun = machine(data, **spec)
     for _ in range(5):
-        assert begun.take(NOW, max_rows=1).rows == 0
-    assert times([begun.take(NOW, max_rows=2)]) == [1, 2]  # 60 freed four rows, 70 one more
+        assert take(begun, NOW, max_rows=1).rows == 0
+    assert times([take(begun, NOW, max_rows=2)]) == [1, 2]  # 60 freed four rows, 70 one more
     again = machine(ingest.table(data, batch_rows=1), **spec)
     restore(again, save(begun))
     assert times(drain(again)) == [3, 4, 15, 60, 70]
@@ -267,20 +267,20 @@ def describe(message: Message | None) -> Any:
 
 def test_an_input_that_shrank_before_a_restart_is_named() -> None:
     begun = machine({"t": [1, 2, 3]})
-    begun.take(NOW)
+    take(begun, NOW)
     again = machine({"t": [1, 2]})
     restore(again, save(begun))
     with pytest.raises(IngestError, match="table of 2 rows: cannot be opened at this position"):
-        again.take(NOW)
+        take(again, NOW)
     begun = machine(Stuttering(block(t=[1, 2]), None, block(t=[3])))
-    assert times([*drain(begun), begun.take(NOW)]) == [1, 2, 3]
+    assert times([*drain(begun), take(begun, NOW)]) == [1, 2, 3]
     again = machine(Stuttering(block(t=[1, 2])))
     restore(again, save(begun))
     with pytest.raises(IngestError, match="ends after 2 rows, and 3 had been read"):
-        again.take(NOW)
+        take(again, NOW)
 
 
 def test_a_promise_in_seconds_is_refused_rather_than_waited_for() -> None:
     source = machine({"t": [1_700_000_000]}, time_unit="s", promise=col("t") - 30)
     with pytest.raises(SchemaError, match="multiply seconds by 1_000_000_000"):
-        source.take(NOW)
+        take(source, NOW)

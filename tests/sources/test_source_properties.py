@@ -21,9 +21,10 @@ from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources import SourceMachine, SourceSpec
+from slackwater.runtime.schedule.source_node import SourceNode
+from slackwater.runtime.sources import SourceSpec
 from tests.support.readers import JitterInput
-from tests.support.sources import next_due_ns
+from tests.support.sources import next_due_ns, take
 
 MANY_TAKES = 5_000
 """Far more than 40 rows need: due times lie within 2,000 ns, and time goes on by 14 a take."""
@@ -37,7 +38,7 @@ class Case:
     settings: dict[str, Any]
     seed: int
 
-    def machine(self, seed: int) -> SourceMachine:
+    def machine(self, seed: int) -> SourceNode:
         event_time, writer, promise = zip(*self.rows, strict=True) if self.rows else ((), (), ())
         columns = {
             "t": pa.array(event_time, pa.int64()),
@@ -48,7 +49,7 @@ class Case:
         jittered = JitterInput(ingest.table(pa.table(columns), batch_rows=7), seed)
         spec = SourceSpec(input=jittered, event_time="t", **self.settings)
         schema = inside_schema(jittered.schema())
-        return SourceMachine("s", spec, schema, writer_id=0, start_ns=100)
+        return SourceNode("s", spec, schema, writer_id=0, start_ns=100)
 
 
 @dataclass
@@ -130,7 +131,7 @@ def drive(case: Case, seed: int) -> tuple[Run, list[Message], dict[int, int]]:
                 break
             now += chance.choice([0, 1, 5, 50])
             due = next_due_ns(source, now)
-            message = source.take(now, max_rows=chance.choice([1, 2, 7, None]))
+            message = take(source, now, max_rows=chance.choice([1, 2, 7, None]))
             if message is None:
                 continue  # not due, or the input has nothing just now
             assert due is None or due <= now

@@ -7,9 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater import ingest
-from slackwater.runtime.model import Message
+from slackwater.runtime.model import END_NS, Message
 from slackwater.runtime.model.schema import inside_schema
-from slackwater.runtime.sources import END_OF_INPUT, SourceMachine, SourceSpec
+from slackwater.runtime.schedule.node import Handed
+from slackwater.runtime.schedule.source_node import SourceNode
+from slackwater.runtime.sources import END_OF_INPUT, SourceSpec
 
 NOW = 1_000
 
@@ -17,7 +19,7 @@ NOW = 1_000
 def machine(data: Any, *, start_ns: int = 0, needed: set[str] | None = None, **spec: Any) -> Any:
     """A source named "s" over {column: values} or an input, with event time in "t"."""
     given = ingest.table(data) if isinstance(data, (dict, pa.Table)) else data
-    return SourceMachine(
+    return SourceNode(
         "s",
         SourceSpec(input=given, **{"event_time": "t", **spec}),
         inside_schema(given.schema()),
@@ -27,22 +29,36 @@ def machine(data: Any, *, start_ns: int = 0, needed: set[str] | None = None, **s
     )
 
 
-def next_due_ns(source: SourceMachine, now_ns: int) -> int | None:
+def next_due_ns(source: SourceNode, now_ns: int) -> int | None:
     """Read if need be; return when the next take gives something, at most `now_ns` for now."""
     if source.is_over or (source.is_unread and not source.read(now_ns)):
-        if source.without_rows(now_ns) is not None:
+        if not source.is_over and source.leaves_without_rows(now_ns):
             return now_ns
         return None if source.is_over else source.wait_ends_ns
     known_ns = source.due_ns
     return now_ns if known_ns is None or not source.is_paced else known_ns
 
 
-def drain(
-    source: SourceMachine, *, now_ns: int = NOW, max_rows: int | None = None
-) -> list[Message]:
+def handed(source: SourceNode, now_ns: int, *, max_rows: int | None = None) -> Handed:
+    """Read if need be, and hand over what is due now."""
+    most = END_NS if max_rows is None else max_rows
+    if source.is_paced and source.is_unread:
+        read = source.work(now_ns, max_rows=most)
+        if read.progress is not None or source.is_unread:
+            return read
+    return source.work(now_ns, max_rows=most)
+
+
+def take(source: SourceNode, now_ns: int, *, max_rows: int | None = None) -> Any:
+    """As `handed`, as a message; None: nothing is due."""
+    rows, progress = handed(source, now_ns, max_rows=max_rows)[:2]
+    return None if progress is None else Message(rows, progress)
+
+
+def drain(source: SourceNode, *, now_ns: int = NOW, max_rows: int | None = None) -> list[Message]:
     """Take until there is nothing, or the end."""
     taken = []
-    while (message := source.take(now_ns, max_rows=max_rows)) is not None:
+    while (message := take(source, now_ns, max_rows=max_rows)) is not None:
         taken.append(message)
     return taken
 

@@ -82,8 +82,10 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("GateIntake", "rows_worked"): ("of the last take", _nothing),
     ("SplitIntake", "rows_worked"): ("of the last take", _nothing),
     ("StageMachine", "next"): ("polls come at once", _nothing),
-    ("SourceNode", "_polled_ns"): ("polled at once", _nothing),
-    ("SourceNode", "_found_ns"): ("polled at once", _nothing),
+    ("SourceNode", "looks"): ("of the slot, which saves them", _nothing),
+    ("Polls", "nothing_ns"): ("polled at once", _nothing),
+    ("Polls", "_found_ns"): ("polled at once", _nothing),
+    ("Polls", "caught_up_ns"): ("lengths of slices, and no result, depend on it", _nothing),
     ("Slot", "_ready"): ("next work of the stages, which are compared", _nothing),
     ("StageMachine", "on_next"): ("a method of the slot's", _nothing),
     ("Slot", "_has_asked"): ("a new one asks anew, before its first slice", _nothing),
@@ -92,11 +94,11 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(save(log))),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
     ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),
-    ("SourceMachine", "_block"): ("rows handed over are cut off", _rest_of_block),
-    ("SourceMachine", "_plain"): ("rows handed over are cut off", lambda source:
+    ("SourceNode", "_block"): ("rows handed over are cut off", _rest_of_block),
+    ("SourceNode", "_plain"): ("rows handed over are cut off", lambda source:
                                   None if source._block_left is None
                                   else source._plain is source._block),
-    ("SourceMachine", "_position"): ("rows handed over are cut off", _nothing),
+    ("SourceNode", "_position"): ("rows handed over are cut off", _nothing),
     ("BlockReader", "_newest_ns"): ("at the row handed over; compared with the block", _nothing),
     ("PromiseLine", "_reached_ns"): ("at the row handed over; compared with the block", _nothing),
     ("PartitionReader", "rows"): ("at the row handed over; compared with the block", _nothing),

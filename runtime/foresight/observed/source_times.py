@@ -12,10 +12,10 @@ import numpy as np
 
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.foresight.gates import SourceTimes
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
+from slackwater.runtime.model import NS_PER_SECOND, START_NS, Batch, Int64Array, Progress
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["source_times"]
@@ -84,7 +84,7 @@ def _read(
     spec: SourceSpec = stage.step.source
     pace = 1.0 if spec.speed is None else spec.speed
     holds = spec.sequence is not None
-    machine = SourceMachine(
+    source = SourceNode(
         stage.name,
         replace(spec, speed=pace),
         stage.step.schema,
@@ -99,35 +99,35 @@ def _read(
     now_ns = START_NS
     ended = False
     try:
-        while machine.rows_in < most:
-            has_rows = not machine.is_unread or machine.read(FAR_NS)
-            goes_on = not has_rows and machine.without_rows(FAR_NS) is not None
-            machine.take_diverted(FAR_NS)
+        while source.rows_in < most:
+            has_rows = not source.is_unread or source.read(FAR_NS)
+            goes_on = not has_rows and source.leaves_without_rows(FAR_NS)
+            source.take_diverted(FAR_NS)
             if goes_on:  # rows that cannot be used
                 if now_s() > until_s:
                     break
                 continue
-            if (due_ns := machine.due_ns) is None:
+            if (due_ns := source.due_ns) is None:
                 ended = True
                 break
-            if machine.rows_in >= rows and now_s() > until_s:
+            if source.rows_in >= rows and now_s() > until_s:
                 break
-            message = machine.take(FAR_NS, max_rows=min(each, most - machine.rows_in))
-            if message is None or message.progress.promise_ns == END_NS:
-                ended = message is not None
+            handed = source.work(FAR_NS, max_rows=min(each, most - source.rows_in))
+            if handed.progress is None or handed.progress.is_end:
+                ended = handed.progress is not None
                 break
-            if message.batch is not None:
+            if handed.rows is not None:
                 if holds:  # rows leave one after the other: one may wait for another
-                    came_ns = int(message.batch.stimulus_time_ns.max())
+                    came_ns = int(handed.rows.stimulus_time_ns.max())
                     now_ns = max(now_ns, due_ns, came_ns)
-                kept.append(_times(message, now_ns, sorts=spec.reorder.sorts))
+                kept.append(_times(handed.rows, handed.progress, now_ns, sorts=spec.reorder.sorts))
                 if len(kept) == 2 * TAKES:
                     kept, each = kept[1::2], 2 * each
     except SlackwaterError:
-        if machine.rows_in < rows:
+        if source.rows_in < rows:
             raise  # else the run raises it when it reaches the row
     finally:
-        machine.close()
+        source.close()
     times = np.stack(kept, axis=1) if kept else np.zeros((5, 0), np.int64)
     return (_before_the_end(times) if spec.reorder.sorts else times), pace, each, ended
 
@@ -139,12 +139,11 @@ def _before_the_end(times: Int64Array) -> Int64Array:
     return times[:, :first] if at_end.any() and 2 * first >= times.shape[1] else times
 
 
-def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:
-    """Return the times of a message's last row, shape (5,)."""
-    batch, promised_by_ns = message.batch, message.progress.stimulus_ns
-    assert batch is not None, "the message has rows"
-    came_ns = batch.stimulus_time_ns.item(-1)
+def _times(rows: Batch, progress: Progress, now_ns: int, *, sorts: bool) -> Int64Array:
+    """Return the times of the last row, shape (5,)."""
+    promised_by_ns = progress.stimulus_ns
+    came_ns = rows.stimulus_time_ns.item(-1)
     # Rows that are put in order leave with the promise, all others on arrival.
     at_ns = max(came_ns, promised_by_ns, now_ns) if sorts else max(came_ns, now_ns)
-    event_ns = batch.event_time_ns.item(-1)
-    return np.array([came_ns, event_ns, at_ns, message.progress.promise_ns, promised_by_ns])
+    event_ns = rows.event_time_ns.item(-1)
+    return np.array([came_ns, event_ns, at_ns, progress.promise_ns, promised_by_ns])
