@@ -143,7 +143,7 @@ def _node(step: Subject, plan: Plan, steps: Mapping[str, Subject]) -> StepNode:
             PlacedPart(stage.subject, slots[stage.name], plan.places[slots[stage.name]].node)
             for stage in stages
         ),
-        inputs=tuple(dict.fromkeys(one for name in feeders if (one := steps[name]) != step)),
+        inputs=tuple(dict.fromkeys(steps[name] for name in feeders if steps[name] != step)),
         is_tuned=any(stage.is_tuned for stage in stages),
         is_sink=any(stage.kind == "sink" for stage in stages),
         window_ns=max(stage.window_ns for stage in stages),

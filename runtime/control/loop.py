@@ -121,7 +121,7 @@ class LoopState:
     Attributes:
         report: how the deadline was kept.
         samples: samples since the last question for this state.
-        heard: number of all samples so far; pass it as `known` in the next question.
+        heard: number of all samples so far; pass it in the next question.
         prediction: predicted and measured latency; None if nothing was predicted.
     """
 
@@ -164,7 +164,7 @@ class ControlLoop:
         # Between two rounds, however slow a decider is.
         self._least_ns = interval_ns // 10
         self._slots = dict.fromkeys(graph.slot_names)  # slots that are not gone, in order
-        self._asked: dict[str, None] = {}  # of these, slots that have not answered yet
+        self._awaited: dict[str, None] = {}  # of these, slots that have not answered yet
         self._answered: set[str] = set()  # slots that answered in this round
         self._next_ns = 0  # end of the intervals that are counted now
         self._is_asking = self._is_deciding = self._is_over = False
@@ -263,9 +263,9 @@ class ControlLoop:
         """Samples that are kept."""
         return list(self._samples)
 
-    def state(self, known: int = 0, *, is_last: bool = False) -> LoopState:
-        """Return the state, with the samples after the first `known`."""
-        new = min(self._heard - known, len(self._samples))
+    def state(self, heard: int = 0, *, is_last: bool = False) -> LoopState:
+        """Return the state, with the samples after the first `heard`."""
+        new = min(self._heard - heard, len(self._samples))
         samples = list(self._samples)[len(self._samples) - new :] if new > 0 else []
         return LoopState(self._record.report(is_last=is_last), samples, self._heard)
 
@@ -277,17 +277,17 @@ class ControlLoop:
         self._heard += len(samples)
 
     def _ask(self, now_ns: int) -> list[Action]:
-        new = [slot for slot in self._slots if slot not in self._asked]
-        self._asked |= dict.fromkeys(new)
+        new = [slot for slot in self._slots if slot not in self._awaited]
+        self._awaited |= dict.fromkeys(new)
         self._answered.clear()
         self._next_ns, self._is_asking = 0, True
-        if not self._asked:
+        if not self._awaited:
             return self._close(now_ns)
         return [*map(Ask, new), WakeAt(now_ns + self._answer_ns)]
 
     def _has_answered(self, slot: str, now_ns: int) -> list[Action]:
-        self._asked.pop(slot, None)
-        is_last = self._is_asking and not self._asked
+        self._awaited.pop(slot, None)
+        is_last = self._is_asking and not self._awaited
         return self._close(now_ns) if is_last else []
 
     def _close(self, now_ns: int) -> list[Action]:

@@ -55,11 +55,11 @@ class _Record:
     beside: dict[str, _Faded] = field(default_factory=dict)
     """{another rule: own rows in the seconds in which that rule ran along, too}."""
 
-    def add(self, rows: int, *, is_over: bool, others: Collection[str]) -> None:
+    def add(self, rows: int, *, is_over: bool, along: Collection[str]) -> None:
         self.over.append(is_over)
         self.all.add(rows)
-        for other in others:
-            self.beside.setdefault(other, _Faded()).add(rows)
+        for name in along:
+            self.beside.setdefault(name, _Faded()).add(rows)
 
 
 class RuleAccounts:
@@ -111,7 +111,7 @@ class RuleAccounts:
         if len(gates) < len(self._paths.tuned):
             return
         took_ns = measured_ns(samples)
-        tried = {gate.subject: {one.name: one for one in gate.tried} for gate in gates}
+        tried = {gate.subject: {trial.name: trial for trial in gate.tried} for gate in gates}
         work_ns = {
             gate.subject: self._work_ns(gate, tried[gate.subject]) if is_own else 0.0
             for gate in gates
@@ -120,12 +120,12 @@ class RuleAccounts:
         is_hopeless = False  # the safe rule, which is first, would have been over, too
         for name in along:
             own = {step: of[name] for step, of in tried.items()}
-            waits_ns = {step: one.wait_ns + work_ns[step] for step, one in own.items()}
-            rows = sum(self._counts[step] * one.slack_ready for step, one in own.items())
+            waits_ns = {step: trial.wait_ns + work_ns[step] for step, trial in own.items()}
+            rows = sum(self._counts[step] * trial.slack_ready for step, trial in own.items())
             is_over = self._is_over({**took_ns, **waits_ns})
             ruled = is_own and name == self.ruling
             is_held = is_over and (ruled or not is_hopeless)
-            self._records[name].add(rows, is_over=is_held, others=along)
+            self._records[name].add(rows, is_over=is_held, along=along)
             is_hopeless |= is_over and name == self._safe
         if is_own:
             is_over = self._is_over(took_ns)
@@ -161,8 +161,8 @@ class RuleAccounts:
 
         The models begin later than the other rules. Rows lost earlier are no merit of the models.
         """
-        known = self._records[name].beside.get(beside)
-        return known.rate if known else 0.0
+        rows = self._records[name].beside.get(beside)
+        return rows.rate if rows else 0.0
 
     def _is_fit(self, name: str) -> bool:
         """Whether a rule has run along long enough, and was over rarely enough."""
@@ -194,7 +194,8 @@ class RuleAccounts:
     def status(self) -> dict[str, str]:
         """Return each rule's record as text."""
         return {
-            name: f"{one.all.rate:,.0f} rows/s, over in {sum(one.over)} of {len(one.over)} s"
-            for name, one in self._records.items()
-            if one.over
+            name: f"{record.all.rate:,.0f} rows/s, "
+            f"over in {sum(record.over)} of {len(record.over)} s"
+            for name, record in self._records.items()
+            if record.over
         }

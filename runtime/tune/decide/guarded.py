@@ -82,7 +82,7 @@ class GuardedPolicy:
     def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
         parts = [part.subject for part in graph.parts]
         self._steps, self._gates = tuple(graph.inputs), frozenset(graph.tuned)
-        self._known = frozenset([*self._steps, *parts])
+        self._subjects = frozenset([*self._steps, *parts])
         self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
@@ -101,14 +101,14 @@ class GuardedPolicy:
 
     def begin(self) -> list[Command]:
         """Return the slacks to start with."""
-        return [] if self._policy is None else self._asked(self._policy.begin)
+        return [] if self._policy is None else self._commands(self._policy.begin)
 
     def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[Command]:
         """Return the commands at the end of a second."""
         policy = self._policy
         if policy is None:
             return []
-        return self._asked(lambda: policy.decide(second, StepSamples(samples, self._steps)))
+        return self._commands(lambda: policy.decide(second, StepSamples(samples, self._steps)))
 
     def noted(self, report: TuningReport) -> TuningReport:
         """Return a report with the policy's name, status and errors."""
@@ -117,10 +117,10 @@ class GuardedPolicy:
             policy=self.name or report.policy,
             status=self.status(),
             errors=report.errors + self.errors,
-            last_error=self.told() or report.last_error,
+            last_error=self.errors_text() or report.last_error,
         )
 
-    def told(self) -> str | None:
+    def errors_text(self) -> str | None:
         """Return the last error and the first; None if there was no error."""
         if self._first_error == self.last_error:
             return self.last_error
@@ -148,7 +148,7 @@ class GuardedPolicy:
         trace, self.trace = self.trace, None
         return trace
 
-    def _asked(self, ask: Callable[[], Sequence[Command]]) -> list[Command]:
+    def _commands(self, ask: Callable[[], Sequence[Command]]) -> list[Command]:
         settable = []
         try:
             for setting in ask():
@@ -172,11 +172,11 @@ class GuardedPolicy:
                 f"{shown(subject)} names no step for {type(setting).__name__}; take a step of the "
                 f"graph, or write sw.tuning.Subject({shown(subject)})"
             )
-        if subject not in self._known:
-            names = [one.name for one in self._known]
+        if subject not in self._subjects:
+            names = sorted(map(str, self._subjects))
             raise SettingError(
                 f"the flow has no step {subject.name!r} for {shown(setting)}; "
-                f"{choices(subject.name, sorted(names))}"
+                f"{choices(subject.name, names)}"
             )
         if not isinstance(setting, SetRelease):
             return  # its slot checks the command
@@ -210,30 +210,30 @@ class GuardedPolicies:
     """
 
     def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:
-        self._each = [GuardedPolicy(make_policy, graph) for make_policy in make]
-        errors = [policy for policy in self._each if policy.errors]
+        self._policies = [GuardedPolicy(make_policy, graph) for make_policy in make]
+        errors = [policy for policy in self._policies if policy.errors]
         self._last_failed = errors[-1] if errors else None
 
     def begin(self) -> list[Wanted]:
         """Return each policy's commands to begin with."""
-        return self._wanted(lambda one: one.begin())
+        return self._wanted(lambda policy: policy.begin())
 
     def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> list[Wanted]:
         """Return each policy's commands at the end of a second."""
-        return self._wanted(lambda one: one.decide(second, samples))
+        return self._wanted(lambda policy: policy.decide(second, samples))
 
-    def _wanted(self, asked: Callable[[GuardedPolicy], Sequence[Command]]) -> list[Wanted]:
+    def _wanted(self, ask: Callable[[GuardedPolicy], Sequence[Command]]) -> list[Wanted]:
         wanted = []
-        for name, policy in zip(self._names(), self._each, strict=True):
+        for name, policy in zip(self._names(), self._policies, strict=True):
             errors = policy.errors
-            wanted.append(Wanted(name, asked(policy)))
+            wanted.append(Wanted(name, ask(policy)))
             if policy.errors > errors:
                 self._last_failed = policy
         return wanted
 
     def _names(self) -> list[str]:
         # Equal names are numbered.
-        names = [policy.name or "" for policy in self._each]
+        names = [policy.name or "" for policy in self._policies]
         return [
             name if names.count(name) == 1 else f"{name} {names[: at + 1].count(name)}"
             for at, name in enumerate(names)
@@ -244,30 +244,32 @@ class GuardedPolicies:
 
         With several policies, `policy` has all names, and `status` is {name: status}.
         """
-        if len(self._each) == 1:
-            return self._each[0].noted(report)
+        if len(self._policies) == 1:
+            return self._policies[0].noted(report)
         names = [name or "one that could not be made" for name in self._names()]
-        status = {name: policy.status() for name, policy in zip(names, self._each, strict=True)}
-        failed = self._last_failed or next((one for one in self._each if one.errors), None)
+        status = {name: policy.status() for name, policy in zip(names, self._policies, strict=True)}
+        failed = self._last_failed or next(
+            (policy for policy in self._policies if policy.errors), None
+        )
         return replace(
             report,
             policy=", ".join(names),
             status={name: said for name, said in status.items() if said},
-            errors=report.errors + sum(policy.errors for policy in self._each),
-            last_error=failed.told() if failed else report.last_error,
+            errors=report.errors + sum(policy.errors for policy in self._policies),
+            last_error=failed.errors_text() if failed else report.last_error,
         )
 
     def take_traces(self) -> list[str]:
         """Return the traceback of each policy's last error, once."""
-        traces = [policy.take_trace() for policy in self._each]
+        traces = [policy.take_trace() for policy in self._policies]
         return [trace for trace in traces if trace is not None]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(inner) for inner in value]
     if hasattr(value, "item"):  # a NumPy number
         value = value.item()
     return value if isinstance(value, str | int | float | None) else str(value)

@@ -80,9 +80,9 @@ class ModelRule:
         self._slacks = dict.fromkeys(paths.tuned, 0)
         self._seconds = 0
         self._fit_due = FIRST_FIT_S
-        known = list(history)
-        self._estimator.recall(known)
-        self._has_history = bool(known)
+        samples = list(history)
+        self._estimator.recall(samples)
+        self._has_history = bool(samples)
 
     def begin(self) -> Sequence[SetRelease]:
         """Train on the history; no slack is set before the first second."""
@@ -107,8 +107,8 @@ class ModelRule:
         """Return the numbers of fits and of failed fits."""
         return {
             "fits": self._estimator.fits,
-            "failures": {one.name: why for one, why in self._estimator.failures.items()},
-            "failed fits": {one.name: count for one, count in self._estimator.failed_fits.items()},
+            "failures": {step.name: why for step, why in self._estimator.failures.items()},
+            "failed fits": {step.name: n for step, n in self._estimator.failed_fits.items()},
         }
 
     def _tuned(self) -> Sequence[SetRelease]:

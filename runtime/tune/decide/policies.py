@@ -117,7 +117,7 @@ class Aimd:
     def decide(self, second: int, samples: Mapping[Subject, StageSample]) -> Sequence[SetRelease]:
         """Compare the flow's latency with that of the last second with work."""
         del second
-        if not any(one.rows for one in samples.values()):
+        if not any(sample.rows for sample in samples.values()):
             return []  # a gate that holds all its rows has not become faster
         before, self._latency_ns = self._latency_ns, self._paths.latency_ns(measured_ns(samples))
         if before is None or self._latency_ns == before:

@@ -59,9 +59,9 @@ class SlackTuner:
         tuning: Tuning,
         history: Iterable[StageSample] = (),
     ) -> None:
-        known = list(history)
+        recalled = list(history)
         self._paths = paths
-        self._model = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, history=known)
+        self._model = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, history=recalled)
         self._rules: dict[str, SlackPolicy] = {
             name: make_split(paths, name, deadline_ns=deadline_ns) for name in SIMPLE
         }
@@ -74,8 +74,8 @@ class SlackTuner:
             probability=tuning.probability,
         )
         self._seconds = dict.fromkeys(self._rules, 0)
-        for _, samples in groupby(known, key=attrgetter("second")):
-            self._accounts.add({one.subject: one for one in samples}, is_own=False)
+        for _, samples in groupby(recalled, key=attrgetter("second")):
+            self._accounts.add({sample.subject: sample for sample in samples}, is_own=False)
 
     def begin(self) -> Sequence[SetRelease]:
         """Begin with the safe rule: models need a second before they predict."""
@@ -100,9 +100,10 @@ class SlackTuner:
     def _ruled(self, wanted: Mapping[str, Sequence[SetRelease]]) -> Sequence[SetRelease]:
         trials: dict[Subject, list[Trial]] = {step: [] for step in self._paths.tuned}
         for name, settings in wanted.items():
-            for one in settings:
-                trials[one.subject].append(Trial(name, one.rule))
+            for setting in settings:
+                trials[setting.subject].append(Trial(name, setting.rule))
         ruling = self._accounts.choose([name for name, settings in wanted.items() if settings])
         return [
-            replace(one, by=ruling, trials=tuple(trials[one.subject])) for one in wanted[ruling]
+            replace(setting, by=ruling, trials=tuple(trials[setting.subject]))
+            for setting in wanted[ruling]
         ]

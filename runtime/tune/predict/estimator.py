@@ -119,12 +119,12 @@ class Estimator:
             )
             for place, step in enumerate(paths.tuned)
         }
-        others = [step for step in paths.inputs if step not in self._gates]
+        untuned = [step for step in paths.inputs if step not in self._gates]
         self._rest = {
             step: UntunedStepModel(
                 make_predictor(rest_predictor or predictor, seed=seed + 100 + place)
             )
-            for place, step in enumerate(others)
+            for place, step in enumerate(untuned)
         }
         # Samples of this run, not recalled ones: predictions start from these.
         self._live: dict[Subject, deque[StageSample]] = {
@@ -159,8 +159,8 @@ class Estimator:
         for sample in history:
             if sample.subject in self._history:
                 self._history[sample.subject].append(sample)
-        for step, known in self._history.items():
-            if any(jump_s(pair) >= JUMP_S for pair in pairwise(known)):
+        for step, samples in self._history.items():
+            if any(jump_s(pair) >= JUMP_S for pair in pairwise(samples)):
                 self._jumped[step] = 0
 
     def fit(self) -> None:
@@ -228,7 +228,7 @@ class Estimator:
         run = self._run(step)
         if not run or run[-1].second - self._jumped.get(step, -JUMPY_S) >= JUMPY_S:
             return 0.0
-        return max(max(one.skew_ns, one.peak_ns) for one in run) / 1e9
+        return max(max(sample.skew_ns, sample.peak_ns) for sample in run) / 1e9
 
     def rest(self, step: Subject) -> tuple[float, float]:
         """Return mean and deviation (ns) of latency_op and comm of an untuned step."""
@@ -251,8 +251,7 @@ class Estimator:
         return run[::-1]
 
     def _fit_gate(self, step: Subject, model: _GateModel) -> None:
-        known = examples(self._history[step])
-        problem = _train(model, known)
+        problem = _train(model, examples(self._history[step]))
         model.is_fitted = problem is None
         if problem is not None:
             self._failed(step, problem)
@@ -279,14 +278,14 @@ class Estimator:
         self.failed_fits[step] = self.failed_fits.get(step, 0) + 1
 
 
-def _train(model: _GateModel, known: Examples) -> str | None:
+def _train(model: _GateModel, seconds: Examples) -> str | None:
     """Judge and fit both models; return why one failed, None if none did."""
-    if len(known.slack_s) < LEAST_EXAMPLES:
-        return f"{len(known.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
-    x = known.ours()
+    if len(seconds.slack_s) < LEAST_EXAMPLES:
+        return f"{len(seconds.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
+    x = seconds.ours()
     for what, judged, y in (
-        ("latency", model.latency, known.wait_s),
-        ("slack-ready rows", model.slack_ready, known.slack_ready),
+        ("latency", model.latency, seconds.wait_s),
+        ("slack-ready rows", model.slack_ready, seconds.slack_ready),
     ):
         try:
             judged.fit(x, y)

@@ -185,14 +185,14 @@ def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
     return later
 
 
-def held_seconds(known: Sequence[float]) -> float:
+def held_seconds(features: Sequence[float]) -> float:
     """Return the wait of the oldest row, out of the result of `state`."""
-    return known[_COLUMNS.index("held_s")]
+    return features[_COLUMNS.index("held_s")]
 
 
-def speed_of(known: Sequence[float]) -> float:
+def speed_of(features: Sequence[float]) -> float:
     """Return the speed of event time, out of the result of `state`."""
-    return known[_COLUMNS.index("speed")]
+    return features[_COLUMNS.index("speed")]
 
 
 def felt_slack_s(sample: StageSample, speed: float) -> float:

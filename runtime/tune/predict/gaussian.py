@@ -54,9 +54,9 @@ class GaussianProcess:
         if self._fits % self.SHAPE_EVERY == 0 or len(y) > 1.5 * self._shaped_rows:
             some = self._rng.permutation(len(left))[: self.SHAPE_ROWS]
             rich, plain = _Process(is_local=False), _Process(is_local=True)
-            for one in (rich, plain):
-                one.shape(at, left, some)
-                one.fit(at, left)
+            for process in (rich, plain):
+                process.shape(at, left, some)
+                process.fit(at, left)
             is_better = rich.error_on_blocks() < self.CLEARLY * plain.error_on_blocks()
             self._process = rich if is_better else plain
             self._shaped_rows = len(y)
@@ -124,8 +124,8 @@ class _Process:
         mean, deviation = self._model.predict(at, return_std=True)
         if self._is_local:
             return mean, np.sqrt(deviation**2 + self._noise(at))
-        known = np.maximum(deviation**2 - self._kernel.k2.noise_level, 0.0)
-        return mean, np.sqrt(known + self._noise(at / self._lengths))
+        variance = np.maximum(deviation**2 - self._kernel.k2.noise_level, 0.0)
+        return mean, np.sqrt(variance + self._noise(at / self._lengths))
 
     def error_on_blocks(self) -> float:
         """Return the root mean square error on blocks of examples, each left out in turn.

@@ -43,7 +43,7 @@ class UntunedStepModel:
             run = worked[last - RECENT + 1 : last + AHEAD + 1]
             if _is_one_run(run):
                 x.append(_course(run[:RECENT]))
-                y.append(max(_took_s(one) for one in run[RECENT:]))
+                y.append(max(_took_s(sample) for sample in run[RECENT:]))
         self._is_fitted = False  # stays so if the fit fails
         if len(y) >= LEAST:
             self._predictor.fit(np.array(x), np.array(y))

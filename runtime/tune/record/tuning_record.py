@@ -138,16 +138,16 @@ class TuningRecord:
             self._count(self._past, second, self._seconds.pop(second))
             self._closed = second
 
-    def _count(self, report: TuningReport, second: int, one: _Second) -> None:
-        samples = by_step(one.samples.values())
+    def _count(self, report: TuningReport, number: int, second: _Second) -> None:
+        samples = by_step(second.samples.values())
         latency_ns = int(self._paths.latency_ns(measured_ns(samples)))
         is_over = latency_ns > report.deadline_ns
         report.seconds += 1
         report.over += is_over
         report.latency.add(np.array([latency_ns]))
-        gates = {step.name: _span(one, step, samples.get(step)) for step in self._paths.tuned}
+        gates = {step.name: _span(second, step, samples.get(step)) for step in self._paths.tuned}
         results = sum(samples[sink].rows for sink in self._sinks if sink in samples)
-        report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
+        report.series.add(TuningSpan(number, 1, latency_ns, int(is_over), results, gates))
 
 
 def _wait_ns(rule: ReleaseRule) -> int | None:

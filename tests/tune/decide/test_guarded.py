@@ -141,7 +141,7 @@ def test_a_policy_that_raises_is_counted_with_its_traceback_and_asked_again() ->
     assert policy.decide(0, {}) == policy.decide(1, {}) == []
     assert policy.errors == 2
     assert re.fullmatch(
-        r"KeyError: 'no model', at .*test_guarded.py, line \d+", policy.told() or ""
+        r"KeyError: 'no model', at .*test_guarded.py, line \d+", policy.errors_text() or ""
     )
     assert "Traceback" in (policy.trace or "")
     assert guarded(lambda: None).decide(0, {}) == []
