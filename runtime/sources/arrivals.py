@@ -29,10 +29,10 @@ class ArrivalTeller:
     """How far the arrivals of one source have come.
 
     Args:
-        every_ns: so far arrivals may go on without a word; None: it tells nothing, its rows only
-            have their places.
-        rank: of the source in the plan; the high bits of its rows' places.
-        speed: at which it is replayed; None: it is not paced.
+        every_ns: distance that arrivals may go on without a word; None: it tells nothing, its rows
+            only have their places.
+        rank: rank of the source in the plan; the high bits of its rows' places.
+        speed: speed at which it is replayed; None: it is not paced.
     """
 
     STATE = Fields("_newest_ns", "_since_ns", "_told", "_word_due_ns")
@@ -62,7 +62,7 @@ class ArrivalTeller:
         """Return rows that leave, with when they arrived in effect, and their places.
 
         Args:
-            rows: in the order of leaving; `arrivals` has when each came.
+            rows: rows in the order of leaving; `arrivals` has when each came.
             at_ns: shape (rows,), or one for all: not before then was each released.
             before: how many rows of the source left before them.
         """
@@ -97,10 +97,10 @@ class ArrivalTeller:
         """Return how far arrivals have come, if that is further than was told.
 
         Args:
-            now_ns: by the clock.
+            now_ns: time by the clock.
             consumed: the newest arrival, in effect, of the rows taken from the input.
             stimulus_ns: when the last of them was due.
-            next_row: that of the next row; None: it is not known.
+            next_row: arrival of the next row; None: it is not known.
             clock: the arrival that is replayed now; None: it is not known that all rows that are
                 due have been taken.
             ready: rows that were released, and have not been handed over.

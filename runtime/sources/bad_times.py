@@ -34,8 +34,9 @@ def rows_with_times(
 
     Args:
         block: rows as the reader gave them.
-        names: of the columns of times; one that is not there, or is no time, is not looked at.
-        unit: of those that are whole numbers.
+        names: names of the columns of times; one that is not there, or is no time, is not looked
+            at.
+        unit: unit of the columns of whole numbers.
 
     Returns:
         Shape (rows,).
@@ -56,7 +57,7 @@ def known_times_ns(values: pa.Array, unit: TimeUnit) -> Int64Array:
 
     Args:
         values: timestamps, days or whole numbers.
-        unit: of whole numbers.
+        unit: unit of whole numbers.
     """
     scale = _scale(_plain(values).type, unit)
     assert scale is not None, "they are times"

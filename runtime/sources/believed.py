@@ -26,7 +26,7 @@ class BelievedTimes:
     """Newest event time so far, without rows that are alone far ahead.
 
     Args:
-        ahead_ns: so far ahead of it a row is believed at once, >= 0.
+        ahead_ns: distance ahead of it up to which a row is believed at once, >= 0.
     """
 
     STATE = Fields("_newest_ns", "_alone")

@@ -30,8 +30,8 @@ class Corrected:
 
     Attributes:
         event_time_ns: when each happened.
-        spoken_ns: what each promises; None: nothing.
-        offset_ns: what was added to both; None: nothing was.
+        spoken_ns: promise of each row; None: no row promises.
+        offset_ns: offset added to both times; None: none was added.
         bound_ns: how far off that can be; None: not known.
     """
 
@@ -70,7 +70,7 @@ class SourceClock:
         """Return the times of rows by our clock; remember nothing yet.
 
         Args:
-            columns: those that these settings name, at least; each of shape (rows,).
+            columns: columns, at least those that these settings name; each of shape (rows,).
             event_time_ns: shape (rows,), by the clock of its source.
             spoken_ns: shape (rows,), what each row promises, by that clock, too; None: nothing.
             row: how many rows of the input came before, for errors.
@@ -99,7 +99,7 @@ class SourceClock:
         """Remember the offsets of rows.
 
         Args:
-            found: of at least one row.
+            found: facts of at least one row.
             writers: shape (rows,), numbers of `WriterTable`; None: all are of one clock.
         """
         offset_ns, bound_ns = found.offset_ns, found.bound_ns

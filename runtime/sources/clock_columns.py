@@ -18,7 +18,7 @@ class ClockColumns:
     Attributes:
         offset: the column of what to add to the event time to have ours; integers.
         bound: the column of how far off that can be, >= 0; integers. None: nothing is known.
-        unit: of both.
+        unit: unit of both columns.
 
     Raises:
         SettingError: there is no such unit.
@@ -57,7 +57,7 @@ def clock_columns(
             below 0 for a clock that is ahead); integers without nulls.
         bound: the column of how far off the offset can be: half of the round trip, and what the
             clocks have drifted since; integers without nulls, >= 0.
-        unit: of both. It has no default: a wrong one could not be seen.
+        unit: unit of both columns. It has no default: a wrong one could not be seen.
 
     Raises:
         SettingError: there is no such unit.

@@ -34,10 +34,10 @@ class Rows:
     """Rows converted, not yet judged; every array has shape (rows,).
 
     Attributes:
-        columns: as they are kept inside.
+        columns: columns as kept inside.
         event_time_ns: when each happened, by its own clock.
         arrival_ns: when each arrived.
-        spoken_ns: what each promises; None: nothing.
+        spoken_ns: promise of each row; None: no row promises.
         writers: numbers of WriterTable; None: there is one writer.
         row: place of each in the input, from 0.
     """
@@ -69,8 +69,8 @@ class EarlyRows:
             their event times.
 
     Attributes:
-        rows: how many are held now.
-        counted: how many have been held, at some time.
+        rows: number of rows held now.
+        counted: number of rows held at some time.
     """
 
     STATE = Fields(

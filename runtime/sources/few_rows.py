@@ -45,9 +45,9 @@ class FewRows:
     """Block of few rows in order, none late; its columns are read when wanted.
 
     Attributes:
-        rows: how many, at least one.
+        rows: number of rows, at least one.
         newest_ns: the event time of the last.
-        promised_ns: what is promised after the last.
+        promised_ns: promise after the last row.
     """
 
     is_plain = False
@@ -70,7 +70,7 @@ class FewRows:
         """Return the rows that pass the tests, and how many do not.
 
         Args:
-            tests: of the filter after it; None if all pass.
+            tests: tests of the filter after it; None if all pass.
             now_ns: wall clock, their stimulus time.
 
         Returns:
@@ -121,7 +121,7 @@ class FewReader:
         spec: its settings; see `few_reader`.
         schema: inside schema of the columns wanted.
         columns: reads all of these.
-        carried: those of them that travel.
+        carried: names of the columns that travel.
 
     Attributes:
         disorder_ns: how much older than the newest a row may be.
@@ -147,9 +147,9 @@ class FewReader:
         """Return a block's rows; None: look closer. Nothing of the source changes.
 
         Args:
-            arrow: as the reader gave it.
+            arrow: block of the reader, as Arrow rows.
             newest_ns: the newest event time before it.
-            promised_ns: what has been promised before it.
+            promised_ns: promise before the block.
         """
         if not 0 < len(arrow) <= FEW_ROWS:
             return None
@@ -236,7 +236,7 @@ def few_reader(
         spec: its settings.
         schema: inside schema of the columns wanted.
         columns: reads all of these.
-        carried: those of them that travel.
+        carried: names of the columns that travel.
         tells_arrivals: whether arrivals are used.
     """
     # Of ours, which are read in the slot itself, few rows are the end of a file.

@@ -26,10 +26,11 @@ class JudgedBlock:
     Attributes:
         batch: the rows; its stimulus times are the due times of a paced source, and mean
             nothing for one that is not.
-        rows: how many, as far as what is asked row by row goes.
+        rows: number of rows, as far as what is asked row by row goes.
         due_ns: the due time of each row; None: the source is not paced.
         newest_ns: the newest event time of the input up to each row.
-        promised_ns: from each row on nothing older comes; None: the source promises nothing.
+        promised_ns: promise of each row: from there on nothing older comes; None: the source
+            promises nothing.
         late: shape (rows,), which rows are older than was promised before them; None: none.
         leaves: shape (rows + 1,), with each of them rows leaves[n] to leaves[n + 1] of the batch
             leave; None: its own. Then `rows` are steps of a reordering, and `late` is None.
@@ -39,7 +40,7 @@ class JudgedBlock:
             each step was; None if they are not.
         sorts: whether they are put in order by their event times.
         refused_row: position of the row that ends the run where such are refused, or None.
-        refusal: why.
+        refusal: reason of the refusal.
     """
 
     batch: Batch
@@ -93,7 +94,7 @@ class JudgedBlock:
         A policy that holds rows to sort them releases each once nothing older is promised.
 
         Args:
-            rows: what left, in the order of leaving.
+            rows: rows that left, in the order of leaving.
             start: the first row, or step, that was taken.
             stop: after the last.
 

@@ -88,9 +88,9 @@ class NamedReader:
 
     Args:
         source: the name of the source.
-        input: what it reads.
+        input: input that it reads.
         at: position of a block of it; None: its start.
-        name: of its partition.
+        name: name of its partition.
 
     Raises:
         IngestError: the user's code raised; with the source, the class, the line, and its
@@ -176,7 +176,7 @@ def called_by_name(
     """Return what a method of an input, or of its reader, returns.
 
     Args:
-        source: whose it is.
+        source: source of the reader.
         of: the input or the reader.
         method: its name.
         given: arguments of the method.

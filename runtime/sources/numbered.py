@@ -27,7 +27,7 @@ class NumberedBlocks:
 
     Args:
         source: its name, for errors.
-        policy: what is done with missing numbers.
+        policy: policy for missing numbers.
         column: the column of the numbers.
         spec: all settings of the source.
     """
@@ -55,7 +55,7 @@ class NumberedBlocks:
         """Return what leaves as these rows are read; they stay where they wait.
 
         Args:
-            rows: at least one.
+            rows: rows, at least one.
             carried: the same rows as they travel, but for their stimulus times.
             before_ns: shape (rows,), the newest event time of its writer before each.
             pace: says when rows are due; None: at once.

@@ -62,7 +62,7 @@ class Pace:
 
         Args:
             times_ns: shape (moments,); those before the beginning are due with it.
-            start_ns: as above.
+            start_ns: start of the replay by the wall clock, as above.
         """
         assert self._first_ns is not None, "rows came before"
         return self._mapped(np.maximum(times_ns, self._first_ns), self._first_ns, start_ns)

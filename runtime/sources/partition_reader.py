@@ -29,10 +29,10 @@ class PartitionReader:
     Args:
         source: its name.
         spec: its settings.
-        name: of the partition.
+        name: name of the partition.
 
     Attributes:
-        name: of the partition.
+        name: name of the partition.
         rows: good rows that were taken, in all.
         newest_ns: newest event time of these, as far as it is noted.
         has_ended: whether nothing follows, as far as it is noted.

@@ -36,7 +36,7 @@ def spoken_promise_ns(
     Args:
         source: its name, for errors.
         spec: its settings.
-        columns: those the expression reads, at least.
+        columns: columns, at least those that the expression reads.
         event_time_ns: shape (rows,).
         row: how many rows of the input came before, for errors.
 
