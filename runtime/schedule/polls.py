@@ -28,7 +28,7 @@ class Looks:
     """Looks of a slot at its paced sources: waking up costs more than a look.
 
     Args:
-        gap_ns: between two looks, at least.
+        gap_ns: least time between two looks.
     """
 
     STATE = Fields("_last_ns", "next_ns")
@@ -51,13 +51,13 @@ class Polls:
 
     Args:
         spec: settings of its source.
-        start_ns: of the job.
+        start_ns: start of the job.
 
     Attributes:
         wakes: whether the input ends the slot's sleep when it has something.
         nothing_ns: when it had nothing; None: it may have rows.
         caught_up_ns: when it last had nothing.
-        turn_ns: from when the next rows of a live input count; None: its input has existing data.
+        turn_ns: time from which the next rows of a live input count; None: it has existing data.
     """
 
     def __init__(self, spec: SourceSpec, *, start_ns: int) -> None:

@@ -130,7 +130,7 @@ class ReadyStages:
     """Next work of all stages of a slot.
 
     Args:
-        machines: of the stages, in their order in the plan.
+        machines: machines of the stages, in their order in the plan.
     """
 
     def __init__(self, machines: Iterable[StageMachine]) -> None:
@@ -229,7 +229,7 @@ class ReadyStages:
         """Return the stage with the most urgent work; None if none may run.
 
         Args:
-            now_ns: by the slot's clock; what has no stimulus counts as of now.
+            now_ns: time by the slot's clock; work without a stimulus counts as of now.
             has_credit: whether a stage may send what it makes. One that may not waits for
                 `unblock`.
         """

@@ -81,7 +81,7 @@ class SourceNode(Node):
             of the writers within it.
         start_ns: wall clock at which the replay of a paced source begins.
         needed: the columns to carry; None: all.
-        teller: what it tells of arrivals; None if they are not used.
+        teller: teller of arrivals; None if no step uses them.
         beginning_ns: arrival at which its replay begins; None: its first.
 
     Attributes:
@@ -93,11 +93,11 @@ class SourceNode(Node):
         diverted: rows that could not be used, and have been taken.
         untaken: rows that were read, but not taken before the source was closed.
         renumbered: how often a writer's numbers began again.
-        progress: of the last rows or promise handed over.
+        progress: progress of the last rows or promise handed over.
         row_tests: tests of the filter after it: few rows that fail are only counted.
         is_paced: whether arrivals are replayed by a clock.
         next_take_ns: a paced source takes no rows before.
-        looks: of its slot; in none, a paced source takes rows whenever they are due.
+        looks: looks of its slot; without them, a paced source takes rows whenever they are due.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -325,7 +325,7 @@ class SourceNode(Node):
 
         Args:
             now_ns: wall clock; the stimulus time of rows of a source that is not paced.
-            max_rows: at most this many rows; never more than the settings allow.
+            max_rows: most rows; never more than the settings allow.
 
         Raises:
             OrderError: a row is older than promised, and such are refused. The rows
@@ -445,7 +445,7 @@ class SourceNode(Node):
 
         Args:
             now_ns: wall clock.
-            max_rows: at most this many rows.
+            max_rows: most rows.
             below_ns: a promise of this much or more is to be handed over.
 
         Returns:
