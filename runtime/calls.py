@@ -67,7 +67,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
         for option in options:
             if option not in named and not takes_any:
-                way_out = option_choices(option, named)
+                way_out = answer_to("call", f"{place}.{option}") or option_choices(option, named)
                 raise SettingError(f"{who}() has no option {option!r}; {way_out}{as_written}")
         try:
             bound = call.bind(*args, **options).arguments

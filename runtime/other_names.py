@@ -530,6 +530,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "Joining.join": "pairs are near in time: write `.join(other, on='key', within='5s')`",
         "Deduping.dedupe": "`.dedupe('key', within='1m')`",
         "Processing.process": _PROCESS,
+        "Patterning.pattern.drift": (
+            "two steps in sequence allow for clocks that are off: write `.followed_by("
+            "first=sw.col('x') < 1, then=sw.col('x') > 2, within='1s', drift='5ms')`"
+        ),
         "Stream.sink": "`.sink('out', sw.collect_sink())`",
         "Expr.between": "`sw.col('x').between(1, 5)`",
         "Expr.log": "`sw.col('x').log10()`, or .log2()",

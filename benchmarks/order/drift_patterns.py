@@ -151,8 +151,6 @@ def look(round_trip_ns: int, delay: str, *, seed: int) -> Found:
         if pair % 2 == 0:
             apart.append((told[1] - told[0]) / MS)
     ids = {name: _found(rows, drift) for name, drift in (("plain", None), ("drift", round_trip_ns))}
-    as_sequence = _found(rows, round_trip_ns, is_sequence=True)
-    check(as_sequence == ids["drift"], "pattern(drift=) does not say what followed_by(drift=) does")
     check(len(set(ids["plain"])) == len(ids["plain"]), "a pair is found twice")
     check(len(set(ids["drift"])) == len(ids["drift"]), "a pair is found twice with drift")
     told_certain = ids["drift"]
@@ -169,13 +167,8 @@ def look(round_trip_ns: int, delay: str, *, seed: int) -> Found:
     )
 
 
-def _found(
-    rows: list[tuple[int, int, int]], round_trip_ns: int | None, *, is_sequence: bool = False
-) -> Mapping[int, bool]:
-    """Return {pair: whether it is certain} of what the flow finds; None: without drift.
-
-    By `followed_by`, or as a sequence by `pattern`.
-    """
+def _found(rows: list[tuple[int, int, int]], round_trip_ns: int | None) -> Mapping[int, bool]:
+    """Return {pair: whether it is certain} of what the flow finds; None: without drift."""
     flow = sw.Dataflow("goals", slack=None)
     sources = []
     for number in (0, 1):
@@ -186,18 +179,7 @@ def _found(
     first, then = sw.col("source") == 0, sw.col("source") == 1
     drift = None if round_trip_ns is None else f"{round_trip_ns // 2}ns"
     merged = sources[0].merge(sources[1])
-    found = (
-        merged.pattern(
-            sw.patterns.seq(
-                sw.patterns.event("first", where=first), sw.patterns.event("then", where=then)
-            ),
-            within=WITHIN,
-            skip="next",
-            drift=drift,
-        )
-        if is_sequence
-        else merged.followed_by(first=first, then=then, within=WITHIN, drift=drift)
-    )
+    found = merged.followed_by(first=first, then=then, within=WITHIN, drift=drift)
     found.sink("out", sw.collect_sink())
     job = sw.Simulation().submit(flow)
     report = job.wait()

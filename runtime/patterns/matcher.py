@@ -224,7 +224,7 @@ class KeyMatcher(ABC):
         self._orders += 1
         key, start_ns = (0, None) if window is None else (window.key, window.start_ns)
         order = (which, key, self._orders)
-        return Found(time_ns, has_waited, turn, order, start_ns, parts, which)
+        return Found(time_ns, has_waited, turn, order, start_ns, parts)
 
     @abstractmethod
     def derive(self) -> None:

@@ -95,15 +95,6 @@ class Rules:
         return tuple(self.goes_next and k not in loose for k in range(len(self.places)))
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether each place has one event, without bars or conditions."""
-        return (
-            not self.conditions
-            and not any(self.barred)
-            and all(kind is Kind.ONE for kind in self.kinds)
-        )
-
-    @cached_property
     def of_place(self) -> dict[int, dict[int, Condition]]:
         """{place: {number in the pattern: its condition}}."""
         by_place: dict[int, dict[int, Condition]] = {}

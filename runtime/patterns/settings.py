@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from slackwater.runtime.patterns.drift_layout import DriftLayout
 from slackwater.runtime.patterns.rules import MOST_ROLES, Roles, Rules
 from slackwater.runtime.patterns.scopes import WindowRule, Within
 
@@ -27,8 +26,6 @@ class Found(NamedTuple):
         order: among the matches of one event: the alternative, the window's key, the turn there.
         window_start_ns: the start of its window, if there are windows.
         parts: the place in the whole stream of each event, and its number in the pattern.
-        alternative: the number of its sequence.
-        is_certain: whether it is a match whatever clocks are off by.
     """
 
     time_ns: int
@@ -37,8 +34,6 @@ class Found(NamedTuple):
     order: tuple[int, int, int]
     window_start_ns: int | None
     parts: tuple[tuple[int, int], ...]
-    alternative: int
-    is_certain: bool = True
 
     @property
     def window(self) -> int:  # noqa: D102
@@ -102,7 +97,6 @@ class Settings:
         many: evaluates predicates of many events at once; None: one by one.
         limit: the most events in the matches of one read.
         worked: counts events that windows take; None if they are not counted.
-        drift: the layout where clocks may be off; None: they are not.
     """
 
     rules: tuple[Rules, ...]
@@ -110,7 +104,6 @@ class Settings:
     selection: Selection
     consumes: bool
     most: int | None = None
-    drift: DriftLayout | None = None
     many: HoldsOfMany | None = None
     limit: Limit | None = None
     worked: Worked | None = None
@@ -128,6 +121,4 @@ class Settings:
     @property
     def waits(self) -> bool:
         """Whether an event that has yet to come may forbid a match."""
-        if self.drift is not None:
-            return self.drift.waits
         return any(one.barred_after for one in self.rules)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 import slackwater as sw
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY
-from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, Within
@@ -32,8 +30,6 @@ PATTERN = PatternStep(
     release=READY_ONLY,
     type_column="line",
 )
-EACH: dict[str, Any] = {"selection": "each", "consumes": False}
-CERTAIN = pa.field("certain", pa.bool_())
 PATTERNS: dict[str, Step] = {
     "pattern": PATTERN,
     "pattern in windows that events open, of several in any order": replace(
@@ -64,19 +60,5 @@ PATTERNS: dict[str, Step] = {
         pattern=normal_of(sw.patterns.seq(LOW, sw.patterns.no(HIGH), TWENTY), step="found"),
         scope=CountWindows(5, 2),
         selection="cumulative",
-    ),
-    "pattern that allows for clocks": replace(
-        PATTERN, schema=PATTERN.schema.append(CERTAIN), drift=Drift(2), **EACH
-    ),
-    "pattern that allows for clocks, and for what may come, each with its own bound": replace(
-        PATTERN,
-        keys=(),
-        schema=pa.schema({"window_start": TIMES, "events": pa.string()}).append(CERTAIN),
-        pattern=normal_of(
-            sw.patterns.seq(LOW, sw.patterns.no(TWENTY), HIGH, sw.patterns.no(LOW)), step="found"
-        ),
-        scope=OpenedWindows(0, span_ns=9),
-        drift=Drift(3, "area"),
-        **EACH,
     ),
 }

@@ -246,8 +246,6 @@ def patterns(flow: sw.Dataflow) -> Made:
     windows = {"window": sw.sliding("100ms", "40ms")}
     of_time: list[dict[str, Any]] = [
         {**windows, "replicas": 2},
-        {**windows, "drift": "4ms"},
-        {**windows, "drift": "uint8"},
         {"within": "80ms", "selection": "cumulative", "id": "text"},
         {"window": sw.tumbling("100ms"), **sheds},
         {"window": sw.patterns.opened_by(small, within="120ms"), **sheds},

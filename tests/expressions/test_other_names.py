@@ -270,6 +270,12 @@ def test_a_mistake_of_another_librarys_user_says_what_to_type(
     assert says in str(raised.value)
 
 
+FOLLOWED_BY = (
+    "pattern() has no option 'drift'; two steps in sequence allow for clocks that are off: write "
+    ".followed_by(first="
+)
+
+
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -292,6 +298,8 @@ def test_a_mistake_of_another_librarys_user_says_what_to_type(
         ("stream.with_columns(sw.col('x') + 1)", "names are arguments: write"),
         ("stream.join(other, on='key')", "write .join(other, on='key', within='5s')"),
         ("stream.join(other, on='key', within='5s', how='left')", "a join has pairs alone"),
+        ("stream.pattern(sw.patterns.seq(a, b), within='1s', drift='5ms')", FOLLOWED_BY),
+        ("stream.key_by('key').pattern(a, within='1s', drift=None)", FOLLOWED_BY),
     ],
 )
 def test_a_stream_answers_such_a_mistake(code: str, says: str, beside: dict[str, Any]) -> None:

@@ -61,7 +61,9 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "pattern type": lambda s, _: s.pattern(sw.patterns.seq(A, B), type=WRONG, within="1s"),
     "pattern id": lambda s, _: s.pattern(sw.patterns.seq(A, B), id=WRONG, within="1s"),
     "pattern by": lambda s, _: s.pattern(sw.patterns.seq(A, B), by=WRONG, within="1s"),
-    "pattern drift": lambda s, _: s.pattern(sw.patterns.seq(A, B), drift=WRONG, within="1s"),
+    "followed_by drift": lambda s, _: s.followed_by(
+        first=sw.lit(True), then=sw.lit(True), drift=WRONG, within="1s"
+    ),
     "pattern where": lambda s, _: s.pattern(
         sw.patterns.seq(A, sw.patterns.event("c", where=sw.col(WRONG) > 1)), within="1s"
     ),

@@ -81,13 +81,11 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "followed by, as far as clocks tell": lambda s: s.key_by("key").followed_by(
         first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", drift="2ms"
     ),
-    "pattern, as far as clocks tell": lambda s: s.key_by("line").pattern(
-        sw.patterns.seq(LOW, sw.patterns.no(ELSE), HIGH), within="8ms", drift="2ms"
+    "pattern with a no": lambda s: s.key_by("line").pattern(
+        sw.patterns.seq(LOW, sw.patterns.no(ELSE), HIGH), within="8ms"
     ),
-    "pattern, each row with a bound of its own": lambda s: s.pattern(
-        sw.patterns.seq(LOW, sw.patterns.all_of(HIGH, ELSE)),
-        window=sw.tumbling("12ms"),
-        drift=sw.clocks.clock_bound("key", most="4ms", unit="ms"),
+    "pattern in windows, in any order": lambda s: s.pattern(
+        sw.patterns.seq(LOW, sw.patterns.all_of(HIGH, ELSE)), window=sw.tumbling("12ms")
     ),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),
     "process by two": lambda s: s.key_by("key", "line").process(Gaps(), GAPS, within="30ms"),

@@ -13,7 +13,6 @@ import pytest
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, GateRead
-from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.pattern import machine as room
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.step import PatternStep
@@ -69,11 +68,10 @@ def read_of(rows: list[tuple[int, int, bool, int]]) -> GateRead:
     [
         ((Place((0,)), Place((0,)), Place((0,))), {}),
         ((Place((0,)), Place((0,)), Place((0,))), {"scope": TimeWindows(1000, 1000)}),
-        ((Place((0,)), Place((0,)), Place((0,))), {"drift": Drift(1)}),
         ((Place((0,)), Place((0,)), Place((0,))), {"after": (1,)}),
         ((Place((0,)), Place((0,), most=None)), {}),
     ],
-    ids=["within", "window", "drift", "no at the end", "repeat"],
+    ids=["within", "window", "no at the end", "repeat"],
 )
 def test_a_read_that_makes_too_many_matches_is_refused_before_they_are_made(
     places: tuple[Place, ...], given: dict[str, Any]
@@ -103,11 +101,10 @@ def test_as_many_matches_as_are_allowed_leave_with_each_read() -> None:
         {"scope": Within(events=10_000)},
         {"scope": TimeWindows(10_000, 10_000)},
         {"scope": OpenedWindows(0, span_ns=10_000)},
-        {"drift": Drift(1)},
         {"after": (1,)},
         {"selection": "first", "consumes": True},
     ],
-    ids=["within", "by number", "tumbling", "opened", "drift", "no at the end", "consumed"],
+    ids=["within", "by number", "tumbling", "opened", "no at the end", "consumed"],
 )
 def test_more_open_events_than_may_be_held_end_the_job(given: dict[str, Any]) -> None:
     one = machine(Place((0,)), Place((1,)), most=40, **{"scope": Within(span_ns=10_000), **given})
@@ -125,10 +122,9 @@ def test_events_that_are_over_do_not_count_as_held(scope: Any) -> None:
         one.work(read_of([(n, n, True, 0)]), 0)
 
 
-@pytest.mark.parametrize("drift", [None, Drift(1)], ids=["plain", "drift"])
-def test_keys_that_come_again_keep_no_events_that_are_over(drift: Drift | None) -> None:
+def test_keys_that_come_again_keep_no_events_that_are_over() -> None:
     """Of 50 keys that come every 40 ns, two or three events each are in reach."""
-    one = machine(Place((0,)), Place((1,)), most=100_000, drift=drift)
+    one = machine(Place((0,)), Place((1,)), most=100_000)
     held = []
     for begin in range(0, 8000, 40):
         one.work(read_of([(begin + key // 2, key, True, 0) for key in range(50)]), 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.patterns.keys import matcher_of
+from slackwater.runtime.operators.pattern.matchers import new_matcher
 from slackwater.runtime.patterns.matcher import KeyMatcher
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.rules import rules_of
@@ -39,7 +39,7 @@ def events_of(text: str) -> list[Event]:
 
 
 def matcher_for(spec: Spec) -> KeyMatcher:
-    return matcher_of(
+    return new_matcher(
         Settings(
             rules_of(spec.normal, skip=spec.skip),
             spec.scope,
@@ -83,7 +83,7 @@ def same(spec: Spec, events: list[Event], *, put_away: frozenset[int] = frozense
         for time, start, which, choice in spec.run(events)
     ]
     got = [
-        (one.time_ns, one.window_start_ns, one.alternative, one.parts)
+        (one.time_ns, one.window_start_ns, one.order[0], one.parts)
         for one in found_by(spec, events, put_away=put_away)
     ]
 

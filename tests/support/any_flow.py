@@ -16,7 +16,6 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.model.subject import Subject
-from slackwater.runtime.patterns.language import AnyOf, CountWindow, Repeat
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.tune import SetRelease
@@ -169,11 +168,8 @@ def off_by_a_clock(data: pa.Table, options: dict[str, Any], chance: Random) -> p
     return data.append_column("off", pa.array(off)).append_column("bound", pa.array(off % 3))
 
 
-def any_pattern(rows: sw.Stream, chance: Random, apart: Random) -> sw.Stream:
-    """A small value, then a greater one, and perhaps none that is smaller; in any scope.
-
-    `apart` draws whether clocks may be off.
-    """
+def any_pattern(rows: sw.Stream, chance: Random) -> sw.Stream:
+    """A small value, then a greater one, and perhaps none that is smaller; in any scope."""
     small = sw.patterns.event("small", where=sw.col("value") < 0.4)
     great = sw.patterns.event("great", where=sw.col("value") > small["value"] + 0.2)
     other = sw.patterns.event("other", of_type=chance.choice(["t1", ("t2", "t3")]))
@@ -198,12 +194,6 @@ def any_pattern(rows: sw.Stream, chance: Random, apart: Random) -> sw.Stream:
         "consumption": chance.choice(["consumed", "zero"]),
     }
     replicas = chance.choice([1, 2])
-    drift = any_drift(apart)
-    by_number = scope.get("within") == 12 or isinstance(scope.get("window"), CountWindow)
-    if drift is not None and not by_number:
-        takes_one = not any(isinstance(one, Repeat | AnyOf) for one in parts)
-        leaves = {"drift": drift, "skip": apart.choice(["any", "next"]) if takes_one else "any"}
-        scope.pop("matches", None)
     return rows.key_by(*keys).pattern(
         sw.patterns.seq(*parts), type="text", replicas=replicas, name="found", **leaves, **scope
     )
@@ -256,8 +246,7 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each t
         jumps.sink("jumps-out", sw.collect_sink())
     found = Random(seed + 2**33)  # noqa: S311 - likewise
     if found.random() < 0.4:
-        drifts = Random(seed + 2**35)  # noqa: S311 - likewise
-        any_pattern(second, found, drifts).sink("found-out", sw.collect_sink())
+        any_pattern(second, found).sink("found-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:

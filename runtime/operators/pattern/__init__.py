@@ -3,7 +3,7 @@
 | page | contents |
 | --- | --- |
 | `step.py`, `explained.py` | the step of the flow |
-| `stream.py`, `checked.py`, `drift.py` | what a user writes, and what is refused |
+| `stream.py`, `checked.py` | what a user writes, and what is refused |
 | `machine.py` | rows in, matches out |
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Columns, Int64Array
 from slackwater.runtime.model.nullable import NUMBERS
-from slackwater.runtime.model.row_marks import UNCERTAIN, marked
-from slackwater.runtime.operators.ground.drift import CERTAIN
 from slackwater.runtime.operators.pattern.rows import Rows
 from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.settings import Found
@@ -31,7 +29,6 @@ class Leaving:
         self._columns = step.schema.names
         self._names = step.names
         self._keys = step.keys
-        self._has_drift = step.drift is not None
         self._id_column = step.id_column
         self._words = [json.dumps(one.name, ensure_ascii=False) for one in step.pattern.asked]
         own = {old for name, (_, old) in self._names.items() if name in self._columns}
@@ -71,18 +68,12 @@ class Leaving:
         marks = None
         if rows.marks is not None:
             marks = np.bitwise_or.reduceat(rows.marks.take(places), begins)
-        certain = None
-        if self._has_drift:
-            certain = np.array([one.is_certain for one in found], dtype=np.bool_)
-            marks = marked(UNCERTAIN, ~certain, marks)
         columns: Columns = {}
         for name in self._columns:
             if name == EVENTS:
                 columns[name] = self._events(rows, places, [asked for _, asked in parts], sizes)
             elif name == WINDOW_START:
                 columns[name] = np.array([one.window_start_ns for one in found], dtype=np.int64)
-            elif name == CERTAIN and certain is not None:
-                columns[name] = certain
             elif name in self._keys:
                 columns[name] = _taken(rows.columns[name], places.take(begins))
             else:

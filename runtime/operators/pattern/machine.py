@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, Int64Array
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
@@ -31,7 +31,6 @@ from slackwater.runtime.operators.pattern.rows import Part, Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
 from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
-from slackwater.runtime.patterns.stamped import OFF
 
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
@@ -90,7 +89,6 @@ class PatternMachine(PlainOperator):
         "_turn",
         "passed_ns",
         "_missed",
-        "_values",
     )
 
     def __init__(
@@ -119,10 +117,9 @@ class PatternMachine(PlainOperator):
         self.rows = Rows()
         self._leaving = Leaving(step, self.rows, carried=self._inside.carried)
         self.conditions = Conditions(step, self.rows)
-        self._values = Values(step)
         self._keys = KeyIndex(len(step.keys))
         self.matchers = self._inside.matchers(
-            self.settings, self.conditions.hold, names=self._values.names, is_one=not step.keys
+            self.settings, self.conditions.hold, names=step.distinct, is_one=not step.keys
         )
         self._most_keys = _MANY_KEYS  # when there are more, finished keys are looked for
         self._most_rows = _MANY_ROWS  # when there are more rows, finished ones are looked for
@@ -150,19 +147,12 @@ class PatternMachine(PlainOperator):
         return result
 
     def counts(self) -> dict[str, Any]:
-        """Return counts of what waits, and of bounds that were cut."""
-        waiting = {} if self._step.leaves_with_rows else {"waiting": self.waiting}
-        drift = self._step.drift
-        return {**waiting, **({} if drift is None else drift.counts(self.bounds_cut))}
+        """Return counts of what waits."""
+        return {} if self._step.leaves_with_rows else {"waiting": self.waiting}
 
     @property
     def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
-
-    @property
-    def bounds_cut(self) -> int:
-        """Rows so far whose own bound was more than the most; only with `drift=`."""
-        return self._values.bounds_cut
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -258,13 +248,11 @@ class PatternMachine(PlainOperator):
         self.rows.add(Part(codes, turns, self._leaving.kept(rows)))
         of_kind = self.fits.of_kind
         opens = None
-        if self.settings.drift is not None:
-            pass  # where clocks may be off any event may be before the first one of its match
-        elif self._opens >= 0:
+        if self._opens >= 0:
             opens = np.array([self._opens in one for one in of_kind]).take(kinds)
         elif self._every:
             opens = (numbers - 1) % self._every == 0
-        values = self._values.of(rows)
+        values = [rows.columns[name] for name in self._step.distinct]
         return Events(rows, places, codes, numbers, turns, kinds, of_kind, opens, values)
 
     # -- state --------------------------------------------------------------------------
@@ -279,10 +267,9 @@ class PatternMachine(PlainOperator):
             Codes of the keys to be kept, ascending; None: keep all.
         """
         if self.passed_ns == END_NS:
-            missed, cut = self._missed, self.bounds_cut
+            missed = self._missed
             self._start()
             self.passed_ns, self._missed = END_NS, missed
-            self._values.bounds_cut = cut
             return np.empty(0, dtype=np.int64)
         if self._step.counts_events:
             if len(self.rows) > self._most_rows:
@@ -340,34 +327,3 @@ def too_many_matches(step: PatternStep, most: int) -> OperatorError:
         "fewer with selection='first', skip='next' or matches=, make windows shorter, let `where=` "
         "leave less, or allow more with limits=sw.Limits(most_kept_rows=…)"
     )
-
-
-class Values:
-    """Values reads the columns that must differ, and how far clocks may be off.
-
-    Attributes:
-        names: the matchers' names of the columns.
-        bounds_cut: rows so far whose own bound was more than the most.
-    """
-
-    STATE = Fields("bounds_cut")
-
-    def __init__(self, step: PatternStep) -> None:
-        self._step = step
-        places = [place for one in step.pattern.alternatives for place in one.places]
-        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
-        self.names = self._distinct if step.drift is None else [*self._distinct, OFF]
-        self.bounds_cut = 0
-
-    def of(self, rows: Batch) -> list[Column]:
-        """Return these columns, in the order of `names`.
-
-        Raises:
-            OperatorError: a bound is less than zero; names the row.
-        """
-        columns = [rows.columns[name] for name in self._distinct]
-        if self._step.drift is not None:
-            off_ns, cut = self._step.drift.bounds_ns(rows, step=self._step.name)
-            self.bounds_cut += cut
-            columns.append(off_ns)
-        return columns

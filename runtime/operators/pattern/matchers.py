@@ -18,8 +18,10 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.patterns.keys import AnyMatcher, matcher_of
+from slackwater.runtime.patterns.matcher import KeyMatcher
+from slackwater.runtime.patterns.reach import ReachMatcher
 from slackwater.runtime.patterns.rules import MOST_ROLES
+from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
@@ -40,8 +42,8 @@ class Events:
         kinds: shape (events,), the kind of each.
         of_kind: the numbers that each kind fits.
         opens: shape (events,), which of them windows open with; None if windows open with no
-            events, or that is not known.
-        values: further columns that matchers need, see `Values`.
+            events.
+        values: the columns that must differ.
     """
 
     rows: Batch
@@ -80,7 +82,7 @@ class Matchers:
     Args:
         settings: the settings of all keys.
         holds: evaluates predicates that read earlier events.
-        names: the names of the values that matchers need.
+        names: the columns that must differ.
         is_one: whether all rows are of one key.
 
     Attributes:
@@ -104,7 +106,7 @@ class Matchers:
         self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
         self._due: list[tuple[int, int]] = []  # heap of (when, key): keys that wait, or did
-        self.of_key: dict[int, AnyMatcher] = {}
+        self.of_key: dict[int, KeyMatcher] = {}
 
     def windowed(self, code: int) -> WindowMatcher | None:
         """Return the matcher of a key, where windows are; None without one."""
@@ -186,14 +188,11 @@ class Matchers:
         one = self.windowed(code)
         return one is not None and one.is_waiting
 
-    def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> AnyMatcher | None:
+    def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> KeyMatcher | None:
         """Return a matcher for a key, if its first event can begin something."""
         may = self._begins.get(fits)
         if may is None:
-            # Where clocks may be off any event may come before the first one of its match.
-            may = self._settings.drift is not None or any(
-                0 in rules.roles(fits).asked for rules in self._settings.rules
-            )
+            may = any(0 in rules.roles(fits).asked for rules in self._settings.rules)
             if len(self._begins) >= MOST_ROLES:
                 self._begins.clear()
             self._begins[fits] = may
@@ -201,12 +200,12 @@ class Matchers:
             return None  # there is no begun match that the event could continue
         return self._begin(code)
 
-    def _begin(self, code: int) -> AnyMatcher:
+    def _begin(self, code: int) -> KeyMatcher:
         """Return a new matcher of a key, which is its matcher from now on."""
         one = self.of_key[code] = self._new_matcher(code)
         return one
 
-    def _push(self, one: AnyMatcher, code: int) -> None:
+    def _push(self, one: KeyMatcher, code: int) -> None:
         due_ns = one.waiting.due_ns
         if due_ns is not None:
             heapq.heappush(self._due, (due_ns, code))
@@ -240,6 +239,12 @@ class Matchers:
         for code, one in self.of_key.items():
             self._push(one, code)
 
-    def _new_matcher(self, code: int) -> AnyMatcher:
+    def _new_matcher(self, code: int) -> KeyMatcher:
         del code
-        return matcher_of(self._settings, self._holds)
+        return new_matcher(self._settings, self._holds)
+
+
+def new_matcher(settings: Settings, holds: HoldsOfTurns) -> KeyMatcher:
+    """Return a matcher for a key; see `KeyMatcher`."""
+    matcher = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
+    return matcher(settings, holds)

@@ -17,7 +17,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
 from slackwater.runtime.operators.pattern.matchers import PART, Events, Matchers
 from slackwater.runtime.operators.pattern.what_if import Seen
-from slackwater.runtime.patterns.keys import AnyMatcher
+from slackwater.runtime.patterns.matcher import KeyMatcher
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
@@ -120,7 +120,7 @@ class SheddingMatchers(Matchers):
             self._begin(code)
         return matches
 
-    def _begin(self, code: int) -> AnyMatcher:
+    def _begin(self, code: int) -> KeyMatcher:
         """Return a new matcher of a key, with its windows so far given up."""
         before = self.of_key.get(code)
         matcher = super()._begin(code)

@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Release
-from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
-from slackwater.runtime.patterns.drift_layout import layout_of
 from slackwater.runtime.patterns.normal import Normal
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import (
@@ -55,8 +53,6 @@ class PatternStep(GatedStep):
         type_column: the column whose values `of_type` names; None if no event has `of_type`.
         id_column: the column that names an event; None: its event time in ns.
         shed: how events are dropped under load; None: they are not.
-        drift: how far an event's time may be off; None: it is not. With it each possible match
-            leaves, with a column `certain`, and uncertain ones are marked.
     """
 
     keys: tuple[str, ...]
@@ -70,7 +66,6 @@ class PatternStep(GatedStep):
     type_column: str | None = None
     id_column: str | None = None
     shed: Espice | None = None
-    drift: Drift | None = None
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
@@ -115,11 +110,16 @@ class PatternStep(GatedStep):
         """Whether a match names its window."""
         return not isinstance(self.scope, Within)
 
+    @cached_property
+    def distinct(self) -> Sequence[str]:
+        """The columns whose values must differ, in their order."""
+        places = [place for one in self.pattern.alternatives for place in one.places]
+        return sorted({one.distinct for one in places if one.distinct is not None})
+
     @property
     def names(self) -> Mapping[str, tuple[int, str]]:
         """{column that leaves: (number of the pattern's event, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
-        own |= set() if self.drift is None else {CERTAIN}
         names = {}
         once = () if self.selection == "cumulative" else self.pattern.once
         for number in sorted(once):
@@ -135,12 +135,10 @@ class PatternStep(GatedStep):
         columns = {one for one in (self.type_column, self.id_column) if one is not None}
         if self.feature is not None:
             columns |= self.feature.columns()
-        columns |= frozenset() if self.drift is None else self.drift.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
                 columns |= _columns_of(predicate, [one.name for one in self.pattern.asked])
-        places = [place for one in self.pattern.alternatives for place in one.places]
-        return columns | {one.distinct for one in places if one.distinct is not None}
+        return columns | set(self.distinct)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
@@ -150,26 +148,15 @@ class PatternStep(GatedStep):
     def compiled(self) -> Settings:
         """Return the settings of its matchers."""
         rules = rules_of(self.pattern, skip=self.skip)
-        layout = None if self.drift is None else layout_of(rules, self.scope, self.drift.most_ns)
-        return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
+        return Settings(rules, self.scope, self.selection, self.consumes, self.most)
 
     @property
     def _reach_ns(self) -> int:
-        """The length of a window or match, if a time, longer by clocks' bounds.
-
-        See `DriftLayout.held_ns`.
-        """
+        """The length of a window or match; 0 for a number of events."""
         scope = self.scope
         if isinstance(scope, CountWindows):
             return 0
-        span_ns = scope.size_ns if isinstance(scope, TimeWindows) else scope.span_ns or 0
-        if self.drift is None:
-            return span_ns
-        forbids = self.skip == "next" or any(
-            one.barred_after or any(place.barred for place in one.places)
-            for one in self.pattern.alternatives
-        )
-        return span_ns + (6 if forbids else 2) * self.drift.most_ns
+        return scope.size_ns if isinstance(scope, TimeWindows) else scope.span_ns or 0
 
     @property
     def counts_events(self) -> bool:
@@ -203,8 +190,6 @@ class PatternStep(GatedStep):
                 yield f"  {one.name}: {' and '.join(text for text in said if text)}"
         yield f"in       {scope_text(self.pattern, self.scope)}"
         yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
-        if self.drift is not None:
-            yield f"drift    {self.drift.text}: each match that may be one, marked"
         if self.shed is not None:
             yield f"shed     {self.shed.text}"
         yield f"gate     {self.release.text}"

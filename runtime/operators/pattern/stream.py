@@ -13,7 +13,6 @@ from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.model import Duration
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
-from slackwater.runtime.operators.ground.drift import CERTAIN, DriftGiven
 from slackwater.runtime.operators.ground.streams import (
     AnyStream,
     Names,
@@ -28,12 +27,6 @@ from slackwater.runtime.operators.pattern.checked import (
     check_meaning,
     scope_of,
 )
-from slackwater.runtime.operators.pattern.drift import (
-    UNLESS_TOLD,
-    WITH_DRIFT,
-    Consumption,
-    checked_pattern_drift,
-)
 from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
 from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.language import OpenedBy, Part
@@ -46,6 +39,7 @@ from slackwater.runtime.shedding import Espice
 from slackwater.runtime.shown import shown
 
 Skip = Literal["any", "next"]
+Consumption = Literal["consumed", "zero"]
 
 
 class Patterning(AnyStream):
@@ -62,12 +56,11 @@ class Patterning(AnyStream):
         window: AnyWindow | None = None,
         within: Duration | int | None = None,
         skip: Skip = "any",
-        selection: Selection | None = None,
-        consumption: Consumption | None = None,
+        selection: Selection = "first",
+        consumption: Consumption = "consumed",
         matches: int | None = None,
         id: str | None = None,  # noqa: A002 - the field's word
         by: Names = (),
-        drift: DriftGiven = None,
         shed: Espice | None = None,
         slack: Slack = AS_FLOW,
         replicas: int = 1,
@@ -93,18 +86,12 @@ class Patterning(AnyStream):
                 further than to the next event that fits.
             selection: choice among the matches that end with one event. "first": that of the
                 earliest events; "last": of the latest; "each": all; "cumulative": one of all their
-                events. None: "first"; with `drift` "each".
+                events.
             consumption: "consumed": an event that has left in a match of a window, or within, is in
-                no other match there; "zero": events are used again. None: "consumed"; with `drift`
-                "zero".
+                no other match there; "zero": events are used again.
             matches: the most matches of a window that leave; None: all.
             id: the column that names an event in `events`; None: its event time, in ns.
             by: the key columns; none: all rows together. Rows with a null key are in no match.
-            drift: how far an event's time may be off, either way: "5ms", or the name of a column
-                with each event's own bound in whole nanoseconds (see `clock_bound`). At most half
-                of `within` or of a window. Each match leaves that there is for some true times,
-                with a column `certain`: whether it is one for all of them. Matches that are not
-                certain are also marked `uncertain`, and sinks count them.
             shed: rule of dropping events when the latency is at risk:
                 `sw.shedding.espice(latency="1s")`. Needs `window=`. Events differ by
                 `feature=sw.col("change") > 0`, too, if it is given.
@@ -132,14 +119,8 @@ class Patterning(AnyStream):
         normal = check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
         check_distinct(normal, self.schema, keys=keys, type_column=type, step=name)
         scope = scope_of(normal, window, within, step=name)
-        leaves = UNLESS_TOLD if drift is None else WITH_DRIFT
-        selection = leaves.selection if selection is None else selection
-        consumption = leaves.consumption if consumption is None else consumption
         words = {"skip": skip, "selection": selection, "consumption": consumption}
         check_meaning(normal, scope, words=words, matches=matches, step=name)
-        allowed = checked_pattern_drift(
-            drift, normal, scope, self.schema, words=words, matches=matches, shed=shed, step=name
-        )
         if shed is not None:
             _check_shed(shed, scope, step=name)
             feature = check_feature(shed.feature, self.schema, step=name)
@@ -158,7 +139,6 @@ class Patterning(AnyStream):
                     keys,
                     events,
                     time=event_time_type(self.flow.steps, self._in) if has_windows else None,
-                    has_drift=allowed is not None,
                     step=name,
                 ),
                 keys=keys,
@@ -171,7 +151,6 @@ class Patterning(AnyStream):
                 type_column=type,
                 id_column=id,
                 shed=shed,
-                drift=allowed,
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,
             )
@@ -197,7 +176,6 @@ def _matched(
     events: Sequence[str],
     *,
     time: pa.DataType | None,
-    has_drift: bool,
     step: str,
 ) -> pa.Schema:
     """Return the columns that leave; `time` is the type of `window_start`.
@@ -213,8 +191,6 @@ def _matched(
     for event in events:
         fields += [one.with_name(f"{event}_{one.name}") for one in schema if one.name not in keys]
     fields.append(pa.field(EVENTS, pa.string()))
-    if has_drift:
-        fields.append(pa.field(CERTAIN, pa.bool_()))
     way_out = "give the event another name, or rename the column with .select(new='old') before"
     checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
     return pa.schema(fields)
