@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -119,8 +119,9 @@ class ReadAheadInput:
 
     def open(self, name: str = "", at: bytes | None = None) -> ReadAhead:
         """Start the reading thread of a partition, at a position of it."""
-        self.readers.append(ReadAhead(self.source, self.inner, self.wake, at, name))
-        return self.readers[-1]
+        reader = ReadAhead(self.source, self.inner, self.wake, at, name, self.readers)
+        self.readers.append(reader)
+        return reader
 
     @property
     def cpu_ns(self) -> int:
@@ -171,6 +172,7 @@ class ReadAhead:
         wake: called from the thread when there is a block to poll again.
         at: position of a block of the input; None: its start.
         name: name of its partition.
+        together: readers of all its partitions, which are closed together.
     """
 
     def __init__(
@@ -180,6 +182,7 @@ class ReadAhead:
         wake: Callable[[], None],
         at: bytes | None = None,
         name: str = "",
+        together: Sequence[ReadAhead] = (),
     ) -> None:
         self.waits_since_s: float | None = None
         """Monotonic time since which a call of the user's code has not returned; None: no call."""
@@ -191,6 +194,7 @@ class ReadAhead:
         """Rows that the input had handed over, but no poll took before the end."""
         self._source, self._input, self._wake = source, input, wake
         self._place = at, name
+        self._together = together
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
         self._takes = threading.Lock()  # held while blocks are taken from the queue
@@ -201,6 +205,7 @@ class ReadAhead:
         self._kind: BlockKind | None = None  # of the last block that was put
         self._end: EndOfInput | BaseException | None = None  # after the blocks
         self._is_closed = False
+        self._waits_until_s = 0.0  # monotonic end of the wait for the thread, once it is told
         self._cpu_clock: int | None = None  # of the thread, while it runs
         self._cpu_ns = 0  # of the thread, once it has ended
         self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
@@ -269,13 +274,22 @@ class ReadAhead:
         return {} if self._reader is None else self._reader.clock_counts
 
     def close(self) -> None:
-        """Let the thread end; it closes the reader once its call has returned."""
+        """Let the thread end; it closes the reader once its call has returned.
+
+        Those of other partitions are told first, so that all are waited for once.
+        """
+        for one in (*self._together, self):
+            one._tell()
+        if self._thread is not threading.current_thread():
+            self._thread.join(max(0.0, self._waits_until_s - time.monotonic()))
+
+    def _tell(self) -> None:
         with self._changed:
+            if not self._is_closed:
+                self._waits_until_s = time.monotonic() + CLOSE_S
             self._is_closed = True
             self._leave()
             self._changed.notify_all()
-        if self._thread is not threading.current_thread():
-            self._thread.join(CLOSE_S)
 
     def _main(self) -> None:
         end: Any = None

@@ -16,7 +16,23 @@ from slackwater.runtime.sinks import Output, SinkTraits
 from slackwater.runtime.sinks.named_sink import called_by_name as called_of_output
 from slackwater.runtime.sources.columns import check_source_columns
 from slackwater.runtime.sources.named_reader import called_by_name
-from slackwater.runtime.sources.spec import SourceSpec
+from slackwater.runtime.sources.spec import Input, SourceSpec
+
+
+def outside_schema(step: str, given: Input) -> pa.Schema:
+    """Return the columns that an input says it has.
+
+    Raises:
+        IngestError: its `schema` raised; names the source, the class and the line.
+        SchemaError: what it returned is no schema.
+    """
+    outside = called_by_name(step, given, "schema")
+    if not isinstance(outside, pa.Schema):
+        raise SchemaError(
+            f"source {step!r}: {type(given).__qualname__}.schema returned "
+            f"{a_kind(outside)}; it must return a pyarrow.Schema"
+        )
+    return outside
 
 
 def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
@@ -26,14 +42,16 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         SchemaError: a column does not fit its role.
         DuplicateName: two columns have one name.
         SettingError: time_unit is none of the four.
-        TypeMismatch: the promise is no time.
-        IngestError: the input's `schema` raised; names the source, the class and the line.
+        TypeMismatch: the promise is no time, or the input is described by no text.
+        IngestError: the input's `schema` or `describe` raised; names the source, the class and
+            the line.
     """
-    outside = called_by_name(step, spec.input, "schema")
-    if not isinstance(outside, pa.Schema):
-        raise SchemaError(
-            f"source {step!r}: {type(spec.input).__qualname__}.schema returned "
-            f"{a_kind(outside)}; it must return a pyarrow.Schema"
+    outside = outside_schema(step, spec.input)
+    described = called_by_name(step, spec.input, "describe")
+    if not isinstance(described, str):
+        raise TypeMismatch(
+            f"source {step!r}: {type(spec.input).__qualname__}.describe returned "
+            f"{a_kind(described)}; it must return a few words"
         )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
     schema = inside_schema(outside, source=step)

@@ -39,7 +39,7 @@ from slackwater.runtime.plan.traits import Keep, Role
 from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
-from slackwater.runtime.sources.spec import Input, SourceSpec
+from slackwater.runtime.sources.spec import INPUT_METHODS, Input, SourceSpec, missing_methods
 
 
 class SourceOptions(TypedDict, total=False):
@@ -200,7 +200,7 @@ class Dataflow(FlowMethods):
 
 def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     unknown = [option for option in options if option not in SourceOptions.__annotations__]
-    missing = [one for one in _OF_INPUTS if not callable(getattr(source, one, None))]
+    missing = missing_methods(source)
     if missing or isinstance(source, type):
         way_out = _input_of(source, missing)
         raise TypeMismatch(f"source {name!r}: {shown(source, 60)} is no input; {way_out}")
@@ -208,7 +208,7 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
         way_out = option_choices(unknown[0], SourceOptions.__annotations__)
         raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
     if "event_time" not in options:
-        columns = ", ".join(source.schema().names)
+        columns = ", ".join(checks.outside_schema(name, source).names)
         raise FlowError(
             f"source {name!r} needs event_time=, the column of event times, or an expression; "
             f"there are: {columns}"
@@ -232,7 +232,6 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
         raise SettingError(f"source {name!r}: {problem}") from None
 
 
-_OF_INPUTS = ("describe", "schema", "open")
 _READERS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 
 
@@ -246,7 +245,7 @@ def _input_of(value: object, missing: Sequence[str]) -> str:
         return f"pass an object of it, {value.__name__}(…)"
     if isinstance(value, Mapping) or hasattr(value, "__arrow_c_stream__"):
         return "write sw.table(…) of it"
-    if len(missing) < len(_OF_INPUTS):
+    if len(missing) < len(INPUT_METHODS):
         return f"its class has no {missing[0]}(), which is a method of each input"
     return "write sw.parquet('…') or sw.table(…), say"
 

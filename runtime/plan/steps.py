@@ -15,10 +15,10 @@ from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Role, StepTraits
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks import InputPrint, Output
 from slackwater.runtime.sources.named_reader import called_by_name
-from slackwater.runtime.sources.spec import SourceSpec
+from slackwater.runtime.sources.spec import SourceSpec, missing_methods
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,17 @@ class SourceStep(Step):
 
         Raises:
             IngestError: the input cannot be read.
+            SchemaError: its `planned` returned no input.
         """
         given = self.source.input
         if not callable(getattr(given, "planned", None)):
             return self
         fixed = called_by_name(self.name, given, "planned")
+        if missing_methods(fixed):
+            raise SchemaError(
+                f"source {self.name!r}: {type(given).__qualname__}.planned returned "
+                f"{a_kind(fixed)}; it must return an input, such as itself"
+            )
         return replace(self, source=replace(self.source, input=fixed))
 
     def notes(self) -> list[str]:
@@ -86,11 +92,18 @@ class SourceStep(Step):
 
         Raises:
             IngestError: the input cannot be read.
+            SchemaError: its `notes` returned no list of sentences.
         """
         given = self.source.input
         if not callable(getattr(given, "notes", None)):
             return []
-        return [f"source {self.name!r}: {one}" for one in called_by_name(self.name, given, "notes")]
+        notes = called_by_name(self.name, given, "notes")
+        if not isinstance(notes, list | tuple) or not all(isinstance(one, str) for one in notes):
+            raise SchemaError(
+                f"source {self.name!r}: {type(given).__qualname__}.notes returned "
+                f"{shown(notes)}; it must return a list of sentences"
+            )
+        return [f"source {self.name!r}: {one}" for one in notes]
 
     def fingerprint(self) -> InputPrint | None:
         """Return the fingerprint of its input; None if it has none.

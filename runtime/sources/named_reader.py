@@ -95,6 +95,7 @@ class NamedReader:
     Raises:
         IngestError: the user's code raised; with the source, the class, the line, and its
             traceback.
+        SchemaError: `open` returned no reader.
     """
 
     def __init__(
@@ -112,6 +113,13 @@ class NamedReader:
         self._reader: SourceReader = called_by_name(
             source, input, "open", *place_of(traits, name, at), is_ours=self._is_ours
         )
+        missing = [one for one in ("poll", "close") if not hasattr(self._reader, one)]
+        if missing:
+            raise SchemaError(
+                f"source {source!r}: {type(input).__qualname__}.open returned "
+                f"{a_kind(self._reader)}, which has no {missing[0]}(); it must return a reader "
+                "with poll() and close()"
+            )
 
     def poll(self) -> Block | EndOfInput | None:
         """Return what the reader returns, rows in memory that it cannot fill again.
@@ -127,7 +135,7 @@ class NamedReader:
             return polled
         rows, at = polled if isinstance(polled, Block) else (polled, None)
         if not isinstance(rows, _ROWS):
-            raise self._no_rows(polled)
+            raise self._no_rows(rows, is_of_block=rows is not polled)
         if self._has_positions and not isinstance(at, bytes | None):
             raise SchemaError(
                 f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a Block "
@@ -138,12 +146,12 @@ class NamedReader:
             rows = BadRows(copied_block(rows.rows)) if is_bad else copied_block(rows)
         return Block(rows, at if self._has_positions else None)
 
-    def _no_rows(self, polled: object) -> SchemaError:
+    def _no_rows(self, rows: object, *, is_of_block: bool) -> SchemaError:
         return SchemaError(
             f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned "
-            f"{a_kind(polled)}; it must return a pyarrow.RecordBatch, a Block of one, None "
-            "(nothing now) or END_OF_INPUT (make one of a table with "
-            "table.combine_chunks().to_batches()[0], of columns with "
+            f"{'a Block of ' if is_of_block else ''}{a_kind(rows)}; it must return a "
+            "pyarrow.RecordBatch, a Block of one, None (nothing now) or END_OF_INPUT (make one of "
+            "a table with table.combine_chunks().to_batches()[0], of columns with "
             "pyarrow.record_batch({name: values}))"
         )
 
@@ -201,7 +209,8 @@ def called_by_name(
 
 def _named(problem: BaseException, source: str, what: str) -> IngestError:
     at, lines = where_raised(problem)
+    way_out = ", or let it return what it has and go on" if what.endswith(".poll") else ""
     return IngestError(
         f"source {source!r}: {what} raised {in_words(problem, MOST_SHOWN)}{at}; mend "
-        f"it there, or let it return what it has and go on\n{lines}"
+        f"it there{way_out}\n{lines}"
     )

@@ -10,21 +10,59 @@ c           31  (ended)
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pyarrow as pa
 
+from slackwater.runtime.errors import SchemaError, SlackwaterError
 from slackwater.runtime.model import END_NS
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.sources.named_reader import CountingReader
+from slackwater.runtime.shown import encodable, shown
+from slackwater.runtime.sources.named_reader import CountingReader, called_by_name
 from slackwater.runtime.sources.partition_reader import PartitionReader
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,
     EndOfInput,
+    Input,
+    Partition,
     SourceSpec,
-    partitions_of,
 )
 
-__all__ = ["PartitionSet"]
+__all__ = ["PartitionSet", "partitions_of"]
+
+
+def partitions_of(source: str, given: Input) -> list[str]:
+    """Return the names of an input's partitions: "" of one that has one only.
+
+    Raises:
+        IngestError: the user's code raised.
+        SchemaError: it returned no list of partitions, each with a name of its own.
+    """
+    listed = getattr(given, "partitions", None)
+    if listed is None:
+        return [""]
+    own = getattr(listed, "__self__", given)  # an input around it has the same method
+    made = called_by_name(source, own, "partitions")
+    names: list[Any] = []
+    with suppress(TypeError):
+        names = [one.name if isinstance(one, Partition) else None for one in made]
+    if not (names and all(isinstance(name, str) and _is_sound(name) for name in names)):
+        fault = f"returned {shown(made)}"
+    elif twice := [name for name in names if names.count(name) > 1]:
+        fault = f"has two partitions named {shown(twice[0])}"
+    else:
+        return names
+    raise SchemaError(
+        f"source {source!r}: {type(own).__qualname__}.partitions {fault}; it must return a list of "
+        'sw.connectors.Partition("name"), one or more, with different names'
+    )
+
+
+def _is_sound(name: str) -> bool:
+    """Return whether a name has no lone surrogates, which UTF-8 cannot write."""
+    return encodable(name) == name
 
 
 class PartitionSet:
@@ -89,7 +127,7 @@ class PartitionSet:
         """Return the next rows of any partition; None now, or the end of all.
 
         Raises:
-            IngestError: the input cannot be read, or its partitions not be named.
+            IngestError, SchemaError: the input cannot be read, or its partitions not be named.
         """
         if not self._is_listed:
             self._list()
@@ -116,15 +154,25 @@ class PartitionSet:
         self.at_hand.taken_bad(rows)
 
     def close(self) -> None:
-        """Close all partitions."""
+        """Close all partitions, also after one that cannot be closed.
+
+        Raises:
+            SlackwaterError: the first that could not be closed.
+        """
+        problems: list[SlackwaterError] = []
         for one in self._partitions.values():
-            one.close()
+            try:
+                one.close()
+            except SlackwaterError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     def _list(self) -> bool:
         """Add partitions that are not known yet; return whether there were any."""
         self._is_listed = True
         known = len(self._partitions)
-        for name in partitions_of(self._spec.input):
+        for name in partitions_of(self._source, self._spec.input):
             if name not in self._partitions:
                 self._partitions[name] = self._fresh(name)
         return len(self._partitions) > known

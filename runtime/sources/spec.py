@@ -6,17 +6,17 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `bloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
+from inspect import signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_fields
-from slackwater.runtime.errors import IngestError, SettingError
+from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import read_literal
 from slackwater.runtime.model import END_NS, START_NS
@@ -126,6 +126,14 @@ class Input(Protocol):
         ...
 
 
+def missing_methods(given: object) -> list[str]:
+    """Return the methods of each input that an object lacks."""
+    return [one for one in INPUT_METHODS if not callable(getattr(given, one, None))]
+
+
+INPUT_METHODS = ("describe", "schema", "open")
+
+
 @dataclass(frozen=True, kw_only=True)
 class InputTraits:
     """Traits of an input, by its attributes of these names.
@@ -168,10 +176,19 @@ class InputTraits:
 
 
 def traits_of(given: Input) -> InputTraits:
-    """Return the traits of an input."""
+    """Return the traits of an input.
+
+    Raises:
+        SettingError: one is not what its type says.
+    """
     others = ("diverts", "has_partitions", "replay")
     names = [one.name for one in fields(InputTraits) if one.name not in others]
-    traits = {name: bool(getattr(given, name, False)) for name in names}
+    traits: dict[str, Any] = {name: getattr(given, name, False) for name in names}
+    for name, value in traits.items():
+        if type(value) is not bool:
+            raise SettingError(
+                f"{type(given).__qualname__}.{name} is {shown(value)}; it must be True or False"
+            )
     replay: Any = getattr(given, "replay", "again")
     if replay not in get_args(Replay):
         raise SettingError(
@@ -186,27 +203,20 @@ def traits_of(given: Input) -> InputTraits:
     )
 
 
-def partitions_of(given: Input) -> list[str]:
-    """Return the names of an input's partitions: "" of one that has one only.
-
-    Raises:
-        IngestError: two have one name, or it has no partition.
-    """
-    listed: Callable[[], Iterable[Partition]] | None = getattr(given, "partitions", None)
-    names = [""] if listed is None else [one.name for one in listed()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or not names:
-        fault = f"two partitions are named {shown(twice[0])}" if twice else "it has no partition"
-        raise IngestError(
-            f"{given.describe()}: {fault}; let its partitions() return one or more, with "
-            "different names"
-        )
-    return names
-
-
 def opened_at(given: Input, name: str, at: bytes | None) -> SourceReader:
     """Open a partition of an input at a position; one without positions from its start."""
     return given.open(*place_of(traits_of(given), name, at))
+
+
+def _takes_place(given: Input) -> bool:
+    """Return whether an input's `open` takes the name of a partition and a position."""
+    try:
+        signature(given.open).bind("", None)
+    except TypeError:
+        return False
+    except ValueError:  # of a method that does not tell what it takes
+        pass
+    return True
 
 
 def place_of(traits: InputTraits, name: str, at: bytes | None) -> tuple[Any, ...]:
@@ -322,12 +332,24 @@ class SourceSpec:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
 
     def _check_partitions(self) -> None:
-        traits = self.traits
+        traits, kind = self.traits, type(self.input).__qualname__
+        if traits.has_positions and not _takes_place(self.input):
+            raise SettingError(
+                f"{kind}.replay is {traits.replay!r}, so it is opened by a name and a position; "
+                'write open(self, name="", at=None)'
+            )
         if not traits.has_partitions:
+            if traits.grows:
+                raise SettingError(
+                    f"{kind}.grows is True, and it has no partitions; write partitions(self), "
+                    "which returns a list of them, or omit grows"
+                )
             return
+        if not callable(getattr(self.input, "partitions", None)):
+            raise SettingError(f"{kind}.partitions is no method; write partitions(self)")
         if not traits.has_positions:
             raise SettingError(
-                f"{type(self.input).__qualname__} has partitions(), and each is opened by its name "
+                f"{kind} has partitions(), and each is opened by its name "
                 "and a position: write open(self, name, at), and replay = 'exact' or 'retained'"
             )
         given = {
@@ -339,7 +361,7 @@ class SourceSpec:
         for option, value in given.items():
             if value is not None:
                 raise SettingError(
-                    f"{option}= is of one order of rows, and {type(self.input).__qualname__} has "
+                    f"{option}= is of one order of rows, and {kind} has "
                     f"partitions, each in its own order; omit {option}, or merge a source "
                     "for each partition"
                 )

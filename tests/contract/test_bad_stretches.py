@@ -233,7 +233,7 @@ def test_an_input_around_another_says_whether_records_are_diverted() -> None:
     for on_bad in ("skip", "divert"):
         given = Pieces([], on_bad)
         synced = sw.clocks.synced(given, server="127.0.0.1:7600", key="key")
-        some = SomeRows(given, ((0, 1),), SeenTimes(SourceSpec(input=given, event_time="t")))
+        some = SomeRows("s", given, ((0, 1),), SeenTimes(SourceSpec(input=given, event_time="t")))
         assert traits_of(synced).diverts == traits_of(some).diverts == (on_bad == "divert")
 
 

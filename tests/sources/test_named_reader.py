@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.sources.named_reader import open_named
 from tests.support.own_inputs import Feed, rows
@@ -97,11 +97,23 @@ def test_an_exit_in_poll_ends_neither_us_nor_the_slot_but_is_an_error_of_that_so
 
 def test_an_open_that_returns_no_reader_is_named() -> None:
     class Forgot(Feed):
+        made: Any = None
+
         def open(self) -> Any:
+            return self.made
+
+    class Endless:
+        def poll(self) -> None:
             return None
 
-    with pytest.raises(IngestError, match=r"'s': NoneType\.poll raised AttributeError"):
-        take(machine(Forgot(lambda: iter([]))), NOW)
+    feed = Forgot(lambda: iter([]))
+    for made, said in ((None, r"None, .* poll"), (iter([]), r"a list_iterator, .* poll")):
+        feed.made = made
+        with pytest.raises(SchemaError, match=rf"'s': .*Forgot\.open returned {said}\(\); it must"):
+            take(machine(feed), NOW)
+    feed.made = Endless()
+    with pytest.raises(SchemaError, match=r"an Endless, which has no close\(\)"):
+        take(machine(feed), NOW)
 
 
 def test_an_error_of_schema_names_the_source_where_the_flow_is_built() -> None:
@@ -119,6 +131,77 @@ def test_an_error_of_schema_names_the_source_where_the_flow_is_built() -> None:
     ):
         with pytest.raises(wrong, match=words):
             sw.Dataflow("f").source("s", kind(lambda: iter([])), event_time="t")
+
+
+def fed(given: Any) -> sw.Dataflow:
+    flow = sw.Dataflow("f")
+    flow.source("s", given, event_time="t").sink("out", sw.collect_sink())
+    return flow
+
+
+def test_a_schema_that_raises_is_named_where_no_event_time_is_said_either() -> None:
+    class Offline(Feed):
+        def schema(self) -> Any:
+            raise ConnectionRefusedError("nobody there")
+
+    with pytest.raises(IngestError, match=r"'s': .*Offline\.schema raised"):
+        sw.Dataflow("f").source("s", Offline(lambda: iter([])))
+
+
+def test_an_input_says_in_words_what_it_is() -> None:
+    class Odd(Feed):
+        words: Any = None
+
+        def describe(self) -> Any:
+            return self.words.strip()
+
+    odd = Odd(lambda: iter([]))
+    with pytest.raises(IngestError, match=r"'s': .*Odd\.describe raised AttributeError"):
+        fed(odd)
+    odd.words = b"bytes"
+    with pytest.raises(TypeMismatch, match=r"Odd\.describe returned a bytes; .* a few words"):
+        fed(odd)
+
+
+@pytest.mark.parametrize(
+    ("method", "made", "said"),
+    [
+        ("planned", None, r"planned returned None; it must return an input, such as itself"),
+        ("notes", "late", r"notes returned 'late'; it must return a list of sentences"),
+        ("notes", [3], r"notes returned \[3\]; it must"),
+    ],
+)
+def test_what_an_optional_method_returns_is_checked(method: str, made: Any, said: str) -> None:
+    feed = Feed(lambda: iter([rows(0, 1)]))
+    vars(feed)[method] = lambda: made
+    with sw.Simulation() as nodes, pytest.raises(SchemaError, match=rf"'s': Feed\.{said}"):
+        nodes.submit(fed(feed)).wait()
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "said"),
+    [
+        ("grows", "yes", r"Feed\.grows is 'yes'; it must be True or False"),
+        ("reads_inline", 1, r"Feed\.reads_inline is 1; it must"),
+        ("is_history", None, r"Feed\.is_history is None; it must"),
+        ("grows", True, r"Feed\.grows is True, and it has no partitions; write partitions\(self\)"),
+        ("replay", "exact", r"Feed\.replay is 'exact', so .* open\(self, name=\"\", at=None\)"),
+    ],
+)
+def test_traits_of_an_input_are_checked_where_it_is_given(
+    trait: str, value: Any, said: str
+) -> None:
+    feed = Feed(lambda: iter([]))
+    vars(feed)[trait] = value
+    with pytest.raises(SettingError, match=rf"source 's': {said}"):
+        fed(feed)
+
+
+def test_a_mistake_in_an_input_is_no_advice_to_return_rows() -> None:
+    for method, way_out in (("open", "mend it there\n"), ("poll", "there, or let it return what")):
+        with pytest.raises(IngestError) as caught:
+            getattr(open_named("s", Closed(method)), method)()
+        assert way_out in str(caught.value)
 
 
 def test_an_error_that_our_own_code_raises_passes_as_it_is() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import slackwater as sw
 from slackwater import ingest
-from slackwater.runtime.errors import IngestError, OrderError, SettingError
+from slackwater.runtime.errors import IngestError, OrderError, SchemaError, SettingError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import Partition
@@ -174,11 +174,63 @@ def test_partitions_need_positions_and_names_of_their_own() -> None:
     with pytest.raises(SettingError, match="each is opened by its name and a position"):
         machine(Again(ROWS, 2))
 
-    class Twice(Split):
-        def partitions(self) -> list[Partition]:
-            return [Partition("a"), Partition("a")]
 
-    with pytest.raises(IngestError, match="two partitions are named 'a'"):
-        take(machine(Twice(ROWS, 2)), 0)
-    with pytest.raises(IngestError, match="it has no partition"):
-        take(machine(Split(ROWS, 0)), 0)
+class Listing(Split):
+    """A table whose partitions are what a test says."""
+
+    listed: Any = None
+
+    def partitions(self) -> Any:
+        if isinstance(self.listed, Exception):
+            raise self.listed
+        return self.listed
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ([Partition("a"), Partition("a")], "has two partitions named 'a'; it must return a list"),
+        ([], r"returned \[\]; it must return a list of sw\.connectors\.Partition"),
+        (None, "returned None; it must"),
+        (["a", "b"], r"returned \['a', 'b'\]; it must"),
+        ([Partition(3)], r"returned \[.*3.*\]; it must"),  # type: ignore[arg-type]
+        ([Partition("\udc80")], r"returned \[.*\]; it must"),
+        (Partition("a"), "returned .*'a'.*; it must"),
+        ({"a": Partition("a")}, "returned .*; it must"),
+    ],
+)
+def test_what_partitions_returns_is_checked_by_name(listed: Any, said: str) -> None:
+    given = Listing(ROWS, 2)
+    given.listed = listed
+    with pytest.raises(SchemaError, match=rf"source 's': Listing\.partitions {said}"):
+        take(machine(given), 0)
+
+
+def test_an_error_of_partitions_names_the_source() -> None:
+    given = Listing(ROWS, 2)
+    given.listed = ConnectionError("no broker")
+    with pytest.raises(
+        IngestError, match=r"'s': Listing\.partitions raised ConnectionError: no br"
+    ):
+        take(machine(given), 0)
+
+
+def test_a_partition_that_cannot_be_closed_keeps_no_other_open() -> None:
+    closed = []
+
+    class Stuck(Split):
+        def open(self, name: str, at: bytes | None) -> Any:
+            reader = super().open(name, at)
+
+            def close() -> None:
+                closed.append(name)
+                raise OSError(f"{name} is stuck")
+
+            reader.close = close
+            return reader
+
+    source = machine(Stuck(ROWS, 3, silent=1, batch_rows=1))
+    take(source, 0)
+    source.close()
+    assert closed == ["p0", "p1", "p2"]
+    assert "p0 is stuck" in str(source.close_problem)

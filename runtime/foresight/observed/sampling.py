@@ -278,6 +278,6 @@ def _sampled(stage: Stage, part: Stretched, seen: dict[str, SeenTimes]) -> Stage
         return stage
     source = stage.step.source
     times = seen[stage.name] = SeenTimes(source)
-    some = SomeRows(source.input, part.rows[stage.name], times)
+    some = SomeRows(stage.name, source.input, part.rows[stage.name], times)
     first = replace(source, input=some, speed=None, start=None)
     return replace(stage, step=replace(stage.step, source=first))

@@ -20,6 +20,7 @@ from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
 from slackwater.runtime.sources.computed_time import ComputedTime, computed_time_of
+from slackwater.runtime.sources.partition_set import partitions_of
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,
@@ -29,7 +30,6 @@ from slackwater.runtime.sources.spec import (
     SourceReader,
     SourceSpec,
     opened_at,
-    partitions_of,
     traits_of,
 )
 
@@ -44,6 +44,7 @@ and of a row. Blocks of one row bound the fixed part of a slice."""
 class SomeRows:
     """Input that has some rows of another, in blocks of different lengths."""
 
+    source: str
     input: Input
     rows: Rows
     seen: SeenTimes
@@ -67,7 +68,7 @@ class SomeRows:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
         return _PartReader(
-            opened_at(self.input, partitions_of(self.input)[0], None),
+            opened_at(self.input, partitions_of(self.source, self.input)[0], None),
             self.rows,
             self.seen,
             copies=copies,

@@ -147,6 +147,39 @@ def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
     assert threaded.cpu_ns > 0
 
 
+def test_partitions_that_do_not_return_are_waited_for_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, now_s = threading.Event(), 0.0
+
+    class Silent(Numbers):
+        def partitions(self) -> list[Partition]:
+            return [Partition(str(number)) for number in range(5)]
+
+        def open(self, name: str = "", at: bytes | None = None) -> Any:
+            del name
+            release.wait()
+            return super().open("", at)
+
+    def join(timeout: float) -> None:
+        nonlocal now_s
+        now_s += timeout
+
+    silent = Silent()
+    threaded = ReadAheadInput(
+        "feed", silent, lambda: None, replay="exact", partitions=silent.partitions
+    )
+    source = machine(threaded)
+    assert source.take(NOW) is None
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s)
+    for reader in threaded.readers:
+        monkeypatch.setattr(reader._thread, "join", join)
+    source.close()
+    assert len(threaded.readers) == 5
+    assert now_s == module.CLOSE_S
+    release.set()
+
+
 def test_blocks_with_dictionaries_stay_apart() -> None:
     """Two of these may have more values together than their type of index can tell."""
     came = threading.Event()
