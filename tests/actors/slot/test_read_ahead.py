@@ -19,7 +19,7 @@ from tests.support import waiting
 from tests.support.endless import EndlessInput
 from tests.support.own_inputs import Feed, FeedReader, rows
 from tests.support.readers import next_rows
-from tests.support.sources import NOW, machine, times
+from tests.support.sources import NOW, machine, take, times
 
 
 class Reading:
@@ -106,13 +106,13 @@ def test_a_source_read_ahead_goes_on_at_a_position_of_its_input() -> None:
         numbers = Numbers()
         begun, taken = read_ahead(numbers), list[list[int]]()
         while sum(map(len, taken)) < stop:
-            if (message := begun.take(NOW, max_rows=stop)) is not None:
+            if (message := take(begun, NOW, max_rows=stop)) is not None:
                 taken.append(times([message]))
         again = read_ahead(numbers)
         restore(again, save(begun))
         begun.close()
         while not again.is_over:
-            if (message := again.take(NOW)) is not None:
+            if (message := take(again, NOW)) is not None:
                 taken.append(times([message]))
         assert [one for some in taken for one in some] == list(range(40))
         again.close()
@@ -138,7 +138,7 @@ def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
     )
     source, taken = machine(threaded), list[int]()
     while not source.is_over:
-        if (message := source.take(NOW)) is not None:
+        if (message := take(source, NOW)) is not None:
             taken += times([message])
     assert sorted(taken) == sorted([*range(40), *range(30, 40)])
     source.close()
@@ -170,7 +170,7 @@ def test_partitions_that_do_not_return_are_waited_for_together(
         "feed", silent, lambda: None, replay="exact", partitions=silent.partitions
     )
     source = machine(threaded)
-    assert source.take(NOW) is None
+    assert take(source, NOW) is None
     monkeypatch.setattr(module.time, "monotonic", lambda: now_s)
     for reader in threaded.readers:
         monkeypatch.setattr(reader._thread, "join", join)
