@@ -43,7 +43,7 @@ class Later(NamedTuple):
     """Of a poll that may find nothing."""
 
 
-class _Known:
+class _NextWork:
     """Next work of one stage."""
 
     __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "source", "wakeup")
@@ -60,36 +60,36 @@ class _Known:
 class _Heap:
     """Heap of entries, of which some are out of date."""
 
-    __slots__ = ("_entries", "_known")
+    __slots__ = ("_entries", "_works")
 
-    def __init__(self, known: list[_Known]) -> None:
-        self._known = known
+    def __init__(self, works: list[_NextWork]) -> None:
+        self._works = works
         self._entries: list[_Entry] = []
 
-    def push(self, time_ns: int, one: _Known) -> None:
+    def push(self, time_ns: int, work: _NextWork) -> None:
         """Add the entry of a stage."""
         entries = self._entries
-        heapq.heappush(entries, (time_ns, one.progress_ns, one.place, one.number))
-        if len(entries) > 3 * len(self._known) + _SPARE:
+        heapq.heappush(entries, (time_ns, work.progress_ns, work.place, work.number))
+        if len(entries) > 3 * len(self._works) + _SPARE:
             entries[:] = filter(self._holds, entries)
             heapq.heapify(entries)
 
     def first(self) -> _Entry | None:
         """Return the first entry; None without one."""
-        entries, known = self._entries, self._known
+        entries, works = self._entries, self._works
         while entries:
             entry = entries[0]
-            if known[entry[2]].number == entry[3]:
+            if works[entry[2]].number == entry[3]:
                 return entry
             heapq.heappop(entries)
         return None
 
-    def pop(self) -> _Known:
+    def pop(self) -> _NextWork:
         """Remove the first entry, which `first` has returned."""
-        return self._known[heapq.heappop(self._entries)[2]]
+        return self._works[heapq.heappop(self._entries)[2]]
 
     def first_able(
-        self, is_able: Callable[[StageMachine], bool], blocked: dict[str, _Known]
+        self, is_able: Callable[[StageMachine], bool], blocked: dict[str, _NextWork]
     ) -> _Entry | None:
         """Return the first entry of a stage that is able; None without one.
 
@@ -97,33 +97,33 @@ class _Heap:
             is_able: whether a stage may run.
             blocked: {stage: its next work}; those before, that may not, are moved there.
         """
-        entries, known = self._entries, self._known
+        entries, works = self._entries, self._works
         while entries:
             entry = entries[0]
-            one = known[entry[2]]
-            if one.number == entry[3]:
-                if is_able(one.machine):
+            work = works[entry[2]]
+            if work.number == entry[3]:
+                if is_able(work.machine):
                     return entry
-                blocked[one.machine.stage.name] = one
+                blocked[work.machine.stage.name] = work
             heapq.heappop(entries)
         return None
 
     def least(self, counts: Callable[[StageMachine], bool]) -> int | None:
         """Return the least time of the stages that count; None without one."""
-        entries, at = self._entries, [0]
-        found: int | None = None
-        while at:  # down the heap as far as an entry may be less
-            one = at.pop()
-            if one >= len(entries) or (found is not None and entries[one][0] >= found):
+        entries, indices = self._entries, [0]
+        least_ns: int | None = None
+        while indices:  # down the heap as far as an entry may be less
+            index = indices.pop()
+            if index >= len(entries) or (least_ns is not None and entries[index][0] >= least_ns):
                 continue
-            if self._holds(entries[one]) and counts(self._known[entries[one][2]].machine):
-                found = entries[one][0]
+            if self._holds(entries[index]) and counts(self._works[entries[index][2]].machine):
+                least_ns = entries[index][0]
             else:
-                at += (2 * one + 1, 2 * one + 2)
-        return found
+                indices += (2 * index + 1, 2 * index + 2)
+        return least_ns
 
     def _holds(self, entry: _Entry) -> bool:
-        return self._known[entry[2]].number == entry[3]
+        return self._works[entry[2]].number == entry[3]
 
 
 class ReadyStages:
@@ -134,82 +134,82 @@ class ReadyStages:
     """
 
     def __init__(self, machines: Iterable[StageMachine]) -> None:
-        self._known = [_Known(machine, place) for place, machine in enumerate(machines)]
-        self._ranked, self._unranked = _Heap(self._known), _Heap(self._known)
-        self._work, self._paced, self._guesses = (_Heap(self._known) for _ in range(3))
+        self._works = [_NextWork(machine, place) for place, machine in enumerate(machines)]
+        self._ranked, self._unranked = _Heap(self._works), _Heap(self._works)
+        self._timed, self._paced, self._guesses = (_Heap(self._works) for _ in range(3))
         self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
         self._newly_due: set[int] = set()  # places of paced sources
         self._later_ns = END_NS  # nothing is due before
-        self._now_ns = START_NS  # when it was asked last
-        self._blocked: dict[str, _Known] = {}  # ready, in no heap: they have no credit
-        self._going = {one.machine.stage.name for one in self._known}
-        for one in self._known:
-            one.machine.on_next = partial(self._changed, one)
-            self._changed(one)
+        self._now_ns = START_NS  # of the last question
+        self._blocked: dict[str, _NextWork] = {}  # ready, in no heap: they have no credit
+        self._going = {work.machine.stage.name for work in self._works}
+        for work in self._works:
+            work.machine.on_next = partial(self._changed, work)
+            self._changed(work)
 
-    def _changed(self, one: _Known) -> None:
+    def _changed(self, work: _NextWork) -> None:
         """Note the next work of a stage, which may have changed."""
-        machine, wakeup, progress_ns = one.machine, one.machine.next, START_NS
+        machine, wakeup, progress_ns = work.machine, work.machine.next, START_NS
         if machine.is_finished:
             self._going.discard(machine.stage.name)
-        if one.source is not None:
+        if work.source is not None:
             progress_ns = machine.progress_ns
-            if (since_ns := one.source.since_ns) != one.since_ns:
-                one.since_ns = since_ns
+            if (since_ns := work.source.since_ns) != work.since_ns:
+                work.since_ns = since_ns
                 if since_ns is not None:
-                    self._add_wait(since_ns, one)
-        if wakeup == one.wakeup and progress_ns == one.progress_ns:
+                    self._add_wait(since_ns, work)
+        if wakeup == work.wakeup and progress_ns == work.progress_ns:
             return
-        one.progress_ns = progress_ns
-        one.wakeup = wakeup
-        one.number += 1
+        work.progress_ns = progress_ns
+        work.wakeup = wakeup
+        work.number += 1
         if self._blocked:
             self._blocked.pop(machine.stage.name, None)
         if wakeup is None:
             return
         if (at_ns := wakeup.at_ns) <= self._now_ns:
-            self._add(one, wakeup)
+            self._add(work, wakeup)
             if machine.is_paced and at_ns > START_NS:
-                self._newly_due.add(one.place)
+                self._newly_due.add(work.place)
             return
         self._later_ns = min(self._later_ns, at_ns)
         if wakeup.is_guess:
-            self._guesses.push(at_ns, one)
+            self._guesses.push(at_ns, work)
         elif machine.is_paced:
-            self._paced.push(at_ns, one)
+            self._paced.push(at_ns, work)
         else:
-            self._work.push(at_ns, one)
+            self._timed.push(at_ns, work)
 
     @property
     def all_have_ended(self) -> bool:
         """Whether every stage has seen its end."""
         return not self._going
 
-    def _add_wait(self, since_ns: int, one: _Known) -> None:
+    def _add_wait(self, since_ns: int, work: _NextWork) -> None:
         """Note since when rows of a source wait; times that no longer hold are dropped."""
-        heapq.heappush(self._waits, (-since_ns, one.place))
-        if len(self._waits) > 3 * len(self._known) + _SPARE:
-            pairs = [(known.since_ns, known.place) for known in self._known]
+        heapq.heappush(self._waits, (-since_ns, work.place))
+        if len(self._waits) > 3 * len(self._works) + _SPARE:
+            pairs = [(work.since_ns, work.place) for work in self._works]
             self._waits = [(-since, place) for since, place in pairs if since is not None]
             heapq.heapify(self._waits)
 
-    def _add(self, one: _Known, wakeup: Wakeup) -> None:
+    def _add(self, work: _NextWork, wakeup: Wakeup) -> None:
         """Add a stage to those that are ready."""
         if wakeup.rank_ns is None:
-            self._unranked.push(START_NS, one)
+            self._unranked.push(START_NS, work)
         else:
-            self._ranked.push(wakeup.rank_ns, one)
+            self._ranked.push(wakeup.rank_ns, work)
 
     def _move_due(self, now_ns: int) -> None:
         """Add the stages to those that are ready whose time has come."""
         firsts = [END_NS]
-        for heap in (self._work, self._paced, self._guesses):
+        for heap in (self._timed, self._paced, self._guesses):
             while (entry := heap.first()) is not None and entry[0] <= now_ns:
-                one = heap.pop()
-                assert one.wakeup is not None, "its entry is up to date"
-                self._add(one, one.wakeup)
+                work = heap.pop()
+                assert work.wakeup is not None, "its entry is up to date"
+                self._add(work, work.wakeup)
                 if heap is self._paced:
-                    self._newly_due.add(one.place)
+                    self._newly_due.add(work.place)
             if entry is not None:
                 firsts.append(entry[0])
         self._later_ns = min(firsts)
@@ -223,14 +223,14 @@ class ReadyStages:
             return ()
         due = sorted(self._newly_due)
         self._newly_due.clear()
-        return [self._known[place].machine for place in due]
+        return [self._works[place].machine for place in due]
 
     def first(self, now_ns: int, has_credit: Callable[[StageMachine], bool]) -> StageMachine | None:
         """Return the stage with the most urgent work; None if none may run.
 
         Args:
             now_ns: time by the slot's clock; work without a stimulus counts as of now.
-            has_credit: whether a stage may send what it makes. One that may not waits for
+            has_credit: whether a stage may send what it makes. A stage without credit waits for
                 `unblock`.
         """
         self._now_ns = now_ns
@@ -242,18 +242,18 @@ class ReadyStages:
             entry = ranked or unranked
         else:
             entry = ranked if ranked < (now_ns, *unranked[1:]) else unranked
-        return None if entry is None else self._known[entry[2]].machine
+        return None if entry is None else self._works[entry[2]].machine
 
     def unblock(self, stage: str) -> None:
         """Note that a stage has been given credit."""
-        one = self._blocked.pop(stage, None)
-        if one is not None and one.wakeup is not None:
-            self._add(one, one.wakeup)
+        work = self._blocked.pop(stage, None)
+        if work is not None and work.wakeup is not None:
+            self._add(work, work.wakeup)
 
     def earliest_ns(self, counts: Callable[[StageMachine], bool]) -> int | None:
         """Return the earliest stimulus of due work of stages that count."""
-        blocked = [one for one in self._blocked.values() if counts(one.machine)]
-        ranks_ns = [one.wakeup.rank_ns for one in blocked if one.wakeup is not None]
+        blocked = [work for work in self._blocked.values() if counts(work.machine)]
+        ranks_ns = [work.wakeup.rank_ns for work in blocked if work.wakeup is not None]
         ranks_ns.append(self._ranked.least(counts))
         return min([ns for ns in ranks_ns if ns is not None], default=None)
 
@@ -262,13 +262,13 @@ class ReadyStages:
         waits = self._waits
         while waits:
             since_ns, place = -waits[0][0], waits[0][1]
-            if self._known[place].since_ns == since_ns:
+            if self._works[place].since_ns == since_ns:
                 return since_ns
             heapq.heappop(waits)
         return None
 
     def later(self) -> Later:
         """Return when the next work is due that is not due now."""
-        heaps = (self._work, self._paced, self._guesses)
+        heaps = (self._timed, self._paced, self._guesses)
         firsts = [heap.first() for heap in heaps]
         return Later(*(END_NS if entry is None else entry[0] for entry in firsts))
