@@ -62,8 +62,12 @@ class ArrivalFrontier:
 
     def holders(self, *, idle: Collection[int] = ()) -> list[int]:
         """Return the writers that everybody waits for; none if all have ended, or are idle."""
-        self._frontier.wait_for_all_but(idle)
-        return self._frontier.holders()
+        waited = [n for n in range(self._writers) if n not in idle]
+        promises_ns = self._frontier.promises_ns
+        least_ns = min([promises_ns[writer] for writer in waited], default=END_NS)
+        if least_ns == END_NS:
+            return []
+        return [writer for writer in waited if promises_ns[writer] == least_ns]
 
     def advance(self, held: Iterable[Batch] = (), *, idle: Collection[int] = ()) -> Arrived | None:
         """Return how far arrivals have come, if that is further than what was returned before.

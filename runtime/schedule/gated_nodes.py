@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.merge import ReadSplitter, SlackGate
@@ -16,7 +15,7 @@ from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule.accounts import count_in
-from slackwater.runtime.schedule.intake import Intake, Taken
+from slackwater.runtime.schedule.intake import GateIntake, SplitIntake, Taken
 from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.schedule.stage_sampler import StageSampler
@@ -35,9 +34,10 @@ class GatedNode(Node):
 
     STATE = Fields("intake")
 
-    def __init__(self, intake: Intake, queues: PathQueues, gate: SlackGate | None) -> None:
+    def __init__(
+        self, intake: GateIntake | SplitIntake, queues: PathQueues, gate: SlackGate | None
+    ) -> None:
         self.intake, self._queues, self._gate = intake, queues, gate
-        self.waits_for_silence = intake.waits_for_silence
 
     @property
     def has_more(self) -> bool:  # type: ignore[override]  # it changes here
@@ -94,18 +94,6 @@ class GatedNode(Node):
         since_ns = intake.more_since_ns if intake.more else self._queues.oldest_ns()
         return 0 if since_ns is None else max(now_ns - since_ns, 0)
 
-    def go_on(self, *, may_release: bool) -> None:
-        self.intake.more = self.intake.more or may_release
-
-    def heard(self, channel: str, now_ns: int) -> None:
-        self.intake.heard(channel, now_ns)
-
-    def may_grant(self, channel: str, limits: Limits) -> bool:
-        return self.intake.may_grant(channel, limits)
-
-    def allow(self, channel: str, *, may_send: bool) -> None:
-        self.intake.allow(channel, may_send=may_send)
-
 
 class SharedGateNode(GatedNode):
     """Node of a gate that replicas share: it deals its reads.
@@ -125,7 +113,7 @@ class SharedGateNode(GatedNode):
         self,
         stage: Stage,
         step: GateStep,
-        intake: Intake,
+        intake: GateIntake | SplitIntake,
         queues: PathQueues,
         gate: SlackGate | None,
         report: StageReport,
@@ -175,7 +163,7 @@ class OperatorNode(GatedNode):
     def __init__(
         self,
         step: GatedStep,
-        intake: Intake,
+        intake: GateIntake | SplitIntake,
         queues: PathQueues,
         gate: SlackGate | None,
         sampler: StageSampler | None,

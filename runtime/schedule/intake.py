@@ -19,11 +19,13 @@ from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.model import START_NS, Batch, GateRead, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.schedule.accounts import count_gate
+from slackwater.runtime.schedule.accounts import count_gate, count_reads
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_behind
 from slackwater.runtime.schedule.queues import PathQueues, credit_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
+
+__all__ = ["GateIntake", "SplitIntake", "Taken", "intake_of"]
 
 
 class Taken(NamedTuple):
@@ -40,70 +42,31 @@ class Taken(NamedTuple):
     rows: int
 
 
-class Intake(ABC):
-    """Common part of both intakes.
+_H = TypeVar("_H", SlackGate, ReplicaReads)
+
+
+class Intake(ABC, Generic[_H]):
+    """Common part of both intakes: rows wait in a gate, or as reads of one.
 
     Args:
         stage: stage of the intake.
         queues: queues of the stage.
         report: report of the stage, to be kept.
         sampler: sampler of the stage; None: it takes no samples.
+        start_ns: start of the job.
+        held: gate or reads that hold rows.
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
         more_since_ns: time when a read was first cut short, with `more`; None: none has been.
         goes_on_ns: stimulus by which the rest counts, with `more`: later than that of the rows just
             released, so that their results leave before others are made.
+        waits_for_silence: whether a channel may be left out once it has been silent for too long.
     """
 
-    STATE = Fields("_arrivals")
-
-    def __init__(
-        self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
-    ) -> None:
-        self.more = False
-        self.more_since_ns: int | None = None
-        self.goes_on_ns = START_NS
-        self._queues, self._report, self._sampler = queues, report, sampler
-        self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
-        self._arrivals = ArrivalFrontier.of(stage)
-
-    def heard(self, channel: str, now_ns: int) -> None:
-        """Note that a channel has spoken."""
-        del channel, now_ns
+    STATE = Fields("_held", "more", "more_since_ns", "goes_on_ns", "_since_ns")
 
     waits_for_silence = False
-    """Whether a channel may be left out once it has been silent for too long."""
-
-    def idle_from_ns(self) -> int | None:
-        """Return when a channel will have been silent for too long; None: never."""
-        return None
-
-    @abstractmethod
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
-        """Return what goes on now, about `max_rows` rows at most."""
-
-    @abstractmethod
-    def may_grant(self, channel: str, limits: Limits) -> bool:
-        """Whether there is room for more of a channel; see `Node`."""
-
-    def allow(self, channel: str, *, may_send: bool) -> None:
-        """Note whether a channel is given credit."""
-        del channel, may_send
-
-    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
-        """Fill in a report as of now; the operator dropped so many late rows."""
-        del dropped, now_ns
-        report.in_flight = self._queues.rows
-
-
-_H = TypeVar("_H", SlackGate, ReplicaReads)
-
-
-class HeldIntake(Intake, Generic[_H]):
-    """Intake of a stage that holds rows, in its gate or as reads."""
-
-    STATE = Intake.STATE + Fields("_held", "more", "more_since_ns", "goes_on_ns", "_since_ns")
 
     def __init__(
         self,
@@ -115,19 +78,52 @@ class HeldIntake(Intake, Generic[_H]):
         start_ns: int,
         held: _H,
     ) -> None:
-        super().__init__(stage, queues, report, sampler)
+        self.more = False
+        self.more_since_ns: int | None = None
+        self.goes_on_ns = START_NS
+        self._queues, self._report, self._sampler = queues, report, sampler
+        self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
         self._held: _H = held
         self._since_ns = start_ns
+
+    @abstractmethod
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return what goes on now, about `max_rows` rows at most."""
+
+    @abstractmethod
+    def has_room(self, channel: str, limits: Limits) -> bool:
+        """Whether there is room for more of a channel, or everybody waits for it."""
+
+    def check_rows(self, channel: str, limits: Limits) -> None:
+        """Check that no more rows of a channel are held than may be.
+
+        Raises:
+            OrderError: there are more.
+        """
+        del channel, limits
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        """Note that a channel has spoken."""
+        del channel, now_ns
+
+    def idle_from_ns(self) -> int | None:
+        """Return when a channel will have been silent for too long; None: never."""
+        return None
+
+    def allow(self, channel: str, *, may_send: bool) -> None:
+        """Note whether a channel is given credit: without it, it is not silent."""
+        del channel, may_send
+
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
+        """Fill in a report as of now; the operator dropped so many late rows."""
+        del dropped
+        report.in_flight = self._queues.rows
+        report.gate_wait_ns += self._waited_ns(now_ns)
 
     def _waited_ns(self, now_ns: int) -> int:
         """Return how long rows have been held since that was last counted, summed."""
         # Mean wait × rows = the integral of the rows held over time (Little's law).
         return self._held.rows_held * (now_ns - self._since_ns)
-
-    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
-        """Fill in a report as of now; the operator dropped so many late rows."""
-        super().count(report, dropped, now_ns)
-        report.gate_wait_ns += self._waited_ns(now_ns)
 
     def _come(
         self, now_ns: int, max_rows: int, used: list[tuple[str, int]]
@@ -159,10 +155,10 @@ class HeldIntake(Intake, Generic[_H]):
             self.goes_on_ns = START_NS if released is None else released.last_stimulus_ns + 1
 
 
-class GateIntake(HeldIntake[SlackGate]):
-    """Of a stage with a gate of its own."""
+class GateIntake(Intake[SlackGate]):
+    """Intake of a stage with its own gate."""
 
-    STATE = HeldIntake.STATE + Fields("_idle")
+    STATE = Intake.STATE + Fields("_arrivals", "_idle")
 
     def __init__(
         self,
@@ -176,6 +172,7 @@ class GateIntake(HeldIntake[SlackGate]):
     ) -> None:
         super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=held)
         self._stage, self._is_uneven = stage.name, stage.is_uneven
+        self._arrivals = ArrivalFrontier.of(stage)
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._may_be_behind = list(map(may_be_behind, stage.inputs))
@@ -256,18 +253,20 @@ class GateIntake(HeldIntake[SlackGate]):
             for writer in self._held.holders():
                 _count_in(self._report.held_back, self._sources[writer], 1)
 
-    def may_grant(self, channel: str, limits: Limits) -> bool:
+    def has_room(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         writer, gate = self._writer[channel], self._held
-        held = gate.rows_held_of(writer)
-        may = held < limits.gate_rows or writer in gate.holders()
+        has = gate.rows_held_of(writer) < limits.gate_rows or writer in gate.holders()
         most = limits.most_gate_rows if self._is_uneven else limits.gate_rows  # it may wait for us
         if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= most:
             holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
-            may = writer in holders or not holders
-        if may and held >= limits.most_gate_rows:
-            raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
-        return may
+            has = writer in holders or not holders
+        return has
+
+    def check_rows(self, channel: str, limits: Limits) -> None:  # noqa: D102 - see Intake
+        writer, most = self._writer[channel], limits.most_gate_rows
+        if (held := self._held.rows_held_of(writer)) >= most:
+            raise OrderError(self._overflow(writer, held, most))
 
     def allow(self, channel: str, *, may_send: bool) -> None:
         """Note whether a channel has credit: without it, it is not silent."""
@@ -293,6 +292,51 @@ class GateIntake(HeldIntake[SlackGate]):
             report.late = 0
         if self._idle is not None:
             report.idle_marks = dict(self._idle.marks)
+
+
+class SplitIntake(Intake[ReplicaReads]):
+    """Intake of a replica: reads of its gate, another stage, in parts if long."""
+
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return the reads that are whole by now."""
+        reads, sampler = self._held, self._sampler
+        used: list[tuple[str, int]] = []
+        for writer, message, came_ns in self._come(now_ns, max_rows, used):
+            reads.insert(writer, message)
+            if sampler is not None:
+                sampler.came_split(message, came_ns)
+        held = self._count_most()
+        released = reads.read(limit=max_rows)
+        self.more = reads.has_more
+        self._go_on(released, now_ns)
+        if sampler is not None:
+            sampler.read(released, now_ns)
+        return Taken(released, used, held - reads.rows_held)
+
+    def has_room(self, channel: str, limits: Limits) -> bool:
+        """Whether there is room for more; always if what is there is no whole read."""
+        del channel
+        return self._held.rows_held < limits.gate_rows or not self._held.has_more
+
+    def count(self, report: StageReport, dropped: int, now_ns: int) -> None:
+        """Fill in what of the reads has gone on."""
+        super().count(report, dropped, now_ns)
+        count_reads(report, self._held, queued=self._queues.rows, dropped=dropped)
+
+
+def intake_of(
+    stage: Stage,
+    queues: PathQueues,
+    report: StageReport,
+    sampler: StageSampler | None,
+    *,
+    start_ns: int,
+    held: SlackGate | ReplicaReads,
+) -> GateIntake | SplitIntake:
+    """Return the intake of a stage: its gate's, or a replica's."""
+    if isinstance(held, SlackGate):
+        return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
+    return SplitIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

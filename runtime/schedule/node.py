@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import Batch, Message, Progress
 from slackwater.runtime.model.diverted import DivertedRow
@@ -76,8 +75,6 @@ class Node(ABC):
 
     has_more = False
     """Whether the last read was cut short, so that the next has rows whatever comes."""
-    waits_for_silence = False
-    """Whether a channel may be left out once it has been silent for too long."""
 
     @abstractmethod
     def wakeup(self, rank_ns: int | None) -> Wakeup | None:
@@ -98,27 +95,6 @@ class Node(ABC):
     @abstractmethod
     def waited_ns(self, now_ns: int) -> int:
         """Return how long its next rows have waited for the stage, not for a promise."""
-
-    def go_on(self, *, may_release: bool) -> None:
-        """Read again whatever comes, if its gate may release something by a new rule."""
-        del may_release
-
-    def heard(self, channel: str, now_ns: int) -> None:
-        """Note that a channel has spoken."""
-        del channel, now_ns
-
-    def may_grant(self, channel: str, limits: Limits) -> bool:
-        """Whether there is room for more of a channel, or everybody waits for it.
-
-        Raises:
-            OrderError: everybody does, and there is more of it than may be held.
-        """
-        del channel, limits
-        return True
-
-    def allow(self, channel: str, *, may_send: bool) -> None:
-        """Note whether a channel has credit: without it, it is not silent."""
-        del channel, may_send
 
     def charge(self, took_ns: int, idle_ns: int) -> None:
         """Tell what a slice took, and how long the slot has been idle so far."""

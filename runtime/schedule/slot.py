@@ -245,10 +245,7 @@ class Slot:
             rows = self._owed.get(channel.name, 0)
             if rows < self._grant_rows:
                 continue
-            may_send = machine.may_grant(channel.name)
-            if machine.waits_for_silence:
-                machine.allow(channel.name, may_send=may_send)
-            if not may_send:
+            if not machine.grant(channel.name):
                 continue
             del self._owed[channel.name]
             if channel.source in self._stages:

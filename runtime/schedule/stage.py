@@ -39,7 +39,7 @@ from slackwater.runtime.schedule.chain import (
     steps_counted,
 )
 from slackwater.runtime.schedule.gated_nodes import OperatorNode, SharedGateNode
-from slackwater.runtime.schedule.intakes import intake_of
+from slackwater.runtime.schedule.intake import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.outputs import StageOutputs
@@ -127,6 +127,8 @@ class StageMachine:
             )
         looks = looks or Looks(self._limits.source_gap_ns)
         self.node = self._node_of(reads, looks, start_ns=start_ns)
+        node = self.node
+        self.intake = node.intake if isinstance(node, OperatorNode | SharedGateNode) else None
         self.source = self.node if isinstance(self.node, SourceNode) else None
         self.is_paced = self.source is not None and self.source.is_paced
         is_alone = stage.step.traits.role is Role.EACH_ROW
@@ -177,7 +179,8 @@ class StageMachine:
             self._sampler.count(now_ns, self.queues)
             self._sampler.travelled(link_ns)
         self.queues.push(channel, message, now_ns)
-        self.node.heard(channel, now_ns)
+        if self.intake is not None:
+            self.intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
 
     def wakeup(self) -> Wakeup | None:
@@ -235,11 +238,32 @@ class StageMachine:
             raise SettingError("it has no gate, so no rule to be set")
         before = gate.rule
         gate.set_rule(rule)
-        if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
-            # What may go now need not wait for a message.
-            self.node.go_on(may_release=gate.may_release())
+        is_other = replace(rule, hold_ns=None) != replace(before, hold_ns=None)
+        if is_other and self.intake is not None and gate.may_release():
+            self.intake.more = True  # what may go now need not wait for a message
         if self._sampler is not None:
             self._sampler.try_out(trials)
+
+    def grant(self, channel: str) -> bool:
+        """Note that a channel asks for more credit; return whether it is given.
+
+        Raises:
+            OrderError: everybody waits for it, and more of it is held than may be.
+        """
+        intake = self.intake
+        if intake is None:
+            return True
+        has_room = intake.has_room(channel, self._limits)
+        if has_room:
+            intake.check_rows(channel, self._limits)
+        if intake.waits_for_silence:
+            self._allow(channel, may_send=has_room)
+        return has_room
+
+    @_changes
+    def _allow(self, channel: str, *, may_send: bool) -> None:
+        assert self.intake is not None, "it has room, or not"
+        self.intake.allow(channel, may_send=may_send)
 
     @_changes
     def work(self, now_ns: int, *, max_rows: int) -> Work:
@@ -377,20 +401,6 @@ class StageMachine:
             return []
         self._sampler.count(now_ns, self.queues)
         return self._sampler.samples()
-
-    def may_grant(self, channel: str) -> bool:
-        """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self.node.may_grant(channel, self._limits)
-
-    @property
-    def waits_for_silence(self) -> bool:
-        """Whether a channel may be left out once it has been silent for too long."""
-        return self.node.waits_for_silence
-
-    @_changes
-    def allow(self, channel: str, *, may_send: bool) -> None:
-        """Note whether a channel has credit: without it, it is not silent."""
-        self.node.allow(channel, may_send=may_send)
 
     @property
     def rows_waiting(self) -> int:

@@ -18,6 +18,7 @@ from slackwater.runtime.model import (
     Message,
 )
 from slackwater.runtime.model import batch_of as plain_batch
+from slackwater.runtime.model.state import save
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.schedule.source_node import SourceNode
@@ -103,6 +104,17 @@ def test_rows_ahead_of_all_are_counted_until_the_others_have_come_as_far() -> No
     frontier.hear(1, told(10))
     frontier.advance()
     assert frontier.rows_ahead(0) == 3
+
+
+def test_asking_who_is_waited_for_marks_nobody_idle() -> None:
+    frontier = ArrivalFrontier(3)
+    for writer, ns in enumerate((9, 7, 8)):
+        frontier.hear(writer, told(ns))
+    before = save(frontier)
+    assert frontier.holders(idle={1}) == [2]
+    assert frontier.holders(idle={0, 1, 2}) == []
+    assert save(frontier) == before
+    assert frontier.holders() == [1]
 
 
 def rows_at(*arrivals_s: int) -> sw.connectors.Input:

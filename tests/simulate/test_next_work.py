@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from slackwater.runtime.config import Limits
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot
@@ -15,16 +16,24 @@ from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.states import canonical
 
 SEEDS = range(12)
+
+
+TIGHT = Limits(gate_rows=1, most_gate_rows=1)
+"""Of which every gate is full."""
 
 
 class Checked(Slot):
     """A slot that looks at all stages before each slice, and rest, as well."""
 
-    checks = 0
+    checks = asked = 0
 
     def step(self, now_ns: int) -> Slice | None:
+        self._turns_asked += 1
+        if self._turns_asked % 20 == 1:
+            self._ask_all(now_ns)
         for machine in self._stages.values():
             assert machine.next == machine.wakeup(), machine.stage.name
         if self._order is None:
@@ -33,6 +42,23 @@ class Checked(Slot):
             Checked.checks += 1
         assert self.is_finished == all(one.is_finished for one in self._stages.values())
         return super().step(now_ns)
+
+    _turns_asked = 0
+
+    def _ask_all(self, now_ns: int) -> None:
+        """Ask all that can be asked: nothing changes by it."""
+        before = canonical(self.snapshot())
+        for machine in self._stages.values():
+            machine.report_at(now_ns)
+            machine.waited_ns(now_ns)
+            machine.came_ns(now_ns)
+            if machine.intake is not None:
+                for channel in machine.stage.inputs:
+                    machine.intake.has_room(channel.name, TIGHT)
+                machine.intake.idle_from_ns()
+        self.recent()
+        assert canonical(self.snapshot()) == before
+        Checked.asked += 1
 
     def _by_looking(self, now_ns: int) -> StageMachine | None:
         able = [
@@ -67,7 +93,7 @@ class Checking(Simulation):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_next_work_of_a_slot_is_what_a_look_at_each_stage_finds(seed: int) -> None:
     plan: Any = any_flow(seed)
-    before = Checked.checks
+    before = Checked.checks, Checked.asked
     is_tuned = plan.deadline_ns is not None
     Checking(
         plan,
@@ -77,4 +103,5 @@ def test_the_next_work_of_a_slot_is_what_a_look_at_each_stage_finds(seed: int) -
         link=LinkModel(jitter_ns=20 * MS),
         policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed) if is_tuned else None,
     ).run()
-    assert Checked.checks > before or plan.limits.order is not None
+    assert Checked.checks > before[0] or plan.limits.order is not None
+    assert Checked.asked > before[1]
