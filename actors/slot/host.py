@@ -35,7 +35,7 @@ from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
 from slackwater.actors.slot.news import News
-from slackwater.actors.slot.peers import look_at_peers
+from slackwater.actors.slot.peers import look_at_peers, lost_peers
 from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
 from slackwater.actors.slot.report import SlotIdentity, SlotReport, stuck
 from slackwater.actors.slot.slot_samples import SlotSamples
@@ -299,7 +299,7 @@ class SlotHost(MovingStages):
                 self._publish(state, error, kind)
             self._report.ended_ns = ended_ns
             if state == "failed":
-                self._report.lost = [n for n, end in self._ends.all.items() if end.is_peer_lost]
+                self._report.lost = lost_peers(self._ends.all)
         finally:
             self._mailbox.close()
             self._has_ended.set()

@@ -18,6 +18,7 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
         FrameError: a peer's frame was refused.
     """
     for name, end in ends.items():
+        end.look_at_peer()
         if end.is_peer_lost:
             raise WorkerDied.at_other_end(slot, name)
         if end.refused:
@@ -26,6 +27,13 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
                 f"cannot know their rows: {end.last_refusal}; the job stops rather than "
                 "lose rows"
             )
+
+
+def lost_peers(ends: Mapping[str, Receiver | Sender]) -> list[str]:
+    """Look at the other ends, {channel: its end here}; return the channels of those lost."""
+    for end in ends.values():
+        end.look_at_peer()
+    return [name for name, end in ends.items() if end.is_peer_lost]
 
 
 def codec_of(channel: Channel) -> FrameCodec:

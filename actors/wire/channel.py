@@ -122,13 +122,19 @@ class Sender(End):
 
     @property
     def is_peer_lost(self) -> bool:
-        """Whether the receiver is gone, or refused us, before the stream was at its end.
+        """Whether the receiver was gone, or had refused us, before the stream's end.
 
-        Ask regularly: a loss does not end a `wait`.
+        As of the last `look_at_peer`, or `send`.
+        """
+        return self._is_lost and not self._is_settled
+
+    def look_at_peer(self) -> None:
+        """Note whether the receiver is gone.
+
+        Call it regularly: a loss does not end a `wait`.
         """
         if not (self._is_lost or self._is_settled or self._is_closed):
             self._is_lost = bool(self._losses.poll(0))
-        return self._is_lost and not self._is_settled
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
         """Close this end: when it `is_settled`, or the job has failed; see `End.close`."""
@@ -244,14 +250,20 @@ class Receiver(End):
 
     @property
     def is_peer_lost(self) -> bool:
-        """Whether the sender is gone before its end of stream, all frames read.
+        """Whether the sender was gone before its end of stream, all frames read.
 
-        Ask regularly: a loss may not end a `wait`.
+        As of the last `look_at_peer`.
+        """
+        return self._is_lost and not self._has_ended
+
+    def look_at_peer(self) -> None:
+        """Note whether the sender is gone.
+
+        Call it regularly: a loss may not end a `wait`.
         """
         if self._has_greeted and not (self._has_ended or self._is_closed):
             # Without a high-water mark, a socket with a peer can always be written to.
             self._is_lost = self._is_lost or not self._can_do()
-        return self._is_lost and not self._has_ended
 
     def receive(self, now_ns: int, *, max_messages: int = AT_ONCE) -> list[tuple[Message, int]]:
         """Return the messages that have arrived, in order, each with its time of sending (ns).

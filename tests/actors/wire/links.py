@@ -93,6 +93,12 @@ def until(condition: Callable[[], bool], ends: Sequence[Any]) -> None:
         wait(ends, 0.02)
 
 
+def is_lost(end: Any) -> bool:
+    """Look at the peer of an end; return whether it is lost."""
+    end.look_at_peer()
+    return bool(end.is_peer_lost)
+
+
 def receive(receiver: Receiver, count: int) -> list[Message]:
     got: list[Message] = []
 

@@ -21,7 +21,17 @@ from slackwater.actors.wire.channel import Receiver, Sender
 from slackwater.actors.wire.local_sockets import host_identity
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import SlotPlan
-from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
+from tests.actors.wire.links import (
+    KEYS,
+    ROOT,
+    Link,
+    codec,
+    is_lost,
+    message,
+    receive,
+    speeds,
+    until,
+)
 
 HERE = "127.0.0.1"
 NOBODY = 65_534
@@ -97,10 +107,10 @@ def test_a_second_peer_is_refused_even_while_the_path_is_there(local_link: Link)
     first.send(codec().encode_hello())
     until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
     first.close(linger=0)
-    until(lambda: receiver.is_peer_lost, [receiver])
+    until(lambda: is_lost(receiver), [receiver])
     assert path_of(receiver).exists()
     late = local_link.sender(receiver)
-    until(lambda: late.is_peer_lost, [late])
+    until(lambda: is_lost(late), [late])
     assert receiver.receive(0) == []
 
 
@@ -112,7 +122,7 @@ def test_a_receiver_that_nobody_came_to_leaves_nothing(temp: Path, local_link: L
     withdrawn.unlink()
     assert [folder / "channel" for folder in temp.iterdir()] == [path_of(forgotten)]
     late = local_link.sender(withdrawn)
-    until(lambda: late.is_peer_lost, [late])
+    until(lambda: is_lost(late), [late])
 
 
 FORGETFUL = """
@@ -139,7 +149,7 @@ def test_a_sender_removes_no_file_that_is_not_its_socket(local_link: Link, tmp_p
     precious = tmp_path / "precious"
     precious.write_text("kept", encoding="utf-8")
     sender = Sender(f"ipc://{precious}", keys=KEYS, codec=codec(), context=local_link.context)
-    assert sender.is_peer_lost
+    assert is_lost(sender)
     sender.close()
     assert precious.read_text(encoding="utf-8") == "kept"
 

@@ -20,6 +20,7 @@ from tests.actors.wire.links import (
     ROOT,
     Link,
     codec,
+    is_lost,
     message,
     receive,
     speeds,
@@ -63,7 +64,7 @@ def test_a_sender_with_wrong_keys_sees_that_it_is_refused(tcp_link: Link) -> Non
     for keys in STRANGERS.values():
         if keys is not None:
             sender = tcp_link.sender(receiver, keys=keys)
-            until(lambda sender=sender: sender.is_peer_lost, [sender])  # type: ignore[misc]
+            until(lambda sender=sender: is_lost(sender), [sender])  # type: ignore[misc]
 
 
 def test_a_receiver_has_one_sender_in_its_life(link: Link) -> None:
@@ -72,13 +73,13 @@ def test_a_receiver_has_one_sender_in_its_life(link: Link) -> None:
     first.send(message(1), 0)
     assert speeds(receive(receiver, 1)) == [1]
     second = link.sender(receiver)
-    until(lambda: second.is_peer_lost, [second])
+    until(lambda: is_lost(second), [second])
     first.close(linger_s=0)
-    until(lambda: receiver.is_peer_lost, [receiver])
+    until(lambda: is_lost(receiver), [receiver])
     third = link.sender(receiver)
-    until(lambda: third.is_peer_lost, [third])
+    until(lambda: is_lost(third), [third])
     assert receiver.receive(0) == []
-    assert receiver.is_peer_lost
+    assert is_lost(receiver)
 
 
 def test_2_000_hostile_frames_are_counted_and_a_good_one_still_arrives(link: Link) -> None:
@@ -126,7 +127,7 @@ def test_a_frame_longer_than_the_limit_costs_its_peer_the_connection(link: Link)
     peer, forged = link.raw(receiver, KEYS), codec(max_bytes=1_000)
     peer.send(forged.encode_hello())
     peer.send(b"x" * 5_000)
-    until(lambda: receiver.receive(0) == [] and receiver.is_peer_lost, [receiver])
+    until(lambda: receiver.receive(0) == [] and is_lost(receiver), [receiver])
 
 
 def test_a_lost_sender_is_noticed_once_all_it_sent_is_read(link: Link) -> None:
@@ -136,7 +137,7 @@ def test_a_lost_sender_is_noticed_once_all_it_sent_is_read(link: Link) -> None:
     sender.send(message(1), 0)
     sender.close()
     assert speeds(receive(receiver, 1)) == [1]
-    until(lambda: receiver.is_peer_lost, [receiver])
+    until(lambda: is_lost(receiver), [receiver])
     receiver.grant(1)  # goes nowhere, and says so nowhere
 
 
@@ -144,9 +145,9 @@ def test_a_lost_receiver_is_noticed(link: Link) -> None:
     receiver = link.receiver()
     sender = link.sender(receiver)
     until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
-    assert not sender.is_peer_lost
+    assert not is_lost(sender)
     receiver.close()
-    until(lambda: sender.is_peer_lost, [sender])
+    until(lambda: is_lost(sender), [sender])
     with pytest.raises(WorkerDied, match=f"{re.escape(receiver.endpoint)}.*1 rows"):
         sender.send(message(1), 0)
 
@@ -155,7 +156,7 @@ def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
     receiver = link.receiver()
     receiver.close(linger_s=0)
     sender = link.sender(receiver)
-    until(lambda: sender.is_peer_lost, [sender])
+    until(lambda: is_lost(sender), [sender])
 
 
 FROZEN = """
@@ -179,7 +180,7 @@ def test_a_frozen_peer_is_lost_when_its_heartbeat_stops(link: Link) -> None:
             peer.stdin.flush()
             assert speeds(receive(receiver, 1)) == [1]
             peer.send_signal(signal.SIGSTOP)
-            until(lambda: receiver.is_peer_lost, [receiver])
+            until(lambda: is_lost(receiver), [receiver])
         finally:
             peer.kill()
 

@@ -31,7 +31,7 @@ from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
-from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
+from tests.actors.wire.links import KEYS, Link, codec, is_lost, message, receive, speeds, until
 from tests.support import waiting
 from tests.support.refused_peers import CALLS, shouting
 
@@ -263,5 +263,5 @@ def test_two_strangers_who_were_there_before_the_peer_are_told_apart_from_it(lin
         sender.send(message(1), 0)
         assert speeds(receive(receiver, 1)) == [1]
         sender.close(linger_s=0)
-        until(lambda: receiver.receive(0) == [] and receiver.is_peer_lost, [receiver])
+        until(lambda: receiver.receive(0) == [] and is_lost(receiver), [receiver])
         assert receiver.refused_peers == 2

@@ -12,7 +12,7 @@ import pytest
 
 from slackwater.actors.wire.channel import ChannelPoller
 from slackwater.actors.wire.waiting import Waker, wait
-from tests.actors.wire.links import Link, message, receive, until
+from tests.actors.wire.links import Link, is_lost, message, receive, until
 
 LONG_S = 60.0  # a test that really waits for so long fails by its bound below
 
@@ -131,10 +131,10 @@ def test_a_message_that_a_look_at_the_peer_took_note_of_ends_a_wait(link: Link) 
         sender.send(message(turn), 0)
         start_s, got = time.monotonic(), 0
         while not got:
-            assert not receiver.is_peer_lost
+            assert not is_lost(receiver)
             poller.wait(LONG_S)
             assert time.monotonic() - start_s < LONG_S / 2
-            assert not receiver.is_peer_lost
+            assert not is_lost(receiver)
             got = sum(len(receiver.receive(0)) for _ in poller.ready())
 
 
