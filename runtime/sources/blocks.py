@@ -526,17 +526,9 @@ class BlockReader:
         due_ns = None
         if self._pace is not None:
             due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
-        carried = {name: rows.columns[name] for name in self._carried}
-        arrived_ns, arrivals = self._arrivals(rows)
-        stimulus_time_ns = event_time_ns if due_ns is None else due_ns
+        arrived_ns = None if self._teller is None else self._teller.of_rows(rows.arrival_ns)
         return JudgedBlock(
-            Batch(
-                event_time_ns=event_time_ns,
-                stimulus_time_ns=stimulus_time_ns,
-                columns=carried,
-                writers=ids,
-                arrivals=arrivals,
-            ),
+            self._batch(rows, event_time_ns if due_ns is None else due_ns, ids, arrived_ns),
             len(event_time_ns),
             None if due_ns is None else due_ns.data,
             newest_ns.data,
@@ -567,12 +559,31 @@ class BlockReader:
         least_ns = np.minimum(newest_ns, self._partition.others_ns)
         return np.maximum(least_ns, START_NS + disorder_ns) - disorder_ns
 
-    def _arrivals(self, rows: Rows) -> tuple[Int64Array | None, Int64Array | None]:
-        """Return when rows arrived in effect, alone and as `Batch.arrivals` without places."""
-        if self._teller is None:
-            return None, None
-        arrived_ns = self._teller.of_rows(rows.arrival_ns)
-        return arrived_ns, np.column_stack((arrived_ns, np.zeros_like(arrived_ns)))
+    def _batch(
+        self,
+        rows: Rows,
+        stimulus_time_ns: Int64Array,
+        writers: Int64Array | None,
+        arrived_ns: Int64Array | None,
+    ) -> Batch:
+        """Return rows as they travel, with all fields that the source gives them.
+
+        Args:
+            rows: at least one.
+            stimulus_time_ns: of each.
+            writers: id of each row's writer; None if there is one.
+            arrived_ns: when each arrived in effect, as yet without a place; None if unused.
+        """
+        arrivals = None
+        if arrived_ns is not None:
+            arrivals = np.column_stack((arrived_ns, np.zeros_like(arrived_ns)))
+        return Batch(
+            event_time_ns=rows.event_time_ns,
+            stimulus_time_ns=stimulus_time_ns,
+            columns={name: rows.columns[name] for name in self._carried},
+            writers=writers,
+            arrivals=arrivals,
+        )
 
     def _put_in_order(
         self, rows: Rows, numbered: NumberedBlocks, *, start_ns: int, now_ns: int
@@ -586,15 +597,8 @@ class BlockReader:
                 self._newest_ns, running_max(rows.event_time_ns, self._newest_ns)[:-1]
             )
         self._newest_ns = max(self._newest_ns, int(rows.event_time_ns.max()))
-        carried = {name: rows.columns[name] for name in self._carried}
-        _, arrivals = self._arrivals(rows)
-        batch = Batch(
-            event_time_ns=rows.event_time_ns,
-            stimulus_time_ns=rows.event_time_ns,
-            columns=carried,
-            writers=ids,
-            arrivals=arrivals,
-        )
+        arrived_ns = None if self._teller is None else self._teller.of_rows(rows.arrival_ns)
+        batch = self._batch(rows, rows.event_time_ns, ids, arrived_ns)
         return numbered.block(
             rows, batch, before_ns, pace=self._pace, start_ns=start_ns, now_ns=now_ns
         )

@@ -80,33 +80,36 @@ class FewRows:
         left_out = None if passing is None else self.rows - len(passing)
         if left_out == self.rows:
             return None, left_out
-        times_ns = np.array(self._times_ns, dtype=np.int64)
-        columns = self._reader.carried(self._arrow)
-        batch = Batch(
-            event_time_ns=times_ns, stimulus_time_ns=np.full_like(times_ns, now_ns), columns=columns
-        )
+        batch = self._batch(now_ns)
         if passing is None or not left_out:
             return batch, left_out
         return batch.take(np.array(passing)), left_out
 
     def block(self) -> JudgedBlock:
         """Return the same rows as a block, of which some can be taken."""
-        times_ns = np.array(self._times_ns, dtype=np.int64)
-        disorder_ns = self._reader.disorder_ns
+        batch, disorder_ns = self._batch(None), self._reader.disorder_ns
         promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
         return JudgedBlock(
-            Batch(
-                event_time_ns=times_ns,
-                stimulus_time_ns=times_ns,
-                columns=self._reader.carried(self._arrow),
-            ),
+            batch,
             self.rows,
             None,
-            times_ns.data,
+            batch.event_time_ns.data,
             np.array(promised_ns, dtype=np.int64).data,
             None,
             None,
             "",
+        )
+
+    def _batch(self, now_ns: int | None) -> Batch:
+        """Return the rows; None: their stimulus is not known yet.
+
+        They have no fields: `few_reader` refuses sources that give some.
+        """
+        times_ns = np.array(self._times_ns, dtype=np.int64)
+        return Batch(
+            event_time_ns=times_ns,
+            stimulus_time_ns=times_ns if now_ns is None else np.full_like(times_ns, now_ns),
+            columns=self._reader.carried(self._arrow),
         )
 
     def rest(self, start: int) -> dict[str, Any]:
@@ -244,7 +247,7 @@ def few_reader(
         return None
     if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
         return None
-    if spec.computes_time or spec.has_writers:
+    if spec.computes_time or spec.row_fields:
         return None
     more = (spec.speed, spec.promise, spec.clock, spec.ahead_ns)
     if any(setting is not None for setting in more):
