@@ -136,21 +136,12 @@ class BlockReader:
         self._teller = teller
         self._uses_arrival = spec.uses_arrival or teller is not None
         arrival = spec.arrival if self._uses_arrival else None
-        self._schema = schema_to_read(spec, schema, [*self._carried, arrival])
+        roles = spec.roles(uses_arrival=self._uses_arrival)
+        self._schema = schema_to_read(spec, schema, {*self._carried, *roles})
         self._times = [spec.time_column] if arrival is None else [spec.time_column, arrival]
         refuses = spec.on_bad == "error"
         self._computed = computed_time_of(source, spec, schema, refuses=refuses)
-        clocks = () if spec.clock is None else spec.clock.names
-        roles: dict[str | None, str] = {  # of a column that has two, the last one here counts
-            **dict.fromkeys(clocks, "clock"),
-            spec.sequence: "sequence",
-            spec.writer: "writer",
-            arrival: "arrival",
-            spec.time_column: "event time",
-        }
-        self._columns = ColumnReader(
-            source, self._schema, {name: role for name, role in roles.items() if name is not None}
-        )
+        self._columns = ColumnReader(source, self._schema, roles)
         self._few = few_reader(
             spec, self._schema, self._columns, self._carried, tells_arrivals=teller is not None
         )

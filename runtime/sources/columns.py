@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Literal
 
 import numpy as np
@@ -85,13 +85,9 @@ def check_source_columns(
             )
 
 
-def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
-    """Return the inside schema of the columns in its settings and of those to `read`."""
-    wanted = {*read, spec.time_column, spec.writer, spec.sequence}
-    if spec.promise is not None:
-        wanted |= spec.promise.columns()
-    if spec.clock is not None:
-        wanted.update(spec.clock.names)
+def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: Set[str]) -> pa.Schema:
+    """Return the inside schema of the columns to `read` and of its promise's."""
+    wanted = read | (frozenset() if spec.promise is None else spec.promise.columns())
     fields = [field for field in schema if field.name in wanted]
     if spec.computes_time:
         fields.append(pa.field(spec.time_column, spec.time_type(schema)))

@@ -460,6 +460,21 @@ class SourceSpec:
         """Whether its rows say which writer they are of: a column's, or a partition."""
         return self.writer is not None or self.traits.has_partitions
 
+    def roles(self, *, uses_arrival: bool) -> dict[str, str]:
+        """Return {column on which order depends: its role}; such a column has no nulls.
+
+        Args:
+            uses_arrival: whether arrivals are read.
+        """
+        roles: dict[str | None, str] = {  # of a column that has two, the last one here counts
+            **dict.fromkeys(() if self.clock is None else self.clock.names, "clock"),
+            self.sequence: "sequence",
+            self.writer: "writer",
+            self.arrival if uses_arrival else None: "arrival",
+            self.time_column: "event time",
+        }
+        return {name: role for name, role in roles.items() if name is not None}
+
     @property
     def row_fields(self) -> frozenset[str]:
         """Fields (`ROW_FIELDS`) that its settings give its rows; arrivals are told if asked for."""
