@@ -14,7 +14,7 @@ from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import MARKS, Role, StepTraits
+from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks import InputPrint, Output
 from slackwater.runtime.sources.named_reader import called_by_name
@@ -241,7 +241,7 @@ class SinkStep(Step):
         return StepTraits(
             kind="sink",
             role=Role.SINK,
-            reads_fields=MARKS,
+            reads_fields=self.output.traits.reads_fields,
             runs_users_code=self.output.traits.runs_users_code,
         )
 

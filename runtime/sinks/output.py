@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -154,6 +154,8 @@ class SinkTraits:
         collects: whether the job hands its rows over at the end.
         only_shows: whether it only shows rows to a person, who may see them again.
         files: traits of its files; None if it is no output of files.
+        reads_fields: fields of rows (`ROW_FIELDS`) that reach the sink, such as marks, by which its
+            report counts rows.
 
     Raises:
         SettingError: `rows` or `every_ns` is no whole number of 1 or more, or another trait is
@@ -170,6 +172,7 @@ class SinkTraits:
     collects: bool = False
     only_shows: bool = False
     files: FileTraits | None = None
+    reads_fields: ClassVar[frozenset[str]] = frozenset({"marks"})
 
     def __post_init__(self) -> None:
         for name in ("rows", "every_ns"):
