@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
-from slackwater.ingest.positions import check_name, digest_of, facts_of, position_of
+from slackwater.ingest.positions import check_name, digest_of, facts_of, row_positions
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -267,11 +267,10 @@ class BlocksReader:
         self._blocks = iter(())
 
     def _from(self, parts: Iterable[pa.RecordBatch], first: int) -> Iterator[Block]:
-        head = position_of(_KIND, self._of, [])[:-1]  # a block may be a row: its position is joined
-        row = 0
+        position, row = row_positions(_KIND, self._of), 0
         for part in parts:
             if row + len(part) > first or row >= first:
                 skipped = max(first - row, 0)
                 rows = part.slice(skipped) if skipped else part
-                yield Block(rows, head + b", %d]" % (row + skipped))
+                yield Block(rows, position(row + skipped))
             row += len(part)

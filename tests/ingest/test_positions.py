@@ -349,8 +349,22 @@ def test_positions_of_others_are_refused_by_name(files: tuple[Path, Any], tmp_pa
     assert "is no position" in refusal(given, b"\xff?")
     assert "is no position" in refusal(given, b"7")
     newer = json.dumps([99, *json.loads(at)[1:]]).encode()
-    assert "it is of version 99, and this release reads 1" in refusal(given, newer)
+    assert "it is of version 99, and this release reads 2" in refusal(given, newer)
     assert "there is no partition 'x'" in refusal(given, at, "x")
+
+
+def test_a_damaged_position_is_refused_whatever_was_changed(files: tuple[Path, Any]) -> None:
+    _, given = files
+    at = blocks_of(given)[-1].at
+    assert at is not None
+    given.open("", at).close()
+    for place in range(len(at)):
+        for bit in range(7):
+            damaged = bytearray(at)
+            damaged[place] ^= 1 << bit
+            assert "cannot be opened at this position" in refusal(given, bytes(damaged))
+    for other in (at + b" ", at[:-1], at.replace(b", ", b","), json.dumps([2, "csv"]).encode()):
+        assert "cannot be opened at this position" in refusal(given, other)
 
 
 def test_a_file_that_is_no_longer_as_it_was_is_refused_by_name(files: tuple[Path, Any]) -> None:
