@@ -35,7 +35,7 @@ from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import bytes_of, rearranged, rearranged_results
 
-__all__ = ["Replacing", "RunningJob"]
+__all__ = ["Replacing", "RunningJob", "why_not"]
 
 CALL_S = 15.0
 """Time for an answer of all slots concerned; a slice under way may take seconds."""
@@ -142,6 +142,19 @@ class Replacing:
         return {slot: actor for slot, (actor, _) in made.items()}
 
 
+def why_not(problem: Exception, flow: str, *, has_ended: bool) -> str:
+    """Return why no stage was moved, on one line.
+
+    Args:
+        problem: error of the attempt.
+        flow: name of the flow.
+        has_ended: whether its job has ended meanwhile, which ends the slots that are asked.
+    """
+    if has_ended:
+        return f"job {flow!r} ended meanwhile; submit the flow again with this placement"
+    return str(problem).strip().splitlines()[0]
+
+
 class _Move:
     """An attempt to move stages: from `hold` to `take_over`."""
 
@@ -169,7 +182,7 @@ class _Move:
             self._began_s = time.monotonic()
             states = self._ask("hold", dict.fromkeys(self._held, ()))
         except SlackwaterError as problem:
-            self._problem = str(problem)
+            self._problem = self._why_not(problem)
             return set()
         failed = [slot for slot, state in states.items() if state == "failed"]
         if failed:
@@ -183,7 +196,7 @@ class _Move:
             try:
                 size = self._hand_over()
             except (SlackwaterError, RayError) as problem:
-                self._problem = str(problem).strip().splitlines()[0]
+                self._problem = self._why_not(problem)
         if self._problem is not None:
             self.give_up()
         moves = [MovedStage(*move) for move in self._relocation.moves]
@@ -191,6 +204,10 @@ class _Move:
         if self._problem is None:
             self._job.carrier.refresh()
         return Replaced(max(at_s, 0.0), gap_s, moves, size, self._problem)
+
+    def _why_not(self, problem: Exception) -> str:
+        job = self._job
+        return why_not(problem, job.plan.flow, has_ended=job.carrier.life.is_ending)
 
     def give_up(self) -> None:
         """Let all slots go on unchanged; after `give`, end the job."""
