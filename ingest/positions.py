@@ -51,7 +51,7 @@ def position_of(kind: str, of: str, facts: Sequence[str | int]) -> bytes:
 
 
 def row_positions(kind: str, of: str) -> Callable[[int], bytes]:
-    """Return a function of positions whose one fact is a row: a block may be a row."""
+    """Return a function that makes positions of rows, where a block may be a row."""
     head = json.dumps([VERSION, kind, of])[:-1].encode()
     begun = crc32(head)
 

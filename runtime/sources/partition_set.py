@@ -43,7 +43,8 @@ def partitions_of(source: str, given: Input) -> list[str]:
     listed = getattr(given, "partitions", None)
     if listed is None:
         return [""]
-    own = getattr(listed, "__self__", given)  # an input around it has the same method
+    around = getattr(given, "inner", given)  # an input around it has the same method
+    own = getattr(listed, "__self__", around)
     made = called_by_name(source, own, "partitions")
     names: list[Any] = []
     with suppress(TypeError):

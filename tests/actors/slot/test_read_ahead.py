@@ -12,7 +12,7 @@ import pytest
 import slackwater as sw
 from slackwater.actors.slot import read_ahead as module
 from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput
-from slackwater.runtime.errors import IngestError
+from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import Block, EndOfInput, Partition, traits_of
 from tests.support import waiting
@@ -145,6 +145,16 @@ def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
     assert len(threaded.readers) == 2
     assert not any(reader._thread.is_alive() for reader in threaded.readers)
     assert threaded.cpu_ns > 0
+
+
+def test_an_error_of_partitions_names_the_input_that_is_read_ahead() -> None:
+    parts = Numbers()
+    vars(parts)["partitions"] = lambda: None
+    threaded = ReadAheadInput(
+        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
+    )
+    with pytest.raises(SchemaError, match=r"Numbers\.partitions returned None"):
+        take(machine(threaded), NOW)
 
 
 def test_partitions_that_do_not_return_are_waited_for_together(
