@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 import pyarrow as pa
 
 from slackwater.actors.sinks.memory import CollectSink
+from slackwater.runtime.errors import SinkError
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.schema import ArrowRows
@@ -202,9 +203,16 @@ class SlotSinks:
         return sink
 
     def tell(self, report: SinkReport) -> None:
-        """Write a sink's progress into its report; a sink that has moved leaves it unchanged."""
+        """Write a sink's progress into its report; a sink that has moved leaves it unchanged.
+
+        Where it raises, a note says so: the report must come, and the rows are written.
+        """
         sink = self._sinks.get(report.name)
-        progress = None if sink is None else sink.sink.progress()
+        try:
+            progress = None if sink is None else sink.sink.progress()
+        except SinkError as problem:
+            report.notes = [str(problem).removeprefix(f"sink {report.name!r}: ")]
+            return
         if progress is not None:
             report.published, report.parts = progress.published, progress.parts
             report.waiting, report.notes = progress.waiting, list(progress.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,30 @@ def test_a_custom_output_that_resumes_is_written_only_rows_that_it_has_not() -> 
     assert report.sinks[0].already_committed == 20
     with pytest.raises(SinkError, match=r"returned 4, and .*SinkTraits\(resumes=True\)"):
         simulated(flow_to(Noting(last_ordinal=4)))
+
+
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [
+        ([].pop, r"^sink 'mine': .*ToldSink\.progress raised IndexError: "),
+        (lambda: 3, r"^sink 'mine': .*ToldSink\.progress returned 3; it must return an sw\.conn"),
+    ],
+)
+def test_a_wrong_progress_is_a_note_and_costs_no_row(progress: Any, said: str) -> None:
+    class ToldSink(NotingSink):
+        def progress(self) -> Any:
+            return progress()
+
+    class Told(Noting):
+        def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> NotingSink:
+            super().open(schema, context)
+            return ToldSink(self)
+
+    output = Told()
+    _, report = simulated(flow_to(output))
+    assert (report.state, report.sinks[0].rows, output.methods[-1]) == ("done", N, "close")
+    (note,) = [note for note in report.notes if "progress" in note]
+    assert re.search(said, note)
 
 
 def test_a_custom_output_resumes_only_where_each_run_gives_the_same_rows() -> None:

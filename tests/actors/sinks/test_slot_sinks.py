@@ -164,3 +164,38 @@ def test_a_slot_whose_sink_hangs_as_it_ends_has_reported_its_rows(
     release([slot])
     assert told.sinks[0].rows == 3
     assert [stage.name for stage in told.stages if stage.is_stuck] == ["hangs"]
+
+
+class NoProgress(Output, Sink):
+    """A custom output and its sink, whose progress raises once rows are written."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def describe(self) -> str:
+        return "an output that cannot tell"
+
+    def open(self, *_: object) -> NoProgress:
+        return self
+
+    def write(self, rows: object, first_ordinal: int) -> None:
+        del rows
+        self.rows = first_ordinal + 1
+
+    def progress(self) -> None:
+        if self.rows:
+            raise ValueError("no progress today")
+
+
+def test_a_slot_ends_though_a_sink_cannot_tell_its_progress() -> None:
+    flow = Dataflow("cannot-tell")
+    flow.source("numbers", table({"ts": [1]}), event_time="ts").sink("out", NoProgress())
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    slot.start(slot.connect({}, {}))
+    until(lambda: slot.report().state != "running", within_s=SOON_S, what="its end")
+    ended = slot.join()
+    release([slot])
+    assert (ended.state, ended.sinks[0].rows) == ("done", 1)
+    assert "NoProgress.progress raised ValueError: no progress today" in ended.sinks[0].notes[0]
