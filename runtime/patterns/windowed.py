@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 from typing import Any
 
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
 from slackwater.runtime.patterns.naming import Match
-from slackwater.runtime.patterns.own_lists import OwnLists
-from slackwater.runtime.patterns.rules import Roles
+from slackwater.runtime.patterns.rules import Roles, Rules
 from slackwater.runtime.patterns.scopes import Window, Windows, Within
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.waiting import What
@@ -390,3 +391,44 @@ class WindowMatcher(KeyMatcher):
 
     def _new_own(self, key: int) -> OwnLists:
         return OwnLists(Window(key, 0, 0, None, None), self._settings.rules)
+
+
+class OwnLists:
+    """A window with its own lists: it lost events, or used them up.
+
+    `kept` are numbers of events that it has, and the windows that share lists have not.
+    """
+
+    STATE = Fields("window", "kept")
+    __slots__ = ("_rules", "chains", "kept", "window")
+
+    def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
+        self.window = window
+        self.kept: set[int] = set()
+        self._rules = rules
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with empty lists."""
+        self.chains = [Chain(one) for one in self._rules]
+
+    def remove(self, gone: Collection[int]) -> None:
+        """Remove events that are used up."""
+        for chain in self.chains:
+            chain.remove(gone)
+
+    def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
+        """Take an event; return the alternatives of which it ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.take(number, roles[which], values) is not None
+        ]
+
+    def ended(self, number: int) -> list[int]:
+        """Return the alternatives of which the event that was taken last ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.ends[-1].at and chain.ends[-1].at[-1] == number
+        ]

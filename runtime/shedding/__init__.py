@@ -6,7 +6,8 @@ later which of them were in a match. `words` is what users write, `settings` wha
 `featured`, `contest` (of these two the one that loses less, by its `evidence`), `rivals`. A model
 is counted in a `table` of cells (`places`), begins with types and places by themselves (`priors`),
 is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a read (`spans`) is
-looked up in it at once (`runs`). `change` tells when it is out of date, `matches` what it costs.
+looked up in it at once (`runs`). `change` tells when it is out of date, and `machine` what
+dropping costs in matches.
 """
 
 from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict

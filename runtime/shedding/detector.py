@@ -15,7 +15,6 @@ from typing import Any
 
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.shedding.ahead import Ahead
 from slackwater.runtime.shedding.breaks import PLAIN_F, partitions_of
 from slackwater.runtime.shedding.costs import Costs
 from slackwater.runtime.shedding.settings import Overload
@@ -28,6 +27,8 @@ _IDLE = 0.01
 """With this share of idle time since the last look, nothing waited at some moment."""
 _MOST_MORE = 1.5
 """At most so many times the excess is asked for, where less than that is dropped."""
+BUSY = 0.9
+"""From this share of busy time on events are taken to wait for the work on others."""
 _QUICK = 4
 """The growth of ages is a mean over so many times less time than rates."""
 
@@ -321,3 +322,58 @@ class OverloadDetector:
             f"{self._rate:.0f} events a second take {self._rate * whole_s:.2f} s, of which "
             f"dropping all saves {most:.2f} s: a replica more, or a faster step in front, is needed"
         )
+
+
+class Ahead:
+    """Ahead separates the time that events waited upstream from their time in this operator.
+
+    Gates that put events in order make them old, and so do steps upstream: nothing that is dropped
+    here makes them younger. A slot has time to spare now and then unless there is too much work;
+    the youngest event that comes then has waited for nothing here. While there is no time to spare,
+    the youngest tells the most that this age can be.
+
+    Args:
+        horizon_ns: the age is a mean over this time; it falls at once.
+
+    Attributes:
+        is_busy: whether there has been no time to spare lately.
+    """
+
+    STATE = Fields("_busy", "_found_ns")
+
+    def __init__(self, horizon_ns: int) -> None:
+        self._horizon_ns = horizon_ns
+        self._busy = 1.0  # share of the time with work to do, lately
+        self._found_ns: float | None = None
+        self.is_busy = True
+
+    @property
+    def age_ns(self) -> float:
+        """The age of events that have not waited here; 0 if it is not known."""
+        return self._found_ns or 0.0
+
+    def see(self, youngest_ns: int, idle_ns: int, taken_ns: int) -> None:
+        """Note an interval.
+
+        Args:
+            youngest_ns: the age of the youngest event that came.
+            idle_ns: how long there was no work in the interval.
+            taken_ns: the length of the interval; 0 if it is not known.
+        """
+        if taken_ns <= 0:
+            return
+        keep = 0.0 if self._found_ns is None else exp(-4 * taken_ns / self._horizon_ns)
+        self._busy = keep * self._busy + (1 - keep) * (1 - min(idle_ns / taken_ns, 1.0))
+        self.is_busy = self._busy >= BUSY
+        now_ns = float(max(youngest_ns, 0))
+        if self._found_ns is None:
+            self._found_ns = None if self.is_busy else now_ns
+        elif now_ns < self._found_ns:
+            self._found_ns = now_ns
+        elif not self.is_busy:
+            keep = exp(-taken_ns / self._horizon_ns)
+            self._found_ns += (1 - keep) * (now_ns - self._found_ns)
+
+    def derive(self) -> None:
+        """Find out from the share of busy time whether there was some to spare."""
+        self.is_busy = self._busy >= BUSY

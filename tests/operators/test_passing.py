@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from slackwater.runtime.operators.pattern.passing import PassingOver
+from slackwater.runtime.operators.pattern.overload import PassingOver
 from slackwater.runtime.shedding.detector import Amount, Verdict
 from slackwater.runtime.shedding.settings import Drops
 

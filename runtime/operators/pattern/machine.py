@@ -16,17 +16,26 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    Columns,
+    GateRead,
+    Int64Array,
+)
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.pattern.conditions import Conditions
+from slackwater.runtime.operators.ground.user_code import holds
 from slackwater.runtime.operators.pattern.fits import Fits
 from slackwater.runtime.operators.pattern.leaving import Leaving
 from slackwater.runtime.operators.pattern.matchers import Events, Matchers
-from slackwater.runtime.operators.pattern.numbering import EventNumbers, with_openers
 from slackwater.runtime.operators.pattern.rows import Part, Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
@@ -327,3 +336,120 @@ def too_many_matches(step: PatternStep, most: int) -> OperatorError:
         "fewer with selection='first', skip='next' or matches=, make windows shorter, let `where=` "
         "leave less, or allow more with limits=sw.Limits(most_kept_rows=…)"
     )
+
+
+class EventNumbers:
+    """EventNumbers counts the events of each key.
+
+    Attributes:
+        counts: shape (keys,), the number of events of each so far.
+    """
+
+    STATE = Fields(Field("counts", by=OWNER))
+
+    def __init__(self) -> None:
+        self.counts = GrowableArray(np.int64)
+
+    def of(self, codes: Int64Array, keys: int) -> Int64Array:
+        """Return the number of each row among those of its key, from 1 on.
+
+        Args:
+            codes: shape (rows,), of their keys.
+            keys: all codes are below this, or 0.
+        """
+        self.counts.resize(max(keys, len(self.counts), 1))
+        counts = self.counts.values
+        if keys <= 1:
+            begin = int(counts[0]) + 1
+            counts[0] += len(codes)
+            return np.arange(begin, begin + len(codes))
+        order = codes.argsort(kind="stable")
+        ordered = codes.take(order)
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+        lengths = np.diff(begins, append=len(codes))
+        numbers = np.empty(len(codes), dtype=np.int64)
+        numbers[order] = np.arange(1, len(codes) + 1) - begins.repeat(lengths)
+        numbers += counts.take(codes)
+        counts[ordered.take(begins)] += lengths
+        return numbers
+
+
+def with_openers(
+    places: Int64Array, kinds: Int64Array, opens: BoolArray
+) -> tuple[Int64Array, Int64Array]:
+    """Return the rows that fit something, and those that windows open with.
+
+    Args:
+        places: places of the rows that fit an event.
+        kinds: the kind of each of these; 0 fits nothing.
+        opens: shape (rows,), whether a window opens with the row.
+    """
+    more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)
+    if not len(more):
+        return places, kinds
+    both = np.concatenate([places, more])
+    order = both.argsort(kind="stable")
+    return both.take(order), np.concatenate([kinds, np.zeros(len(more), np.int64)]).take(order)
+
+
+class Conditions:
+    """Conditions evaluates these predicates.
+
+    Each is computed as over a batch of one row, so that it means what it means everywhere, nulls
+    and whole numbers that do not fit included.
+
+    Args:
+        step: the step whose predicates they are.
+        rows: the rows of earlier events.
+    """
+
+    def __init__(self, step: PatternStep, rows: Rows) -> None:
+        self._step = step
+        self._rows = rows
+
+    def hold(self, asked: int, turn: int, read: dict[str, int]) -> bool:
+        """Return whether a predicate is true of an event and the earlier ones.
+
+        Args:
+            asked: the number of the pattern's event.
+            turn: the event's place in the stream.
+            read: {name of an earlier event: its place in the stream}.
+        """
+        predicate = self._predicate(asked)
+        turns = np.array([turn, *read.values()], dtype=np.int64)
+        rows = self._rows.at(turns)
+        own = rows.slice(0, 1)
+        columns: Columns = dict(own.columns)
+        for place, name in enumerate(read, 1):
+            event = rows.slice(place, place + 1)
+            columns |= {f"{name}.{column}": value for column, value in event.columns.items()}
+        batch = Batch(
+            event_time_ns=own.event_time_ns, stimulus_time_ns=own.stimulus_time_ns, columns=columns
+        )
+        return bool(holds(predicate, batch, step=self._step.name)[0])
+
+    def hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
+        """Return the answers for many earlier events of one name, computed together.
+
+        None if one of them cannot be computed. That is an error only if that one is needed.
+        """
+        predicate = self._predicate(asked)
+        own = self._rows.at(np.full(len(turns), turn, dtype=np.int64))
+        rows = self._rows.at(np.array(turns, dtype=np.int64))
+        wanted = predicate.columns()
+        columns: Columns = {key: value for key, value in own.columns.items() if key in wanted}
+        named = {f"{name}.{key}": value for key, value in rows.columns.items()}
+        columns |= {key: value for key, value in named.items() if key in wanted}
+        batch = Batch(
+            event_time_ns=own.event_time_ns, stimulus_time_ns=own.stimulus_time_ns, columns=columns
+        )
+        try:
+            truths: list[bool] = holds(predicate, batch, step=self._step.name).tolist()
+        except OperatorError:
+            return None
+        return truths
+
+    def _predicate(self, asked: int) -> Expr:
+        predicate = self._step.pattern.asked[asked].also
+        assert predicate is not None
+        return predicate

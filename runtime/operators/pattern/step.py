@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Release
+from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.keep import replicas_text
-from slackwater.runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
-from slackwater.runtime.patterns.normal import Normal
+from slackwater.runtime.patterns.normal import Normal, Place, Sequence
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import (
     CountWindows,
@@ -111,7 +111,7 @@ class PatternStep(GatedStep):
         return not isinstance(self.scope, Within)
 
     @cached_property
-    def distinct(self) -> Sequence[str]:
+    def distinct(self) -> Several[str]:
         """The columns whose values must differ, in their order."""
         places = [place for one in self.pattern.alternatives for place in one.places]
         return sorted({one.distinct for one in places if one.distinct is not None})
@@ -197,7 +197,7 @@ class PatternStep(GatedStep):
             yield replicas_text(self.traits.sharing)
 
 
-def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:
+def _columns_of(predicate: Expr | None, events: Several[str]) -> set[str]:
     """Return the columns that a predicate reads: of `event.column` the column."""
     if predicate is None:
         return set()
@@ -206,3 +206,60 @@ def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:
         event, dot, rest = column.partition(".")
         columns.add(rest if dot and event in events else column)
     return columns
+
+
+def sequence_text(pattern: Normal, sequence: Sequence) -> str:
+    """Return the text of an alternative.
+
+    For example: "A → no N → 2 of B, C → D, 2 to 3 times".
+    """
+    parts = []
+    for place in sequence.places:
+        parts += [f"no {pattern.asked[one].name}" for one in place.barred]
+        parts.append(_place_text(pattern, place))
+    parts += [f"no {pattern.asked[one].name} to the end" for one in sequence.barred_after]
+    return " → ".join(parts)
+
+
+def _place_text(pattern: Normal, place: Place) -> str:
+    text = ", ".join(pattern.asked[one].name for one in place.asked)
+    if place.distinct is not None:
+        return f"{place.count} of {text}, each of another {place.distinct}"
+    if place.count > 1:
+        return f"{place.count} of {text}"
+    if len(place.asked) > 1:
+        text = " or ".join(pattern.asked[one].name for one in place.asked)
+    if place.most is None:
+        return f"{text}, {place.least} times or more"
+    if place.most > 1:
+        times = str(place.most) if place.least == place.most else f"{place.least} to {place.most}"
+        return f"{text}, {times} times"
+    return text
+
+
+def scope_text(pattern: Normal, scope: Within | WindowRule) -> str:
+    """Return the text on the scope of a match."""
+    if isinstance(scope, TimeWindows):
+        size, slide = format_ns(scope.size_ns), format_ns(scope.slide_ns)
+        return f"windows of {size}" + ("" if size == slide else f", one every {slide}")
+    if isinstance(scope, CountWindows):
+        return f"windows of {scope.size:,} events, one every {scope.every:,}"
+    length = f"{scope.events:,} events" if scope.span_ns is None else format_ns(scope.span_ns)
+    if isinstance(scope, OpenedWindows):
+        return f"windows of {length}, one from each {pattern.asked[scope.asked].name} on"
+    return f"{length}, wherever it begins"
+
+
+def selection_text(selection: str, consumes: bool, most: int | None, skip: str) -> str:
+    """Return the text on which matches leave."""
+    text = {
+        "first": "of the matches that end with one event that of the first events",
+        "last": "of the matches that end with one event that of the last events",
+        "each": "each match",
+        "cumulative": "of the matches that end with one event all events, as one",
+    }[selection]
+    if most is not None:
+        text += f"; {most} a window"
+    if skip == "next":
+        text += "; each event the next that fits"
+    return text + ("; events are used once" if consumes else "")

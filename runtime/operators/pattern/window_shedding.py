@@ -14,7 +14,7 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.pattern.event_drops import EventDrops
+from slackwater.runtime.operators.pattern.event_drops import EventDrops, note_tried
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.kinds import EventKinds
 from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
@@ -22,7 +22,6 @@ from slackwater.runtime.operators.pattern.overload import Overload, places_of
 from slackwater.runtime.operators.pattern.pair_drops import PairDrops
 from slackwater.runtime.operators.pattern.rows import Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.stretch_drops import StretchDrops
 from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial
 from slackwater.runtime.patterns.scopes import OpenedWindows, Within
 from slackwater.runtime.patterns.settings import Found, Settings
@@ -410,3 +409,46 @@ class WindowShedding:
     def _new_windows(self, code: int) -> KeyWindows:
         del code
         return KeyWindows(self._rule)
+
+
+class StretchDrops:
+    """StretchDrops notes what tried windows have and lose, between stretches of the stream.
+
+    There nothing is dropped or ranked. So windows are followed only while some are tried, to see
+    what the stretches cost in matches.
+
+    Args:
+        overload: the load, which counts the work.
+    """
+
+    STATE = Fields()
+    follows_all = False
+    """Windows are followed only while some are tried."""
+    learns_from_trials = False
+
+    def __init__(self, overload: Overload) -> None:
+        self._overload = overload
+
+    def keeps_whole(self, window: int, size: int) -> bool:
+        """Return False: single events are never dropped."""
+        del window, size
+        return False
+
+    def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
+        """Note the rows of tried windows."""
+        tried = [
+            (one, one.trial, begin, end)
+            for one, begin, end in covered.of(every)
+            if one.trial is not None
+        ]
+        note_tried(own, tried, kept)
+
+    def worked(self, events: int) -> None:
+        """Count the events that windows took."""
+        self._overload.count_work(events)
+
+    def learned(self, windows: int, matches: int) -> None:
+        """Learn nothing."""
+
+    def settle(self, kept: Kept) -> None:
+        """Count nothing: rows passed over are counted as they come."""
