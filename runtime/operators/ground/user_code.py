@@ -163,6 +163,8 @@ def check_names(
     Raises:
         OperatorError: it has not; with the text of `shown` on its arguments.
     """
+    if list(returned) == names:
+        return
     missing = [name for name in names if name not in returned]
     extra = [_name_shown(name) for name in returned if name not in names]
     if missing or extra:

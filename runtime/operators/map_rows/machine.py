@@ -14,7 +14,7 @@ from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import (
-    called,
+    called_about,
     check_names,
     given,
     rows_of,
@@ -53,16 +53,16 @@ class MapRowsMachine:
         kept: list[int] = []
         rows_out: list[list[Any]] = []
         for place, row in enumerate(rows_of(batch, step=step.name)):
-            only = batch.slice(place, place + 1)
-            returned = called(step.function, row, step=step.name, batch=only, read=_row_read)
+            about = partial(_row_shown, batch, place)
+            returned = called_about(step.function, row, step=step.name, shown=about, read=_row_read)
             if returned is None:
                 continue
             if not isinstance(returned, Mapping):
                 raise OperatorError(
                     f"step {step.name!r}: its function returned {a_kind(returned)}; it "
-                    f"must return a dict of {', '.join(names)}, or None\n{sample_of(only)}"
+                    f"must return a dict of {', '.join(names)}, or None\n{about()}"
                 )
-            check_names(returned, names, step=step.name, shown=partial(sample_of, only))
+            check_names(returned, names, step=step.name, shown=about)
             kept.append(place)
             rows_out.append([returned[name] for name in names])
         rows = batch.take(np.array(kept, dtype=np.int64))
@@ -77,3 +77,8 @@ class MapRowsMachine:
             for at, field in enumerate(step.schema)
         }
         return Batch.like(rows, columns)
+
+
+def _row_shown(batch: Batch, place: int) -> str:
+    """Return a row as text, for errors: too slow for each call."""
+    return sample_of(batch.slice(place, place + 1))

@@ -12,7 +12,8 @@ cuts of reads cannot show.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
@@ -29,7 +30,7 @@ from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.ground.user_code import given, rows_of
+from slackwater.runtime.operators.ground.user_code import given, rows_of, sample_of
 from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
 from slackwater.runtime.operators.process.step import ProcessStep
 
@@ -151,28 +152,23 @@ class ProcessMachine(PlainOperator):
         if not self._waiting:
             return None
         rows = concat_batches(self._waiting)
-        rows = rows.take(rows.event_time_ns.argsort(kind="stable"))
+        times = rows.event_time_ns
+        if (times[1:] < times[:-1]).any():
+            rows = rows.take(times.argsort(kind="stable"))
         ready = int(rows.event_time_ns.searchsorted(until_ns))
         if until_ns == END_NS:
             ready = len(rows)
-        rest = rows.take(np.arange(ready, len(rows)))
-        self._waiting = [rest] if len(rest) else []
+        if ready == len(rows):
+            self._waiting = []
+            return rows
+        self._waiting = [rows.take(np.arange(ready, len(rows)))]
         return rows.slice(0, ready) if ready else None
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
         rows_out = _Made(stimulus_ns)
         ready, rows = self._given(ready)
-        times = [] if ready is None else ready.event_time_ns.tolist()
-        start = 0
-        while start < len(times):
-            stop, time_ns = start + 1, times[start]
-            while stop < len(times) and times[stop] == time_ns:
-                stop += 1
-            assert ready is not None
-            self._call_in_time(time_ns, rows_out)
-            self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, rows_out)
-            self._newest_ns = time_ns
-            start = stop
+        if ready is not None:
+            self._hand_out(ready, rows, rows_out)
         self._call_in_time(until_ns, rows_out)
         return rows_out.batch(self._step)
 
@@ -195,34 +191,38 @@ class ProcessMachine(PlainOperator):
         rows_of(batch, step=self._step.name)
         return batch
 
-    def _hand_out(
-        self, rows: list[dict[str, Any]], batch: Batch, time_ns: int, made: _Made
-    ) -> None:
-        """Give rows of one event time to their keys' objects, in order of appearance."""
+    def _hand_out(self, batch: Batch, rows: list[dict[str, Any]], made: _Made) -> None:
+        """Give rows to their keys' objects: by event time, then keys in order of appearance."""
         assert batch.codes is not None, "rows that wait have them"
-        places: dict[int, list[int]] = {}
-        names, stimuli = self._step.keys, batch.stimulus_time_ns.tolist()
-        for place, code in enumerate(batch.codes.tolist()):
-            places.setdefault(code, []).append(place)
-        for code, own in places.items():
-            values = tuple([rows[own[0]][name] for name in names])
-            one = self._objects.of(code, values[0] if len(values) == 1 else values, time_ns)
-            one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in own]])
-            given = KeyedRows([rows[place] for place in own], time_ns)
-            self._give(one, given, batch, made)
-            self._note_due(one)
-            if len(self._objects.by_code) > self._looks_at:
-                self._check_size(time_ns)
+        codes, times = batch.codes.tolist(), batch.event_time_ns.tolist()
+        stimuli, names = batch.stimulus_time_ns.tolist(), self._step.keys
+        start = 0
+        while start < len(times):
+            stop, time_ns = start + 1, times[start]
+            while stop < len(times) and times[stop] == time_ns:
+                stop += 1
+            self._call_in_time(time_ns, made)
+            about = partial(_rows_shown, batch, start, stop)
+            for code, places in _places_by_key(codes, start, stop).items():
+                values = tuple([rows[places[0]][name] for name in names])
+                one = self._objects.of(code, values[0] if len(values) == 1 else values, time_ns)
+                one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in places]])
+                self._give(one, KeyedRows([rows[place] for place in places], time_ns), about, made)
+                self._note_due(one)
+                if len(self._objects.by_code) > self._looks_at:
+                    self._check_size(time_ns)
+            self._newest_ns = time_ns
+            start = stop
 
-    def _give(self, one: Keyed, rows: KeyedRows, batch: Batch, made: _Made) -> None:
+    def _give(self, one: Keyed, rows: KeyedRows, about: Callable[[], str], made: _Made) -> None:
         """Give an object its rows; `on_error` restores one that raises."""
         if self._failed is None:
-            made.add(one, rows.event_time_ns, self._objects.take_rows(one, rows, batch))
+            made.add(one, rows.event_time_ns, self._objects.take_rows(one, rows, about))
             return
         before = self._objects.saved(one)
         sent = copy.deepcopy(rows)  # the object may change them
         try:
-            returned = self._objects.take_rows(one, rows, batch)
+            returned = self._objects.take_rows(one, rows, about)
             _columns_of(returned, self._step)  # whether they fit
         except OperatorError as problem:
             self._objects.put_back(one, before)
@@ -290,6 +290,21 @@ class _Made:
             stimulus_time_ns=np.array(self._stimuli),
             columns=columns,
         )
+
+
+def _places_by_key(codes: list[int], start: int, stop: int) -> dict[int, list[int]]:
+    """Return {code of a key: places of its rows}, from `start` up to `stop`."""
+    if stop - start == 1:
+        return {codes[start]: [start]}
+    places: dict[int, list[int]] = {}
+    for place in range(start, stop):
+        places.setdefault(codes[place], []).append(place)
+    return places
+
+
+def _rows_shown(batch: Batch, start: int, stop: int) -> str:
+    """Return the first rows as text, for errors: too slow for each call."""
+    return sample_of(batch.slice(start, stop))
 
 
 def _columns_of(rows: list[Mapping[str, Any]], step: ProcessStep) -> Columns:

@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import END_NS, START_NS, Batch
+from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.divided import Kept
 from slackwater.runtime.model.plain import from_plain, to_plain
-from slackwater.runtime.operators.ground.user_code import (
-    called,
-    called_about,
-    check_names,
-    sample_of,
-)
+from slackwater.runtime.operators.ground.user_code import called_about, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.shown import a_kind, shown, text_of
 
@@ -29,7 +24,10 @@ def _rows_read(returned: Any) -> Any:
 
     The object may fill the same list and the same dicts again. What is no rows is not changed.
     """
-    if isinstance(returned, Mapping | str | bytes) or not hasattr(returned, "__iter__"):
+    is_list = type(returned) is list  # nearly always: without a look at abstract classes
+    if not is_list and (
+        isinstance(returned, Mapping | str | bytes) or not hasattr(returned, "__iter__")
+    ):
         return returned
     return [copied_value(row) for row in returned]
 
@@ -110,21 +108,21 @@ class Objects:
             shown=lambda: f"when {self._who} was copied for key {shown(key)}",
         )
 
-    def take_rows(self, one: Keyed, rows: KeyedRows, batch: Batch) -> list[Mapping[str, Any]]:
+    def take_rows(
+        self, one: Keyed, rows: KeyedRows, about: Callable[[], str]
+    ) -> list[Mapping[str, Any]]:
         """Give an object its rows; return the rows that it makes.
 
-        `batch` is for the error.
+        Args:
+            one: object of the key.
+            rows: rows of the key at one event time.
+            about: returns rows as text, for errors.
         """
         one.last_row_ns = rows.event_time_ns
-        returned = called(
-            one.operator.on_rows,
-            one.key,
-            rows,
-            step=self._step.name,
-            batch=batch,
-            read=_rows_read,
+        returned = called_about(
+            one.operator.on_rows, one.key, rows, step=self._step.name, shown=about, read=_rows_read
         )
-        return self._checked(one, returned, rows.event_time_ns, "on_rows", sample_of(batch))
+        return self._checked(one, returned, rows.event_time_ns, "on_rows", about)
 
     def saved(self, one: Keyed) -> tuple[Any, ...]:
         """Return what `put_back` needs, before a call that may raise."""
@@ -139,20 +137,23 @@ class Objects:
         """Call an object at the event time of its `due_ns`; return its rows."""
         one.due_ns = one.operator.due_ns = None
         one.called_ns = time_ns
-        about = f"key {shown(one.key)} at event_time_ns={time_ns}"
+
+        def about() -> str:
+            return f"key {shown(one.key)} at event_time_ns={time_ns}"
+
         call: Callable[..., Any] | None = getattr(one.operator, "on_time", None)
         if call is None:
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
-                f"method on_time(key, t); add one\n{about}"
+                f"method on_time(key, t); add one\n{about()}"
             )
         returned = called_about(
-            call, one.key, time_ns, step=self._step.name, shown=lambda: about, read=_rows_read
+            call, one.key, time_ns, step=self._step.name, shown=about, read=_rows_read
         )
         return self._checked(one, returned, time_ns, "on_time", about)
 
     def _checked(
-        self, one: Keyed, made: Any, now_ns: int, method: str, about: str
+        self, one: Keyed, made: Any, now_ns: int, method: str, about: Callable[[], str]
     ) -> list[Mapping[str, Any]]:
         self._set_due(one, now_ns, about)
         if made is None:
@@ -161,26 +162,26 @@ class Objects:
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who}.{method} returned "
                 f"{a_kind(made)}; it must return a list of rows, each a dict of "
-                f"{', '.join(self._names)}, or None\n{about}"
+                f"{', '.join(self._names)}, or None\n{about()}"
             )
         rows: list[Mapping[str, Any]] = made
         for row in rows:
-            if not isinstance(row, Mapping):
+            if type(row) is not dict and not isinstance(row, Mapping):
                 raise OperatorError(
                     f"step {self._step.name!r}: {self._who}.{method} returned {shown(row)} among "
-                    f"its rows; each must be a dict of {', '.join(self._names)}\n{about}"
+                    f"its rows; each must be a dict of {', '.join(self._names)}\n{about()}"
                 )
-            check_names(row, self._names, step=self._step.name, shown=lambda: about)
+            check_names(row, self._names, step=self._step.name, shown=about)
         return rows
 
-    def _set_due(self, one: Keyed, now_ns: int, about: str) -> None:
+    def _set_due(self, one: Keyed, now_ns: int, about: Callable[[], str]) -> None:
         due_ns = getattr(one.operator, "due_ns", None)
         if due_ns == one.due_ns:
             return
         if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns < END_NS):
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns={shown(due_ns)}; it must be "
-                f"None or whole nanoseconds of event time, later than {now_ns}\n{about}"
+                f"None or whole nanoseconds of event time, later than {now_ns}\n{about()}"
             )
         one.due_ns = due_ns
 
