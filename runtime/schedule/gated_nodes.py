@@ -135,7 +135,7 @@ class SharedGateNode(GatedNode):
             for port, message in own_parts
         ]
         used, progress = taken.used, read.progress
-        return Handed(None, progress, used, taken.rows, rows, sends=sends, must_leave=True)
+        return Handed(None, progress, used, taken.rows, rows, True, sends=sends)
 
     def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
         super().count(report, now_ns)

@@ -35,6 +35,8 @@ class Handed(NamedTuple):
         taken: rows that were taken in.
         released: rows that went on to the operator. A gate may take rows in with one slice, and
             release them with many others.
+        must_leave: whether a message leaves though nothing is new.
+        diverted: rows that a source could not use.
         compared: pairs that a join compared.
         passed_over: rows, of those released, that the operator did not look at; None: it looks at
             all.
@@ -43,11 +45,9 @@ class Handed(NamedTuple):
         filtered: rows that came in, and that an operator which passes rows on kept to itself.
         late: rows that were too late for the operator.
         failed: rows that a user's code could not use.
-        diverted: rows that a source could not use.
         tested: how many of a source's rows the first step of the chain has left out already; None:
             it has not been asked.
         sends: messages for the replicas of a shared gate, which is without a chain.
-        must_leave: whether a message leaves though nothing is new.
     """
 
     rows: Batch | None = None
@@ -55,6 +55,8 @@ class Handed(NamedTuple):
     used: Sequence[tuple[str, int]] = ()
     taken: int = 0
     released: int = 0
+    must_leave: bool = False
+    diverted: Sequence[DivertedRow] = ()
     compared: int = 0
     passed_over: int | None = None
     has_read: bool = False
@@ -62,10 +64,8 @@ class Handed(NamedTuple):
     filtered: int = 0
     late: Sequence[LateRows] = ()
     failed: Sequence[DivertedRow] = ()
-    diverted: Sequence[DivertedRow] = ()
     tested: int | None = None
     sends: Sequence[tuple[Channel, Message]] | None = None
-    must_leave: bool = False
 
 
 class Node(ABC):

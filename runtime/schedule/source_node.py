@@ -153,7 +153,7 @@ class SourceNode(Node):
         self._start_ns = start_ns
         self._order = spec.reorder.begin()
         self._passes = teller is None and getattr(self._order, "holds_nothing", False)
-        self._waits_by_clock = spec.goes_by_clock
+        self._waits_by_clock, self._diverts = spec.goes_by_clock, spec.diverts
         self._blocks = BlockReader(
             name,
             spec,
@@ -366,7 +366,7 @@ class SourceNode(Node):
     def _take(self, now_ns: int, max_rows: int) -> Handed:
         """Hand over what has arrived by now."""
         limit, taken = min(self._spec.max_rows, max_rows), 0
-        if limit < 1 or self.is_over:
+        if limit < 1 or self._is_closed or self.progress.promise_ns == END_NS:
             return NOTHING
         if self._ready is None:
             block = self._current_block(now_ns)
@@ -410,14 +410,9 @@ class SourceNode(Node):
     ) -> Handed:
         """Return rows and progress with the diverted rows that are due by now."""
         released = 0 if rows is None else len(rows.event_time_ns)
-        return Handed(
-            rows,
-            progress,
-            taken=taken if taken > released else released,
-            released=released,
-            diverted=self.take_diverted(now_ns) if len(self._blocks.diverted) else (),
-            must_leave=True,
-        )
+        diverted = self.take_diverted(now_ns) if self._diverts else ()
+        taken = taken if taken > released else released
+        return Handed(rows, progress, (), taken, released, True, diverted)
 
     def _tell(self, promise_ns: int, arrived: Arrived | None = None) -> Progress:
         """Note that the source promises this now; return how far it is."""
@@ -505,15 +500,8 @@ class SourceNode(Node):
         self.progress = self._consumed
         self._block = None
         batch, left_out = few.passing(self.row_tests, now_ns)
-        return Handed(
-            batch,
-            self.progress,
-            taken=rows,
-            released=rows,
-            diverted=self.take_diverted(now_ns) if len(self._blocks.diverted) else (),
-            tested=left_out,
-            must_leave=True,
-        )
+        diverted = self.take_diverted(now_ns) if self._diverts else ()
+        return Handed(batch, self.progress, (), rows, rows, True, diverted, tested=left_out)
 
     def _reach_in(self, block: JudgedBlock, start: int, stop: int, now_ns: int | None) -> None:
         """Promise what the last of these rows does: paced (`now_ns` is None), since the first."""
@@ -598,8 +586,9 @@ class SourceNode(Node):
         if block.arrived_ns is not None:
             self._arrived_ns = block.arrived_ns.item(stop - 1)
         rows = self._without_late(rows, block, start, stop)
-        for word, more in block.counted(start, stop):
-            setattr(self, word, getattr(self, word) + more)
+        if block.counts:
+            for word, more in block.counted(start, stop):
+                setattr(self, word, getattr(self, word) + more)
         left = self._order.put(rows, self._consumed.promise_ns)
         if left is not None:
             self._release(left, block.released_ns(left, start, stop))
