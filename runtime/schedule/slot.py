@@ -38,14 +38,14 @@ class Slot:
     """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A.
 
     Args:
-        name: of the slot.
-        stages: that run in it.
-        start_ns: of the job's sources, and of the first interval.
-        limits: see there.
+        name: name of the slot.
+        stages: stages that run in it.
+        start_ns: start of the job's sources, and of the first interval.
+        limits: limits of the job.
         is_sampled: whether it takes samples, for those who decide.
-        interval_ns: of these.
+        interval_ns: length of the intervals of samples.
         weighs: whether it counts the bytes of rows that its channels are given.
-        deadline_ns: of the flow; None: none.
+        deadline_ns: deadline of the flow; None: none.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class Slot:
         """Carry out what a decider wants, from the next slice on.
 
         Args:
-            command: what.
+            command: command to carry out.
             number: commands may overtake each other on their way, and ascend by this as they were
                 meant: one that follows a higher one of its kind and stage is left out. After a
                 restore, numbers continue after those from before it.
@@ -514,9 +514,9 @@ def check_parts(stages: Mapping[str, Any], stream: Mapping[str, Any], *, slot: _
     """Check that a slot has the stages and channels of a snapshot.
 
     Args:
-        stages: of the snapshot, and those that go on as they are.
-        stream: of the snapshot.
-        slot: that is to go on.
+        stages: stages of the snapshot, and those that go on as they are.
+        stream: state of streams in the snapshot.
+        slot: slot that is to go on.
 
     Raises:
         SettingError: it has others.

@@ -385,8 +385,8 @@ class StageMachine:
         Args:
             now_ns: when the slice began.
             took_ns: its time.
-            idle_ns: of the slot, so far.
-            has_read: see `Work`.
+            idle_ns: idle time of the slot, so far.
+            has_read: field of the same name of `Work`.
         """
         self.report.service_ns += took_ns
         self.node.charge(took_ns, idle_ns)
