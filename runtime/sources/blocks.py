@@ -83,7 +83,7 @@ class BlockReader:
         unreadable: rows that the input could not read, and that were omitted.
         diverted: rows of both kinds that leave by another stream, until they do.
         first_bad: the first of all these, for reports.
-        clock: what is known of the clocks of its writers.
+        clock: facts about the clocks of its writers.
         goes_on: whether the last `next_block` read only rows that cannot be used; the next one
             may return others at once.
         close_problem: error of the input's `close`; None if it raised none.
@@ -560,8 +560,8 @@ class BlockReader:
         """Return rows as they travel, with all fields that the source gives them.
 
         Args:
-            rows: at least one.
-            stimulus_time_ns: of each.
+            rows: rows, at least one.
+            stimulus_time_ns: stimulus time of each row.
             writers: id of each row's writer; None if there is one.
             arrived_ns: when each arrived in effect, as yet without a place; None if unused.
         """

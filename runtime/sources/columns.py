@@ -181,7 +181,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> I
         source: its name, for errors.
         name: the column.
         values: shape (rows,), integers in `unit`; no null.
-        unit: of the values.
+        unit: unit of the values.
         row: how many rows of the input came before, for errors.
 
     Raises:

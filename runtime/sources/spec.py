@@ -141,13 +141,13 @@ class InputTraits:
     Attributes:
         is_history: all of it is there from the start, and it can be opened again. Others may be
             live: their rows arrive when they are read.
-        reads_inline: it never waits, so the slot reads it, and no thread ahead of it.
-        wakes: it ends the sleep of its slot when it has something.
+        reads_inline: whether it never waits, so the slot reads it, and no thread ahead of it.
+        wakes: whether it ends the sleep of its slot when it has something.
         is_named: its errors name its source already.
-        blocks_stay: it never writes again where a block lies that it has returned. Blocks of other
-            inputs are copied.
+        blocks_stay: whether it never writes again where a block lies that it has returned. Blocks
+            of other inputs are copied.
         diverts: its `on_bad` is "divert": records that it cannot read leave by a stream.
-        has_partitions: it has a method `partitions`.
+        has_partitions: whether it has a method `partitions`.
         grows: partitions may appear while it is read.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
@@ -250,15 +250,15 @@ class SourceSpec:
         promise: per row, in nanoseconds whatever `time_unit` says: from this row on, the
             source sends nothing older. None: the row's own event time (a source in order),
             or newest − disorder_ns where `out_of_order` is "sort" or "late".
-        out_of_order: what to do with an event that is older than what was promised:
-            "error" stop, naming it; "late" drop it, counted as late; "sort" hold events back
-            for `disorder_ns` of event time and send them in order, and count what is older
-            still as late; "sequence" put each writer's events in the order of their numbers,
-            and give up missing ones after a timeout (`by_sequence` has its settings); or a policy
-            of your own, a `Reorder`, which has its own disorder.
-        sequence: for "sequence", the column (integer) of an event's number in its writer's
-            sequence; each comes one above the one before. Timeouts use `arrival`; without it
-            by the times that are replayed (`speed`); without both by the clock.
+        out_of_order: rule for an event that is older than the promise: "error" stop, naming it;
+            "late" drop it, counted as late; "sort" hold events back for `disorder_ns` of event time
+            and send them in order, and count what is older still as late; "sequence" put each
+            writer's events in the order of their numbers, and give up missing ones after a timeout
+            (`by_sequence` has its settings); or a policy of your own, a `Reorder`, which has its
+            own disorder.
+        sequence: column (integer), for "sequence", of an event's number in its writer's sequence;
+            each comes one above the one before. Timeouts use `arrival`; without it by the times
+            that are replayed (`speed`); without both by the clock.
         disorder_ns: how much older than the newest of all writers an event may be, for
             "error", "late" and "sort". With `promise` and a `writer`, for "error" and "late": the
             newest of its own writer.
@@ -274,11 +274,11 @@ class SourceSpec:
             is alone so far ahead of all before it is early (`believed.py`). None: clocks are right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
             of it, is corrected by them first of all (`clock.py`). None: its clock is ours.
-        on_bad: what to do with a row whose event time, or arrival where that is used, is null,
-            cannot be computed, or lies outside the years 1823 to 2116: "error" stop, naming it;
-            "skip" omit it, and count it; "divert" send it to `Stream.diverted()`. A file's reader
-            has an `on_bad` of its own, for rows that it cannot read.
-        max_rows: at most this many rows are handed over at a time.
+        on_bad: rule for a row whose event time, or arrival where that is used, is null, cannot be
+            computed, or lies outside the years 1823 to 2116: "error" stop, naming it; "skip" omit
+            it, and count it; "divert" send it to `Stream.diverted()`. A file's reader has an
+            `on_bad` of its own, for rows that it cannot read.
+        max_rows: most rows that are handed over at a time.
     """
 
     input: Input
