@@ -21,6 +21,13 @@ PAGES = [
 ]
 
 FIRST_WORDS = {"What", "Who", "Whether", "Which", "One", "Those", "All", "As", "By", "It"}
+ENTRY_WITHOUT_NOUN = re.compile(
+    r"(?:of|that|for|see|as|to|in|by|with|at|from|on|up|until|so|what|who|whom|which|whose|why|"
+    r"it|one|those|there|how many(?=[.,;]))\b",
+    re.IGNORECASE,
+)
+"""Openings of entries of `Args:` and `Attributes:` that leave the noun to the name."""
+ENTRY = re.compile(r"    [\w`*][\w`*, ]*: +(.+)")
 MOST_WORDS_FIRST_LINE = 15
 MOST_WORDS_SENTENCE = 25
 BANNED = re.compile(
@@ -39,6 +46,7 @@ def faults_of_code(source: str) -> Counter[str]:
             if text:
                 found += faults_of_first_line(text, is_bool=_returns_bool(node))
                 found["banned word"] += len(BANNED.findall(text))
+                found["entry without a noun"] += entries_without_noun(text)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             found["banned word"] += len(BANNED.findall(token.string))
@@ -60,6 +68,17 @@ def faults_of_first_line(text: str, *, is_bool: bool) -> Counter[str]:
     if len(words) > MOST_WORDS_FIRST_LINE:
         found["long first line"] += 1
     return found
+
+
+def entries_without_noun(text: str) -> int:
+    """Count the entries of a docstring's arguments and attributes that begin without a noun."""
+    is_list, count = False, 0
+    for line in text.split("\n"):
+        if line and not line.startswith(" "):
+            is_list = line in ("Args:", "Attributes:")
+        elif is_list and (entry := ENTRY.fullmatch(line)):
+            count += bool(ENTRY_WITHOUT_NOUN.match(entry[1]))
+    return count
 
 
 def sentences(page: str) -> Iterator[str]:
@@ -92,6 +111,9 @@ def test_code_and_pages_have_no_fault_of_language() -> None:
 def test_a_fault_is_seen() -> None:
     source = '"""What it is."""\n\ndef f() -> bool:\n    """Whether it is behind."""  # anew\n'
     assert faults_of_code(source) == {"first word": 1, "banned word": 2}
+    told = '"""Say it.\n\nArgs:\n    name: of it.\n    rows: how many.\n    many: how many rows.\n'
+    rest = '    size: most bytes,\n        of all.\n\nRaises:\n    OSError: by the system.\n"""\n'
+    assert faults_of_code(told + rest) == {"entry without a noun": 2}
     long = " ".join(["word"] * 26)
     assert faults_of_page(f"Short. {long}. It goes by time.") == {
         "banned word": 1,
