@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -159,6 +159,13 @@ def write_all(output: Output, *, count: int = 17, batch: int = 3, run: SinkRun =
         sink.write(rows(first, min(batch, count - first)))
     sink.close()
     return sink
+
+
+def write_row_by_row(output: Output, numbers: Sequence[int]) -> None:
+    sink = opened(output)
+    for number in numbers:
+        sink.write(rows(number, 1))
+    sink.close()
 
 
 def seen(path: Path) -> list[int]:

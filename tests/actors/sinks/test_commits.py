@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ from tests.support.sinks import (
     seen,
     shown,
     write_all,
+    write_row_by_row,
 )
 
 # -- what is published, and when ---------------------------------------------------------------
@@ -343,8 +348,23 @@ def test_a_kill_after_the_renaming_leaves_no_part_to_publish(tmp_path: Path) -> 
 # -- a kill at every moment --------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., bool]]:
+    """`killed_at` in a small process: to fork the one with all tests takes many times as long.
+
+    It has written once, so that no child of it loads pandas, for which Arrow then looks.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as small:
+        for of in (parquet_sink, jsonl_sink, csv_sink):
+            out = of(tmp_path_factory.mktemp("first"))
+            small.submit(write_row_by_row, out, [1]).result()
+        yield lambda *args, **options: small.submit(killed_at, *args, **options).result()
+
+
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
-def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, of: Any) -> None:
+def test_killed_at_some_operation_a_rerun_makes_the_same_files(
+    tmp_path: Path, of: Any, killed: Callable[..., bool]
+) -> None:
     write_all(of(tmp_path / "whole", rows=5))
     expected = shown(tmp_path / "whole")
     number, died = -9, True
@@ -353,7 +373,7 @@ def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, o
         out = tmp_path / f"killed-{number}"
         out.mkdir()
         spec = of(out, rows=5, resume=True)
-        died = killed_at(number, lambda spec=spec: write_all(spec), under=str(out))  # type: ignore[misc]
+        died = killed(number, partial(write_all, spec), under=str(out))
         assert shown(out).items() <= expected.items()
         write_all(spec)
         assert shown(out) == expected, f"killed before operation {number}"
@@ -364,7 +384,7 @@ def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, o
 @pytest.mark.parametrize("mode", ["resume", "overwrite"])
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_one_file_killed_at_any_operation_is_whole_after_a_resume(
-    tmp_path: Path, of: Any, mode: str
+    tmp_path: Path, of: Any, mode: str, killed: Callable[..., bool]
 ) -> None:
     number, died = 0, True
     while died:
@@ -374,7 +394,7 @@ def test_one_file_killed_at_any_operation_is_whole_after_a_resume(
         if mode == "overwrite":
             write_all(of(place), count=5)
         spec = of(place, **{mode: True})
-        died = killed_at(number, lambda spec=spec: write_all(spec), under=str(place.parent))  # type: ignore[misc]
+        died = killed(number, partial(write_all, spec), under=str(place.parent))
         before = seen(place)
         assert before in ([], list(range(5)), list(range(17)))
         if before != list(range(5)):
@@ -413,16 +433,9 @@ def test_a_run_after_a_kill_between_renaming_and_manifest_tells_of_no_parts(
     ("name", "options"), [("out", {}), ("out", {"rows": 2}), ("one.jsonl", {})]
 )
 def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
-    tmp_path: Path, name: str, options: dict[str, Any]
+    tmp_path: Path, name: str, options: dict[str, Any], killed: Callable[..., bool]
 ) -> None:
     new = list(range(100, 106))
-
-    def rewrite(place: Path) -> None:
-        sink = opened(jsonl_sink(place, overwrite=True, **options))
-        for first in range(100, 106):
-            sink.write(rows(first, 1))
-        sink.close()
-
     number, died = -9, True
     while died:
         number += 13
@@ -430,7 +443,8 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
         place = folder / name
         write_all(jsonl_sink(place, **options), count=5)
         (folder / "theirs.txt").write_text('{"n": -1}\n')
-        died = killed_at(number, lambda place=place: rewrite(place), under=str(folder))  # type: ignore[misc]
+        spec = jsonl_sink(place, overwrite=True, **options)
+        died = killed(number, partial(write_row_by_row, spec, new), under=str(folder))
         left = seen(place)
         # Behind the commit the old goes, then the new comes: never one beside the other.
         assert left == list(range(5)) or left == new[: len(left)] or set(left) <= set(range(5))
