@@ -263,7 +263,7 @@ def test_diverted_records_stay_in_their_places_whatever_the_parts(
     assert order == [("good", 1), *bad[:2], ("good", 4), *bad[2:], ("good", 7)]
 
 
-MANY = 100_000
+MANY = 30_000
 
 
 @pytest.mark.parametrize(
@@ -281,18 +281,18 @@ MANY = 100_000
     ],
     ids=str,
 )
-def test_a_hundred_thousand_bad_records_end(
+def test_many_thousand_bad_records_end_in_linear_time(
     tmp_path: Path, kind: str, line: str, types: dict[str, str]
 ) -> None:
-    many = MANY // 10 if "decimal" in types["t"] else MANY  # each of which is cast alone
+    many = MANY // 3 if "decimal" in types["t"] else MANY  # each of which is cast alone
     lines = [line.format(n=n + 10**6) for n in range(many)]
     text = "\n".join(["t,x", *lines] if kind == "csv" else lines) + "\n"
     path = written(tmp_path / f"a.{kind}", text)
     begin = time.process_time()
     good, bad = sorted_out(getattr(ingest, kind)(path, types=types, on_bad="skip"))
     assert (len(good), len(bad)) == (0, many)
-    assert [text for _, _, text in bad[::9_999]] == lines[::9_999]
-    assert time.process_time() - begin < 60  # seconds of CPU; quadratic work takes hours
+    assert [text for _, _, text in bad[::2_999]] == lines[::2_999]
+    assert time.process_time() - begin < 20  # seconds of CPU; quadratic work takes many minutes
 
 
 @given(

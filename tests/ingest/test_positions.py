@@ -279,7 +279,7 @@ def test_other_blocks_of_the_same_rows_have_the_same_rest(tmp_path: Path) -> Non
 # Random cuts of a source
 
 
-CUTS = 1_000
+CUTS = 500
 
 
 def test_a_source_cut_at_random_goes_on_to_the_same_rows(tmp_path: Path) -> None:

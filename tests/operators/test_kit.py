@@ -100,12 +100,12 @@ TWO: dict[str, Callable[[sw.Stream, sw.Stream], sw.Stream]] = {
 
 @pytest.mark.parametrize("name", ONE)
 def test_an_operator_with_one_input_keeps_what_operators_promise(name: str) -> None:
-    verify_operator(ONE[name], rows(0), tries=6)
+    verify_operator(ONE[name], rows(0), tries=3)
 
 
 @pytest.mark.parametrize("name", TWO)
 def test_an_operator_with_two_inputs_keeps_what_operators_promise(name: str) -> None:
-    verify_operator(TWO[name], rows(0), rows(7), tries=6)
+    verify_operator(TWO[name], rows(0), rows(7), tries=3)
 
 
 class Shared(Gaps):

@@ -27,7 +27,7 @@ from tests.support.any_flow import MS, any_flow
 
 MANY = int(os.environ.get("ANY_ENDS", "0"))
 """Some thousand find what is rare."""
-SEEDS = range(MANY or 120)
+SEEDS = range(MANY or 80)
 PARTS = 4
 ONE_OF = 5  # is run again: that a seed gives one run does not hang on what goes wrong
 WITHIN_NS = 3_000 * MS
