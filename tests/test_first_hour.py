@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.flow.dataflow import SourceOptions
 from tests.support.typed_pages import alike, blocks, typed
+from tests.support.warm_python import warm_python
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SIMULATED = ("tutorial", "tutorial-windows", "tutorial-late-events")
@@ -19,19 +21,28 @@ OTHERS = ("testing-a-flow", "coming-from", "recipes")
 MAKE_FILES = "python data.py"
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A `python` that need not import for a second what each page imports."""
+    with warm_python(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
+
+
 @pytest.mark.timeout(300)  # each command is a process of its own, on a busy machine of seconds
 @pytest.mark.parametrize("name", SIMULATED)
-def test_a_page_of_the_tutorial_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+def test_a_page_of_the_tutorial_prints_what_it_shows(
+    name: str, tmp_path: Path, programs: Path
+) -> None:
     if name != "tutorial":
-        assert not typed(DOCS / "tutorial.md", tmp_path, only=MAKE_FILES)
-    differences = typed(DOCS / f"{name}.md", tmp_path)
+        assert not typed(DOCS / "tutorial.md", tmp_path, only=MAKE_FILES, programs=programs)
+    differences = typed(DOCS / f"{name}.md", tmp_path, programs=programs)
     assert not differences, "\n\n".join(differences)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_page_prints_what_it_shows(name: str, tmp_path: Path) -> None:
-    differences = typed(DOCS / f"{name}.md", tmp_path)
+def test_a_page_prints_what_it_shows(name: str, tmp_path: Path, programs: Path) -> None:
+    differences = typed(DOCS / f"{name}.md", tmp_path, programs=programs)
     assert not differences, "\n\n".join(differences)
 
 
@@ -105,11 +116,12 @@ FAILS
     ],
 )
 def test_a_page_that_shows_what_is_not_printed_is_found(
-    shown: str, fails: str, differ: list[str], tmp_path: Path
+    shown: str, fails: str, differ: list[str], tmp_path: Path, programs: Path
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace("SHOWN", shown).replace("FAILS", fails), encoding="utf-8")
-    assert [one.split("\n")[0] for one in typed(page, tmp_path)] == differ
+    differences = typed(page, tmp_path, programs=programs)
+    assert [one.split("\n")[0] for one in differences] == differ
     assert not typed(page, tmp_path, only="no such command")
 
 

@@ -45,16 +45,19 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def typed(page: Path, folder: Path, *, only: str | None = None) -> list[str]:
+def typed(
+    page: Path, folder: Path, *, only: str | None = None, programs: Path | None = None
+) -> list[str]:
     """Type a page in a folder; return the differences from what it says is printed.
 
     Args:
         page: the page.
         folder: where its files are saved, and its commands typed.
         only: the begin of the only commands to type; files are saved all the same.
+        programs: a folder whose programs stand for those of this environment.
     """
     found = []
-    for block, printed in typed_blocks(page, folder, only=only):
+    for block, printed in typed_blocks(page, folder, only=only, programs=programs):
         where = f"{page.name}:{block.line}"
         if isinstance(printed, Failure):
             found.append(f"{where}: {block.text.strip()}\n{printed}")
@@ -69,7 +72,7 @@ class Failure(str):
 
 
 def typed_blocks(
-    page: Path, folder: Path, *, only: str | None = None
+    page: Path, folder: Path, *, only: str | None = None, programs: Path | None = None
 ) -> Iterator[tuple[Block, str]]:
     """Type a page in a folder; yield each block of commands with what it printed."""
     for block in blocks(page):
@@ -78,7 +81,7 @@ def typed_blocks(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         elif block.kind == "sh" and (only is None or block.text.startswith(only)):
-            yield block, _typed_in_shell(block, folder, _output_of(page, block))
+            yield block, _typed_in_shell(block, folder, _output_of(page, block), programs)
 
 
 def alike(printed: str, shown: str) -> bool:
@@ -93,14 +96,15 @@ def _output_of(page: Path, commands: Block) -> str | None:
     return later[0].text if later and later[0].kind == "text" else None
 
 
-def _typed_in_shell(block: Block, folder: Path, shown: str | None) -> str:
-    home = Path(sys.executable).parent  # `python` and `slackwater` are those of this environment
+def _typed_in_shell(block: Block, folder: Path, shown: str | None, programs: Path | None) -> str:
+    # `python` and `slackwater` are those of this environment, where no others are given.
+    homes = [*([] if programs is None else [programs]), Path(sys.executable).parent]
     done = subprocess.run(  # noqa: S603 - our own page
         ["/bin/bash", "-e", "-c", block.text],
         cwd=folder,
         env={
             **{name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")},
-            "PATH": f"{home}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join([*map(str, homes), os.environ["PATH"]]),
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",  # a file that a page changes twice in a second
         },
