@@ -424,7 +424,8 @@ def why_stalled(flow: str, slots: Iterable[Slot], now_ns: int) -> str:
     ]
     return (
         f"flow {flow!r} cannot go on: no source has anything more and none has "
-        f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
+        f"ended ({'; '.join(waits) or 'no gate waits'}); let the sources end, or stop the job: "
+        "submit(flow, faults=[sw.testing.UserStops(at_ns=5_000_000_000)])"
     )
 
 

@@ -16,6 +16,7 @@ from examples import own_input, own_output
 from slackwater.runtime.errors import FlowError, SinkError, TypeMismatch
 from slackwater.runtime.measure import imbalances
 from tests.support.flows import simulated
+from tests.support.own_inputs import Feed
 from tests.support.own_outputs import Noting, NotingSink
 
 N = 50
@@ -265,3 +266,17 @@ def test_a_sink_beside_an_output_of_ones_own_cannot_go_on_behind_a_run(tmp_path:
     more = flow.source("more", sw.table({"t": [1]}), event_time="t")
     with pytest.raises(FlowError, match="notes of my own sink 'notes' of this flow would be given"):
         more.sink("notes", Noting())
+
+
+def test_an_input_that_never_has_rows_ends_a_simulation_with_a_way_out() -> None:
+    def silent() -> sw.Dataflow:
+        flow = sw.Dataflow("silent")
+        feed = Feed(lambda: iter(lambda: None, 1))  # None for ever
+        flow.source("feed", feed, event_time="t").sink("out", sw.collect_sink())
+        return flow
+
+    with sw.Simulation() as nodes:
+        with pytest.raises(sw.SlackwaterError, match=r"faults=\[sw\.testing\.UserStops\(at_ns="):
+            nodes.submit(silent()).wait()
+        stop = sw.testing.UserStops(at_ns=5_000_000_000)
+        assert nodes.submit(silent(), faults=[stop]).wait().state == "stopped"
