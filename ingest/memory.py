@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from slackwater.runtime.model.copies import copied_block, copied_table
 from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.model.unset import with_nulls
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.shown import a_kind, shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
 
 
@@ -100,7 +100,7 @@ def _array(values: Any) -> Any:
         return pa.array(values, pa.uint64())  # whole numbers from 2**63 on
 
 
-def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
+def blocks(parts: Iterable[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
     """Return copies of Arrow blocks as an input that hands them over uncut.
 
     Args:
@@ -108,8 +108,19 @@ def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) 
         schema: schema of the blocks; needed without blocks.
 
     Raises:
-        SchemaError: no blocks and no schema, or blocks whose schemas differ.
+        SchemaError: no list of blocks, no blocks and no schema, or blocks whose schemas differ.
     """
+    if isinstance(parts, pa.RecordBatch | pa.Table) or not isinstance(parts, Iterable):
+        raise SchemaError(
+            f"blocks: {a_kind(parts)} is no list of blocks; write [batch], or table.to_batches()"
+        )
+    parts = list(parts)
+    for position, part in enumerate(parts):
+        if not isinstance(part, pa.RecordBatch):
+            raise SchemaError(
+                f"blocks: block {position} is {a_kind(part)}; it must be a pyarrow.RecordBatch, "
+                "such as those of table.to_batches()"
+            )
     if schema is None:
         if not parts:
             raise SchemaError("blocks: no block shows the columns; give them as schema=…")
