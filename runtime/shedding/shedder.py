@@ -223,16 +223,6 @@ class Shedder(ABC):
             dropped[open_] = drawn < chances[open_]
         return dropped
 
-    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which events are dropped from all windows that are not kept whole."""
-        surely: BoolArray = self.bounds(types, features)[0] >= 1
-        return surely
-
-    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which events are dropped nowhere."""
-        never: BoolArray = self.bounds(types, features)[1] <= 0
-        return never
-
     @abstractmethod
     def bounds(
         self, types: Int64Array, features: Int64Array | None

@@ -63,9 +63,7 @@ def test_a_feature_that_tells_what_matters_is_used_and_drops_as_the_richer_model
     pairs = pairs_of(new) | {"features": new.events.features}
     assert np.array_equal(one.drop(**pairs), richer.drop(**pairs))
     types, features = new.events.types, new.events.features
-    assert np.array_equal(
-        one.surely_dropped(types, features), richer.surely_dropped(types, features)
-    )
+    assert np.array_equal(one.bounds(types, features), richer.bounds(types, features))
     assert one.lost_shares is not None
     without, with_it = one.lost_shares
     assert without > 0.3
@@ -104,7 +102,7 @@ def test_a_feature_that_no_longer_tells_what_matters_is_given_up() -> None:
     pytest.fail("it is still used, after 3,840 windows of noise")
 
 
-def test_what_is_surely_dropped_or_never_is_what_chances_say() -> None:
+def test_bounds_are_the_least_and_the_highest_chance_of_all_places() -> None:
     learnt = world(Random(5), windows=600, tells=True)  # noqa: S311
     for share in (0.3, 0.7, 0.8, 0.9, 1.0):
         one = contest(learnt, Amount(share))
@@ -112,8 +110,9 @@ def test_what_is_surely_dropped_or_never_is_what_chances_say() -> None:
         chances = np.stack(
             [one.chances(types, np.full(40, at), sizes=20, features=features) for at in range(20)]
         )
-        assert np.array_equal(one.surely_dropped(types, features), chances.min(axis=0) >= 1)
-        assert np.array_equal(one.never_dropped(types, features), chances.max(axis=0) <= 0)
+        low, high = one.bounds(types, features)
+        assert np.array_equal(low, chances.min(axis=0))
+        assert np.array_equal(high, chances.max(axis=0))
 
 
 @a_third
