@@ -34,7 +34,7 @@ from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Keep, Role
 from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.shown import shown
@@ -258,7 +258,7 @@ def explain_graph(graph: StepGraph) -> str:
         deadline = " (no deadline: gates release only what is ready)"
         same = sameness_of(graph.steps)
     lines = [f"dataflow {graph.flow}: {same.text}{deadline}"]
-    sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
+    sources = {step.name: step.source for step in sources_among(graph.steps.values())}
     if same.why_not:
         lines.append(f"note: {same.text}, for {same.why_not}")
     if note := unpaced_note(graph.deadline_ns, sources):

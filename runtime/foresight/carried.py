@@ -32,7 +32,7 @@ from slackwater.runtime.foresight.step_curves import of_fewer_keys
 from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import ChoosingStep, Step
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 
 __all__ = ["StepStatistics", "carried"]
 
@@ -183,7 +183,7 @@ def carried(
                 curve=curve,
             )
         )
-    sources = [arrivals_of(step.name) for step in steps.values() if isinstance(step, SourceStep)]
+    sources = [arrivals_of(step.name) for step in sources_among(steps.values())]
     return QueryGraph(tuple(sources), tuple(operators))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from slackwater.runtime.measure.outcomes import FORGOTTEN
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Keep
 
 
@@ -68,7 +68,7 @@ def _sources_above(stage: Stage, plan: Plan) -> list[SourceStep]:
     for name in above:  # the list grows in the loop
         new = dict.fromkeys(channel.source for channel in by_name[name].inputs)
         above += [other for other in new if other not in above]
-    return [step for name in above if isinstance(step := by_name[name].step, SourceStep)]
+    return sources_among(by_name[name].step for name in above)
 
 
 def _named(name: str, plan: Plan) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ByDeadline
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Role
 
 WORDS_PER_SLIDE = 10
@@ -74,12 +74,12 @@ def sources_upstream(steps: Mapping[str, Step], inputs: Iterable[str]) -> list[S
     names = list(dict.fromkeys(inputs))
     for name in names:  # grows while we go
         names += [feeder for feeder in steps[name].inputs if feeder not in names]
-    return [step for name in names if isinstance(step := steps[name], SourceStep)]
+    return sources_among(steps[name] for name in names)
 
 
 def sources_of(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[SourceStep]:
     """Return the sources whose rows reach these inputs as they are."""
-    return [step for step in _way(steps, inputs) if isinstance(step, SourceStep)]
+    return sources_among(_way(steps, inputs))
 
 
 @dataclass(frozen=True)

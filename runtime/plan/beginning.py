@@ -21,7 +21,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.sources.blocks import BlockReader
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -56,7 +56,7 @@ def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
     Args:
         steps: {name: step} of the flow.
     """
-    sources = [step for step in steps.values() if isinstance(step, SourceStep)]
+    sources = sources_among(steps.values())
     found = {
         step.name: _given(step, start_ns)
         for step in sources

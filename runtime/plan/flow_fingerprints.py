@@ -16,7 +16,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.steps import SinkStep, SourceStep
+from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
 from slackwater.runtime.sinks import FileTraits, SinkTraits
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
@@ -50,7 +50,7 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
         text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
         if place is not None:
             text += f"\n{place.format} {place.rows}{place.form and f' {place.form}'}"
-        sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
+        sources = tuple(one.name for one in sources_among(steps[each] for each in upstream))
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         form = "" if place is None else _form(place)
         marks[name] = FlowFingerprint(digest, sources, form, _why_not(steps, upstream))
@@ -75,12 +75,12 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
                 "omit resume, or change that"
             )
         if place is not None and (place.overwrite or traits.resumes):
-            for source in steps.values():
+            for source in sources_among(steps.values()):
                 _check_apart(name, place, source)
 
 
 def _traits(steps: Mapping[str, Step]) -> dict[str, SinkTraits]:
-    return {name: step.output.traits for name, step in steps.items() if isinstance(step, SinkStep)}
+    return {step.name: step.output.traits for step in sinks_among(steps.values())}
 
 
 def _form(place: FileTraits) -> str:
@@ -88,9 +88,7 @@ def _form(place: FileTraits) -> str:
     return f"{rows}, {place.form}" if place.form else rows
 
 
-def _check_apart(sink: str, place: FileTraits, source: Step) -> None:
-    if not isinstance(source, SourceStep):
-        return
+def _check_apart(sink: str, place: FileTraits, source: SourceStep) -> None:
     reads_at = getattr(source.source.input, "reads_at", None)
     read_files = reads_at and reads_at(place.path, kind=place.format, is_file=place.is_file)
     if read_files:
@@ -115,10 +113,12 @@ def _why_not(steps: Mapping[str, Step], upstream: list[str]) -> str:
     for name in upstream:
         if reason := _of_step(steps, name, upstream):
             return reason
-    for name, step in steps.items():
-        if isinstance(step, SinkStep) and step.output.traits.sees_again:
+    for step in sinks_among(steps.values()):
+        if step.output.traits.sees_again:
             what = step.output.describe().partition("\n")[0]
-            return f"{what} sink {name!r} of this flow would be given again rows that it has seen"
+            return (
+                f"{what} sink {step.name!r} of this flow would be given again rows that it has seen"
+            )
     return ""
 
 

@@ -12,7 +12,15 @@ from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRul
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
+from slackwater.runtime.plan.steps import (
+    DivertedStep,
+    LateStep,
+    SideStep,
+    SinkStep,
+    SourceStep,
+    sinks_among,
+    sources_among,
+)
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks import FileTraits
 
@@ -97,8 +105,8 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         SettingError: lengths of time of more than 73 years together.
         SchemaError: a step reads a column of a source that does not travel.
     """
-    sinks = [step for step in steps.values() if isinstance(step, SinkStep)]
-    if not any(isinstance(step, SourceStep) for step in steps.values()):
+    sinks = sinks_among(steps.values())
+    if not sources_among(steps.values()):
         raise FlowError(f"dataflow {flow!r} has no source; start with flow.source(...)")
     if not sinks:
         raise FlowError(f"dataflow {flow!r} has no sink; end with stream.sink(name, ...)")

@@ -54,7 +54,15 @@ from slackwater.runtime.plan.promises import OutputTraits
 from slackwater.runtime.plan.row_fields import WRITERS, FieldWays
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
-from slackwater.runtime.plan.steps import GateStep, LateStep, SideStep, SinkStep, SourceStep
+from slackwater.runtime.plan.steps import (
+    GateStep,
+    LateStep,
+    SideStep,
+    SinkStep,
+    SourceStep,
+    sinks_among,
+    sources_among,
+)
 from slackwater.runtime.plan.traits import Replica, Role
 from slackwater.runtime.plan.verdict import Verdict
 
@@ -254,6 +262,16 @@ class Plan:
         return tuple(stage for stage in self.stages if self.slots[stage.name] == slot)
 
     @property
+    def sources(self) -> list[SourceStep]:
+        """Sources, in the order of the stages."""
+        return sources_among(stage.step for stage in self.stages)
+
+    @property
+    def sinks(self) -> list[SinkStep]:
+        """Sinks, in the order of the stages."""
+        return sinks_among(stage.step for stage in self.stages)
+
+    @property
     def slot_names(self) -> tuple[str, ...]:
         """Slots in use, in order of first use."""
         return tuple(dict.fromkeys(self.slots[stage.name] for stage in self.stages))
@@ -324,8 +342,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
             )
         )
     ]
-    sources = [own.step.source for own in stages if isinstance(own.step, SourceStep)]
-    is_backlog = all(source.is_backlog for source in sources)
+    is_backlog = all(one.source.is_backlog for one in sources_among(steps.values()))
     finished = [_finished(planned, channels, needed, ways) for planned in stages]
     return tuple(replace(stage, is_backlog=is_backlog) for stage in finished)
 
@@ -356,11 +373,7 @@ def _finished(
 
 def collect_sinks(plan: Plan) -> list[str]:
     """Return the names of a plan's collect sinks."""
-    return [
-        stage.name
-        for stage in plan.stages
-        if isinstance(stage.step, SinkStep) and stage.step.output.traits.collects
-    ]
+    return [step.name for step in plan.sinks if step.output.traits.collects]
 
 
 def _channels_into(

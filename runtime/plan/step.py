@@ -8,7 +8,7 @@ are its traits (`traits.py`); this file has the questions whose answer depends o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -114,6 +114,11 @@ class ChoosingStep(EachRowStep):
     """
 
     predicate: Expr
+
+
+def filters_among(steps: Iterable[Step]) -> list[ChoosingStep]:
+    """Return the filters among steps, in their order."""
+    return [step for step in steps if isinstance(step, ChoosingStep)]
 
 
 @dataclass(frozen=True, kw_only=True)

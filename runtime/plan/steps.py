@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,7 +60,7 @@ class SourceStep(Step):
         spec = self.source
         if spec.start_ns is not None:
             return f"at {spec.start}"
-        sources = [step for step in steps.values() if isinstance(step, SourceStep)]
+        sources = sources_among(steps.values())
         replayed = [step for step in sources if step.source.speed is not None]
         if spec.speed is None or len(replayed) < 2:
             return ""
@@ -260,6 +260,16 @@ class SinkStep(Step):
     def bare(self) -> SinkStep:
         """Return the sink without its output."""
         return self.without("output")
+
+
+def sources_among(steps: Iterable[Step]) -> list[SourceStep]:
+    """Return the sources among steps, in their order."""
+    return [step for step in steps if isinstance(step, SourceStep)]
+
+
+def sinks_among(steps: Iterable[Step]) -> list[SinkStep]:
+    """Return the sinks among steps, in their order."""
+    return [step for step in steps if isinstance(step, SinkStep)]
 
 
 def times_text(spec: SourceSpec) -> str:

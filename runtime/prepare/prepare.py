@@ -88,7 +88,7 @@ def admit(plan: Plan) -> Plan:
 
 
 def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
-    steps = [stage.step for stage in plan.stages if isinstance(stage.step, SourceStep)]
+    steps = plan.sources
     sources = {step.name: step.source for step in steps}
     known = [unpaced_note(plan.deadline_ns, sources), far_note(plan.beginnings)]
     of_inputs = [each for step in steps for each in step.notes()]

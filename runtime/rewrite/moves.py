@@ -33,7 +33,7 @@ from slackwater.runtime.expressions.inside import (
     renamed,
 )
 from slackwater.runtime.plan.graph import StepGraph
-from slackwater.runtime.plan.step import ChoosingStep, EachRowStep, GatedStep, Step
+from slackwater.runtime.plan.step import ChoosingStep, EachRowStep, GatedStep, Step, filters_among
 from slackwater.runtime.rewrite.gates import check_gate, check_orders
 
 __all__ = [
@@ -354,15 +354,15 @@ def rewrites_of(
 
 def split_all(plan: FlowPlan) -> FlowPlan:
     """Return a plan in which every filter has one condition."""
-    for step in plan.graph.steps.values():
-        if isinstance(step, ChoosingStep) and len(conjuncts(step.predicate)) > 1:
+    for step in filters_among(plan.graph.steps.values()):
+        if len(conjuncts(step.predicate)) > 1:
             plan = plan.done(Split(step.name))
     return plan
 
 
 def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
     """Yield all rewrites of existing filters, allowed or not."""
-    filters = [step for step in steps.values() if isinstance(step, ChoosingStep)]
+    filters = filters_among(steps.values())
     for moved in filters:
         if len(conjuncts(moved.predicate)) > 1:
             yield Split(moved.name)
@@ -391,7 +391,7 @@ def _float_keys(moved: ChoosingStep, step: Step) -> list[str]:
 def _filter(steps: Mapping[str, Step], name: str) -> ChoosingStep:
     step = steps.get(name)
     if not isinstance(step, ChoosingStep):
-        known = [one.name for one in steps.values() if isinstance(one, ChoosingStep)]
+        known = [one.name for one in filters_among(steps.values())]
         raise FlowError(f"there is no filter {name!r}; there are: {', '.join(known) or 'none'}")
     return step
 

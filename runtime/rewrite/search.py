@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from slackwater.runtime.expressions.inside import never_fails
-from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.plan.step import ChoosingStep, filters_among
 from slackwater.runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
 
 __all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
@@ -71,7 +71,7 @@ def _rewrites_up(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
 
 
 def _in_order(plan: FlowPlan) -> list[str]:
-    return [step.name for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
+    return [step.name for step in filters_among(plan.graph.steps.values())]
 
 
 def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000) -> Found:
@@ -154,7 +154,7 @@ def _order_of(plan: FlowPlan) -> tuple[str, ...]:
     A filter that may refuse a row's value never moves before another filter; so such filters come
     first, while the others are out of their way. Then in order from the sources.
     """
-    filters = [step for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
+    filters = filters_among(plan.graph.steps.values())
     return tuple(
         step.name
         for step in sorted(filters, key=lambda step: never_fails(step.predicate, step.schema))

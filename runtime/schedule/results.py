@@ -22,7 +22,7 @@ from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.plan.steps import sinks_among
 from slackwater.runtime.schedule.actions import Egress, Rest
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.sinks import SinkTraits
@@ -292,9 +292,7 @@ class SlotResults:
 
 def traits_of_sinks(stages: Iterable[Stage]) -> dict[str, SinkTraits]:
     """Return {sink: traits of its output} of the sinks among stages."""
-    return {
-        stage.name: stage.step.output.traits for stage in stages if isinstance(stage.step, SinkStep)
-    }
+    return {step.name: step.output.traits for step in sinks_among(one.step for one in stages)}
 
 
 def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable[[], int]) -> Rest:

@@ -31,7 +31,7 @@ from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.foresight.step_curves import step_curves
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.plan.step import filters_among
 from slackwater.runtime.prepare import prepare
 from slackwater.runtime.rewrite import FlowPlan, split_all
 from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
@@ -178,7 +178,7 @@ def choose_plan(
         return host.predict(candidate, rates, sample=sample(candidate, limits), **ahead)
 
     written = Considered((), flow, predicted(flow))
-    if not any(isinstance(step, ChoosingStep) for step in flow.steps.values()):
+    if not filters_among(flow.steps.values()):
         return PlanChoice((written,), None)
     price = _price(host, flow, rates, sample, ahead)
     found = search_plans(FlowPlan(flow.graph), price, keep=keep + 1)

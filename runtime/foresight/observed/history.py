@@ -29,7 +29,6 @@ from slackwater.runtime.order.k_slack import KSlack
 from slackwater.runtime.order.reorder import SortedWithin
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
-from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -150,7 +149,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
         for stage in plan.stages
     }
     stages = stages_recorded(samples, inputs)
-    specs = {one.name: one.step.source for one in plan.stages if isinstance(one.step, SourceStep)}
+    specs = {step.name: step.source for step in plan.sources}
     interval_s = samples[0].interval_ns / NS_PER_SECOND
     arrived = arrivals_recorded(samples, list(specs), interval_s=interval_s)
     times, origin_ns = times_recorded(

@@ -189,14 +189,13 @@ def _stretched(
     slides_s = [
         each.window_s[1] for each in map(spans_of, plan.stages) if each.window_s is not None
     ]
-    sources = [stage.step.source for stage in plan.stages if isinstance(stage.step, SourceStep)]
     return stretched(
         times,
         rows,
         reach_s=_looks_back_s(plan, slides_s),
         slide_s=max([0.0, *slides_s]),
         is_whole=is_whole
-        or any(source.sequence is not None for source in sources)
+        or any(step.source.sequence is not None for step in plan.sources)
         or _counts_events(plan),
     )
 
@@ -217,10 +216,10 @@ def _counts_events(plan: Plan) -> bool:
 
 
 def _check_can_be_read_twice(plan: Plan) -> None:
-    for stage in plan.stages:
-        if isinstance(stage.step, SourceStep) and not (source := stage.step.source).is_history:
+    for step in plan.sources:
+        if not (source := step.source).is_history:
             raise SettingError(
-                f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
+                f"source {step.name!r} reads {source.input.describe()}, which is live: to read a "
                 "sample of it would take rows from the run. Predict from the same flow on a file "
                 "of a former day"
             )

@@ -12,7 +12,6 @@ from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_pla
 from slackwater.runtime.foresight.query_graph import QueryGraph
 from slackwater.runtime.model import format_s
 from slackwater.runtime.plan.plan import Plan
-from slackwater.runtime.plan.steps import SinkStep, SourceStep
 
 __all__ = [
     "SupportedRange",
@@ -150,22 +149,14 @@ def not_held(plan: Plan) -> list[str]:
     """Return texts on parts of a run to which a prediction does not apply."""
     texts = []
     unpaced = [
-        stage.name
-        for stage in plan.stages
-        if isinstance(stage.step, SourceStep)
-        and stage.step.source.speed is None
-        and stage.step.source.is_history
+        step.name for step in plan.sources if step.source.speed is None and step.source.is_history
     ]
     if unpaced:
         texts.append(
             f"{', '.join(unpaced)} without speed=: a run reads that as fast as it goes, so what is "
             "predicted holds for rows that come at these rates, and not for that run"
         )
-    resuming = [
-        stage.name
-        for stage in plan.stages
-        if isinstance(stage.step, SinkStep) and stage.step.output.traits.resumes
-    ]
+    resuming = [step.name for step in plan.sinks if step.output.traits.resumes]
     if resuming:
         texts.append(
             f"{', '.join(resuming)} resuming: a run that goes on after another first "
@@ -188,11 +179,10 @@ def uncounted(plan: Plan, sample: FlowSample) -> tuple[str, ...]:
     if sample.times and not sample.recorded:
         return ()
     return tuple(
-        stage.name
-        for stage in plan.stages
-        if isinstance(stage.step, SourceStep)
-        and (stage.step.source.reorder.sorts or stage.step.source.sequence is not None)
-        and stage.name not in known
+        step.name
+        for step in plan.sources
+        if (step.source.reorder.sorts or step.source.sequence is not None)
+        and step.name not in known
     )
 
 

@@ -27,7 +27,7 @@ from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import sources_among
 from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import LinkModel
 
@@ -208,5 +208,5 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
 
 def speed_of(steps: Iterable[Step]) -> float | None:
     """Return the speed of event time by the clock; None if not given."""
-    speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
+    speeds = {step.source.speed for step in sources_among(steps)}
     return speeds.pop() if len(speeds) == 1 else None

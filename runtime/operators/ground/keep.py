@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Keep, Share, Sharing
 
 _SHARES: dict[Share, str] = {
@@ -30,14 +30,8 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
         steps: all steps upstream, and perhaps others.
         inputs: names of steps.
     """
-    reached = list(dict.fromkeys(inputs))
-    for name in reached:  # grows meanwhile
-        reached += [one for one in steps[name].inputs if one not in reached]
-    return [
-        name
-        for name in reached
-        if isinstance(step := steps[name], SourceStep) and step.source.promises_nothing
-    ]
+    upstream = sources_upstream(steps, inputs)
+    return [step.name for step in upstream if step.source.promises_nothing]
 
 
 def replicas_text(sharing: Sharing) -> str:
