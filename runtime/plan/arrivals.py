@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ByDeadline
-from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Role
 
@@ -118,7 +118,7 @@ class ArrivalWays:
             name
             for name in takers
             if any(
-                isinstance(feeder, GatedStep)
+                feeder.traits.has_gate
                 and _passes_on(feeder)
                 and feeder.traits.release != ON_ARRIVAL
                 for feeder in _way(steps, steps[name].inputs)
@@ -141,7 +141,7 @@ def opened(steps: Mapping[str, Step]) -> dict[str, Step]:
     """
     changed = dict(steps)
     for step in reversed(list(steps.values())):
-        if not isinstance(step, GatedStep) or not step.traits.passes_on or step.traits.reach_ns:
+        if not step.traits.has_gate or not step.traits.passes_on or step.traits.reach_ns:
             continue
         release = step.traits.release
         if release != READY_ONLY and not isinstance(release, ByDeadline):
@@ -159,7 +159,7 @@ def _leads_only_there(step: Step, steps: Mapping[str, Step]) -> bool:
         follower.traits.close is not None
         or (
             _passes_on(follower)
-            and (not isinstance(follower, GatedStep) or follower.traits.release == ON_ARRIVAL)
+            and (not follower.traits.has_gate or follower.traits.release == ON_ARRIVAL)
             and _leads_only_there(follower, steps)
         )
         for follower in followers

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
-from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
 from slackwater.runtime.sinks import FileTraits, SinkTraits
 
@@ -135,7 +135,7 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
         )
     if isinstance(step, SourceStep):
         return _why_uncertain(step, has_gate=_has_gate(steps, upstream)) or _of_input(step)
-    if not isinstance(step, GatedStep):
+    if not step.traits.has_gate:
         return ""
     return _why_clock(step) or _why_order_varies(steps, name, upstream)
 
@@ -269,7 +269,7 @@ _AWAKENED = (
 
 
 def _has_gate(steps: Mapping[str, Step], names: list[str]) -> bool:
-    return any(isinstance(steps[name], GatedStep) for name in names)
+    return any(steps[name].traits.has_gate for name in names)
 
 
 def _of_input(step: SourceStep) -> str:
@@ -286,8 +286,6 @@ def _meets_no_gate(steps: Mapping[str, Step], name: str, upstream: list[str]) ->
     followers = [other for other in upstream if name in steps[other].inputs]
     return any(
         isinstance(steps[follower], SinkStep)
-        or (
-            not isinstance(steps[follower], GatedStep) and _meets_no_gate(steps, follower, upstream)
-        )
+        or (not steps[follower].traits.has_gate and _meets_no_gate(steps, follower, upstream))
         for follower in followers
     )

@@ -177,7 +177,7 @@ class Stage:
     @property
     def is_gated(self) -> bool:
         """Whether the stage has a gate, or is a replica after one."""
-        return isinstance(self.step, GatedStep)
+        return self.step.traits.has_gate
 
     @property
     def is_ready_only(self) -> bool:
@@ -392,7 +392,7 @@ def _channels_into(
         late = late_of(target.step, needed[target.step.name])
     elif is_side:
         diverted = target.step.inputs[0]
-    ports = origin.traits.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
+    ports, has_gate = origin.traits.ports, target.step.traits.has_gate
     for position, name in enumerate(target.step.inputs):
         port = ports[position]
         twice = target.step.inputs.count(name) > 1
@@ -415,8 +415,8 @@ def _channels_into(
                 may_be_late=not is_side and came.may_be_late,
                 needs_promises=not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
-                idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
-                by_clock=came.by_clock and not is_side and isinstance(target.step, GatedStep),
+                idle_ns=came.idle_ns if has_gate else None,
+                by_clock=came.by_clock and not is_side and has_gate,
                 late=late,
                 diverted=diverted,
                 shares_writers=has_writers and (source.kind == "stateless" or two_writers),

@@ -134,7 +134,7 @@ def output_traits(
         came = [traits[heads[source]] for source in step.inputs]
         if isinstance(step, SourceStep):
             traits[name] = of_source(step.source)
-        elif isinstance(step, GatedStep):
+        elif step.traits.has_gate:
             has_slack = step.traits.release != READY_ONLY
             traits[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
         else:

@@ -147,6 +147,11 @@ class StepTraits:
     close: Closes | None = None
 
     @property
+    def has_gate(self) -> bool:
+        """Whether rows reach the step through a gate, or it is one."""
+        return self.role in (Role.AFTER_GATE, Role.SHARED_GATE)
+
+    @property
     def has_one_port(self) -> bool:
         """Whether all inputs have one port."""
         return len(set(self.ports)) == 1

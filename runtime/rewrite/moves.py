@@ -265,7 +265,7 @@ class Before:
         self, there: Mapping[str, Step], moved: ChoosingStep, step: Step
     ) -> dict[int, dict[str, str]]:
         """Return {input: {column: its name there}} of the inputs that it moves to."""
-        ports = step.traits.ports if isinstance(step, GatedStep) else (0,) * len(step.inputs)
+        ports = step.traits.ports
         read = sorted(moved.predicate.columns())
         if not read:
             raise self._refused("it reads no column, so it is the same everywhere")

@@ -8,7 +8,6 @@ from typing import Literal
 
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import GatedStep
 
 __all__ = ["GatedOperator", "gated_operators"]
 
@@ -55,9 +54,9 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
     gated = {}
     for stage in stages:
         step = stage.step
-        if not isinstance(step, GatedStep):
-            continue
         traits = step.traits
+        if not traits.has_gate:
+            continue
         summary = traits.summaries[0]
         gated[stage.name] = GatedOperator(
             name=stage.name,

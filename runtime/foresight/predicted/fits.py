@@ -9,7 +9,6 @@ from slackwater.runtime.foresight import LatencyEstimate
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plurals import agreeing, count_of
 
 __all__ = ["divided", "why_it_does_not_fit"]
@@ -86,9 +85,8 @@ def divided(stage: Stage, cores: float) -> str | None:
     if stage.subject.part == GATE:
         return None  # all rows pass it, however many replicas follow
     replica, step = stage.replica, stage.step
-    is_divisible = isinstance(step, GatedStep) and (
-        step.traits.reach_ns or all(step.traits.port_keys)
-    )
+    traits = step.traits
+    is_divisible = traits.has_gate and (traits.reach_ns or all(traits.port_keys))
     if replica is None and not is_divisible:
         return None
     now = 0 if replica is None else replica.of
