@@ -82,8 +82,17 @@ class Watched:
         return commands
 
 
-@REPLICAS
-@pytest.mark.parametrize("policy", ["sltuner", "even split", "calibration", "500ms"])
+@pytest.mark.parametrize(
+    ("policy", "replicas"),
+    [
+        ("sltuner", 1),
+        ("sltuner", 2),
+        ("sltuner", 3),
+        ("even split", 2),
+        ("calibration", 2),
+        ("500ms", 1),
+    ],
+)
 def test_a_policy_sees_steps_and_sets_one_slack_for_each(policy: str, replicas: int) -> None:
     plan = planned(replicas)
     made = make_policy(FlowGraph.of(plan), Tuning(policy=policy))

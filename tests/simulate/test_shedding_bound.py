@@ -14,7 +14,7 @@ from slackwater.runtime.simulate import LinkModel
 
 MS = 1_000_000
 BOUND_MS = 400
-ROWS = 20_000
+ROWS = 10_000
 PAIR_NS = 600_000
 WINDOWS = 4  # over each event: 0.6 ms for each, and an event a 2 ms, is a fifth too much
 
