@@ -11,7 +11,6 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import pytest
 from ray import cloudpickle
 
 import slackwater as sw
@@ -62,25 +61,25 @@ def is_an_object_whose_class_does() -> Callable[..., Any]:
     return Derived()
 
 
-@pytest.mark.parametrize(
-    ("function", "is_there"),
-    [
-        (plain, False),
-        (asks_for_a_frame, True),
-        (imports_it_when_called, True),
-        (names_it_as_text, True),
-        (has_a_helper_that_does, True),
-        (is_an_object_whose_class_does, True),
-    ],
-)
-def test_a_slot_has_pandas_at_its_start_if_its_users_code_names_it(
-    function: Callable[[], Callable[..., Any]], is_there: bool
-) -> None:
-    run(f"""
-        plan = of({pickled(slot_of(function()))!r})
-        SlotActor(plan, keys=ChannelKeys.generate())
-        assert ("pandas" in sys.modules) is {is_there}
-    """)
+def test_a_slot_has_pandas_at_its_start_if_its_users_code_names_it() -> None:
+    functions = {
+        plain: False,
+        asks_for_a_frame: True,
+        imports_it_when_called: True,
+        names_it_as_text: True,
+        has_a_helper_that_does: True,
+        is_an_object_whose_class_does: True,
+    }
+    run(
+        *(
+            f"""
+            plan = of({pickled(slot_of(function()))!r})
+            SlotActor(plan, keys=ChannelKeys.generate())
+            assert ("pandas" in sys.modules) is {is_there}, {function.__name__!r}
+            """
+            for function, is_there in functions.items()
+        )
+    )
 
 
 def test_stages_that_come_later_bring_it_with_them_and_arrow_knows() -> None:
@@ -93,19 +92,21 @@ def test_stages_that_come_later_bring_it_with_them_and_arrow_knows() -> None:
     """)
 
 
-@pytest.mark.parametrize(
-    ("text", "does"),
-    [("def f(rows): return rows", False), ("def f(rows): return rows.to_pandas()", True)],
-)
-def test_modules_of_the_users_that_are_not_installed_are_read(
-    tmp_path: Path, text: str, does: bool
-) -> None:
-    (tmp_path / "own_module.py").write_text(text)
-    run(f"""
-        sys.path.insert(0, {str(tmp_path)!r})
-        import own_module
-        assert mention_pandas([own_module.f]) is {does}
-    """)
+def test_modules_of_the_users_that_are_not_installed_are_read(tmp_path: Path) -> None:
+    programs = []
+    for text, does in (
+        ("def f(rows): return rows", False),
+        ("def f(rows): return rows.to_pandas()", True),
+    ):
+        folder = tmp_path / str(does)
+        folder.mkdir()
+        (folder / "own_module.py").write_text(text)
+        programs.append(f"""
+            sys.path.insert(0, {str(folder)!r})
+            import own_module
+            assert mention_pandas([own_module.f]) is {does}
+        """)
+    run(*programs)
 
 
 def test_what_hangs_on_an_input_is_not_looked_through_without_end() -> None:
@@ -129,18 +130,30 @@ def pickled(plan: SlotPlan) -> str:
     return base64.b64encode(cloudpickle.dumps(plan)).decode()
 
 
-def run(program: str) -> None:
+def run(*programs: str) -> None:
+    """Run each program in a fork of one process, which has imported what a slot does."""
     head = """
-        import base64, os, pickle, sys
+        import base64, os, pickle, sys, traceback
         from slackwater.actors.slot.actor import SlotActor
         from slackwater.actors.slot.pandas_in_code import mention_pandas
         from slackwater.actors.wire.keys import ChannelKeys
         def of(text):
             return pickle.loads(base64.b64decode(text))
+        failed = 0
+        for program in PROGRAMS:
+            child = os.fork()
+            if child == 0:
+                try:
+                    exec(program)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+                os._exit(0)  # a slot's threads wait for its sockets
+            failed += os.waitpid(child, 0)[1] != 0
+        sys.exit(failed)
     """
-    end = "\nsys.stdout.flush(); os._exit(0)"  # a slot's threads wait for its sockets
     done = subprocess.run(  # noqa: S603 our own program
-        [sys.executable, "-c", dedent(head) + dedent(program) + end],
+        [sys.executable, "-c", f"PROGRAMS = {list(map(dedent, programs))!r}\n" + dedent(head)],
         check=False,
         capture_output=True,
         text=True,
