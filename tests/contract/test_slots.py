@@ -213,7 +213,7 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
 def test_a_log_replays_what_was_shed_and_when(kind: Any, drops: str) -> None:
     """Also of a slot that is put away in between: load is a matter of time, and time is logged."""
     flow = sw.Dataflow("sheds")
-    rows = pa.table({"ts": np.arange(1_200) * MS, "kind": np.arange(1_200) % 7})
+    rows = pa.table({"ts": np.arange(800) * MS, "kind": np.arange(800) % 7})
     events = flow.source("events", sw.table(rows), event_time="ts", time_unit="ns", speed=1.0)
     steps = [sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]
     window = sw.patterns.count_window(40, every=20)
