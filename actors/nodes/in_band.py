@@ -48,13 +48,15 @@ def copied(held: _T, *, shared: Collection[object] = ()) -> _T:
         held: the object. Arrow's rows in it are shared, since they never change.
         shared: objects in it that are to be shared, too.
     """
-    arrived: _T = _unpacked(*_packed(held, shared))
+    arrived: _T = _unpacked(*_packed(held, _Copier, shared))
     return arrived
 
 
-def _packed(held: object, shared: Collection[object] = ()) -> tuple[bytes, list[Any]]:
+def _packed(
+    held: object, kind: type[_Pickler] | None = None, shared: Collection[object] = ()
+) -> tuple[bytes, list[Any]]:
     stream = io.BytesIO()
-    pickler = _Pickler(stream, shared)
+    pickler = (kind or _Pickler)(stream, shared)
     pickler.dump(held)  # type: ignore[no-untyped-call]
     return stream.getvalue(), pickler.beside
 
@@ -72,6 +74,21 @@ class _Pickler(cloudpickle.CloudPickler):
             return None
         self.beside.append(held)
         return len(self.beside) - 1
+
+
+class _Copier(_Pickler):
+    """Pickles classes of a program or a notebook, so that this process gets copies.
+
+    By its mark cloudpickle finds a class in the process that it came from, and sets all methods of
+    that one: the user's class would have copies of its globals.
+    """
+
+    def reducer_override(self, held: Any) -> Any:
+        reduced = super().reducer_override(held)  # type: ignore[no-untyped-call]
+        if not isinstance(held, type) or not isinstance(reduced, tuple) or len(reduced) < 6:
+            return reduced
+        make, (*given, _mark, extra), *rest = reduced
+        return make, (*given, None, extra), *rest
 
 
 class _Unpickler(pickle.Unpickler):

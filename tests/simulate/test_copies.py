@@ -9,6 +9,7 @@ import pytest
 
 import slackwater as sw
 from tests.support.own_inputs import Feed, rows
+from tests.support.own_outputs import Noting, NotingSink
 
 N = {"n": "int64"}
 
@@ -51,6 +52,29 @@ def test_what_a_function_keeps_or_its_user_changes_after_submit_has_no_effect(by
         assert job.result("out")["n"].to_pylist() == [11, 12]
     assert ten.held == [20]
     assert host.submit(flow).result("out")["n"].to_pylist() == [21, 22, 23, 24]
+
+
+def test_a_class_of_the_program_is_as_it_was_after_a_run() -> None:
+    opened: list[str] = []
+
+    class Own(Noting):
+        def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> NotingSink:
+            opened.append(context.sink)
+            return super().open(schema, context)
+
+    class Numbers(Feed):
+        def open(self) -> Any:
+            opened.append("copied")
+            return super().open()
+
+    methods = Own.open, Numbers.open
+    flow = sw.Dataflow("own")
+    numbers = flow.source("numbers", Numbers(lambda: iter([rows(1, 2)])), event_time="t")
+    numbers.sink("out", Own())
+    job = sw.Simulation().submit(flow)
+    assert job.wait().state == "done"
+    assert opened == ["out"], "the input and its class are copies, the output is none"
+    assert methods == (Own.open, Numbers.open)
 
 
 def test_an_output_is_its_users_object_and_shows_what_it_got() -> None:
