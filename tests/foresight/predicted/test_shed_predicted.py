@@ -19,7 +19,7 @@ from slackwater.sampling import sample_flow
 
 MS = 1_000_000
 BOUND_S = 0.4
-ROWS, RATE = 6_000, 500
+ROWS, SAMPLE, RATE = 4_000, 2_700, 500
 WINDOWS = 4
 EVENT_NS = 1e9 / RATE
 
@@ -67,7 +67,7 @@ def costs(load: float, *, fixed: float = 0.0) -> CostModel:
 
 
 def sampled(flow: sw.Dataflow, cost: CostModel) -> FlowSample:
-    return sample_flow(flow, rows=4_000, cost=cost)
+    return sample_flow(flow, rows=SAMPLE, cost=cost)
 
 
 def predicted(
@@ -252,7 +252,7 @@ def test_a_sample_that_takes_longer_than_the_bound_drops_nothing() -> None:
     flow = shedding()
     sample = sampled(flow, costs(50.0))
     (found,) = [one for one in sample.stages if one.name == "found"]
-    assert sum(found.slice_pairs) > 3.9 * (4_000 - 200)
+    assert sum(found.slice_pairs) > 3.9 * (SAMPLE - 200)
 
 
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.0])
