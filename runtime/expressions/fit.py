@@ -69,9 +69,12 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
             return _as_numbers(values, to)
         _refuse_shape(values)
         values = pa.array(values)
+    numbers = None
     if not isinstance(values, pa.Array):
-        values = _as_arrow(list(values), to)
-    return column_from_arrow(name, values, to, who=who)
+        values = list(values)
+        numbers = _plain_numbers(values, to)
+        values = values if numbers is not None else _as_arrow(values, to)
+    return column_from_arrow(name, values, to, who=who) if numbers is None else numbers
 
 
 def described(values: Any) -> str:
@@ -81,6 +84,20 @@ def described(values: Any) -> str:
         return f"values of {' and '.join(kinds)}"
     kind = values.dtype if isinstance(values, np.ndarray) else getattr(values, "type", None)
     return type(values).__name__ + (f" of {kind}" if kind is not None else "")
+
+
+_PLAIN_NUMBERS = {pa.int64(): (int, np.int64), pa.float64(): (float, np.float64)}
+
+
+def _plain_numbers(values: list[Any], to: pa.DataType) -> Column | None:
+    """Return plain numbers of the type as an array; None for others."""
+    kind, dtype = _PLAIN_NUMBERS.get(to, (None, None))
+    if kind is None or set(map(type, values)) != {kind}:
+        return None
+    try:
+        return np.array(values, dtype)
+    except OverflowError:  # Arrow says of which value
+        return None
 
 
 _PLAIN = {int, float, bool, str, bytes}

@@ -161,7 +161,7 @@ class ProcessMachine(PlainOperator):
         if ready == len(rows):
             self._waiting = []
             return rows
-        self._waiting = [rows.take(np.arange(ready, len(rows)))]
+        self._waiting = [rows.slice(ready, len(rows))]
         return rows.slice(0, ready) if ready else None
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
