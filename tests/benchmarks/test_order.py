@@ -19,7 +19,7 @@ from benchmarks.order.disorder import (
     steps_back,
 )
 from benchmarks.order.replay import Outcome, buffered, pooled, sequenced
-from tests.support.sources import machine, next_due_ns
+from tests.support.sources import machine, next_due_ns, take
 
 BUFFERS = [
     sw.order.k_slack("2ms", late="pass"),
@@ -108,7 +108,7 @@ def run(stream: Arrivals, **options: Any) -> Outcome:
         due_ns = next_due_ns(source, now_ns)
         assert due_ns is not None
         now_ns = max(now_ns, due_ns)
-        message = source.take(now_ns, max_rows=1)
+        message = take(source, now_ns, max_rows=1)
         if message is not None and message.batch is not None:
             taken = np.asarray(message.batch.columns["row"])
             left_ns[taken] = now_ns

@@ -11,12 +11,12 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.foresight.observed.some_rows import SeenTimes, SomeRows
 from slackwater.runtime.foresight.observed.source_times import source_times
-from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import END_NS, NS_PER_SECOND
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, SourceSpec, traits_of
 from tests.support.hosts import Slots
-from tests.support.sources import drain, machine, times
+from tests.support.sources import drain, machine, take, times
 
 SCHEMA = pa.schema({"t": pa.timestamp("ns"), "n": pa.int64()})
 MOST_POLLS = 5_000
@@ -98,12 +98,9 @@ def test_one_take_reads_one_piece_of_bad_rows(kind: str, on_bad: str, speed: flo
     most_diverted = 0
     while not source.is_over:
         before = given.polls
-        if speed is None or not source.is_unread:
-            source.take(10**12)
-        else:
-            source.read(10**12)
+        work = source.work(10**12, max_rows=END_NS)
         assert given.polls <= before + 2, "one piece, or the last one and the end"
-        most_diverted = max(most_diverted, len(source.take_diverted(10**12)))
+        most_diverted = max(most_diverted, len(work.diverted))
     counted = source.bad_times + source.unreadable + source.diverted
     assert (counted, source.rows_in, source.rows_out) == (20, 21, 1)
     assert most_diverted == (2 if on_bad == "divert" else 0)
@@ -114,8 +111,7 @@ def test_a_piece_of_many_bad_rows_is_kept_in_parts(kind: str) -> None:
     given = Pieces([bad(kind, 0, 200_000), good(100)], "divert")
     source, each = machine(given, on_bad="divert"), []
     while not source.is_over:
-        source.take(1)
-        each.append(len(source.take_diverted(1)))
+        each.append(len(source.work(1, max_rows=END_NS).diverted))
     assert sum(each) == source.diverted == 200_000
     assert max(each) <= 65_536
 
@@ -185,7 +181,7 @@ def test_a_restart_within_a_stretch_loses_nothing_and_counts_nothing_twice(
     pieces = [good(1), bad(kind, 0, 20_000), bad(kind, 20_000, 3), good(2), bad(kind, 5, 1)]
     for takes in range(1, 6):
         source = machine(Pieces(pieces, on_bad), on_bad=on_bad)
-        before = [source.take(1) for _ in range(takes)]
+        before = [take(source, 1) for _ in range(takes)]
         later = machine(Pieces(pieces, on_bad), on_bad=on_bad)
         restore(later, save(source))
         rest = drain(later)
@@ -250,7 +246,7 @@ def test_rows_that_are_held_do_not_leave_as_if_the_input_were_silent() -> None:
 
     given = Live([good(11), bad("unreadable", 0, 1), bad("no time", 0, 1), good(10)], "skip")
     source = machine(given, **settings)
-    found = [source.take(now) for now in (0, 2 * 10**6, 4 * 10**6)]
+    found = [take(source, now) for now in (0, 2 * 10**6, 4 * 10**6)]
     assert times([one for one in found if one is not None]) == []
     assert times(drain(source, now_ns=6 * 10**6)) == [10 * NS_PER_SECOND, 11 * NS_PER_SECOND]
     assert source.late_dropped == 0
