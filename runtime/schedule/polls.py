@@ -55,8 +55,8 @@ class Polls:
 
     Attributes:
         wakes: whether the input ends the slot's sleep when it has something.
-        nothing_ns: when it had nothing; None: it may have rows.
-        caught_up_ns: when it last had nothing.
+        nothing_ns: time of the last poll if it had nothing; None: the input may have rows.
+        caught_up_ns: time of the last poll that had nothing.
         turn_ns: time from which the next rows of a live input count; None: it has existing data.
     """
 

@@ -87,7 +87,7 @@ class SourceNode(Node):
     Attributes:
         taken: rows taken out of blocks so far; early ones are in none.
         late_dropped: rows older than promised, or whose number had been given up, and dropped.
-        late: the same, that were passed on.
+        late: rows as old as these that were passed on.
         duplicates: rows whose number had come before; left out.
         given_up: numbers that did not come in time. They are no rows.
         diverted: rows that could not be used, and have been taken.
@@ -96,7 +96,7 @@ class SourceNode(Node):
         progress: progress of the last rows or promise handed over.
         row_tests: tests of the filter after it: few rows that fail are only counted.
         is_paced: whether arrivals are replayed by a clock.
-        next_take_ns: a paced source takes no rows before.
+        next_take_ns: time before which a paced source takes no rows.
         looks: looks of its slot; without them, a paced source takes rows whenever they are due.
 
     Raises:
