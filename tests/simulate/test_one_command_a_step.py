@@ -29,7 +29,7 @@ from slackwater.runtime.simulate import CostModel, Simulation
 from slackwater.runtime.tune import SlackPolicy, TuningRecord, make_policy
 
 S = NS_PER_SECOND
-SECONDS = 8
+SECONDS = 5
 FOUND, COUNTS = Subject("found"), Subject("counts")
 REPLICAS = pytest.mark.parametrize("replicas", [1, 2, 3])
 
