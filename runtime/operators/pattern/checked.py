@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -179,7 +178,8 @@ def check_meaning(
     pattern: Normal,
     scope: Within | WindowRule,
     *,
-    words: Mapping[str, str],
+    skip: str,
+    selection: str,
     matches: int | None,
     step: str,
 ) -> None:
@@ -188,7 +188,8 @@ def check_meaning(
     Args:
         pattern: the pattern.
         scope: the scope of a match.
-        words: `skip`, `selection` and `consumption`.
+        skip: rule for events between two of a match, "any" or "next".
+        selection: choice among the matches that end with one event.
         matches: the most matches of a window; None: all.
         step: the step's name, for errors.
 
@@ -204,12 +205,12 @@ def check_meaning(
     if matches is not None:
         whole_events(f"step {step!r}: matches", matches)
     places = _places(pattern)
-    if words["skip"] == "next" and any(one.is_any for one in places):
+    if skip == "next" and any(one.is_any for one in places):
         raise FlowError(
             f"step {step!r}: skip='next' asks for the next event that fits, and any_of takes "
             "events in any order; leave skip='any'"
         )
-    if words["selection"] == "cumulative":
+    if selection == "cumulative":
         for one in pattern.alternatives:
             if any(place.is_repeated for place in one.places):
                 raise FlowError(

@@ -119,8 +119,7 @@ class Patterning(AnyStream):
         normal = check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
         check_distinct(normal, self.schema, keys=keys, type_column=type, step=name)
         scope = scope_of(normal, window, within, step=name)
-        words = {"skip": skip, "selection": selection, "consumption": consumption}
-        check_meaning(normal, scope, words=words, matches=matches, step=name)
+        check_meaning(normal, scope, skip=skip, selection=selection, matches=matches, step=name)
         if shed is not None:
             _check_shed(shed, scope, step=name)
             feature = check_feature(shed.feature, self.schema, step=name)
