@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from slackwater.ingest.durations import durations_in
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.exact_casts import cast_of_decimals
+from slackwater.runtime.model.exact_casts import cast_of_decimals, first_refused
 from slackwater.runtime.model.zones import instants_in
 
 __all__ = [
@@ -184,21 +184,6 @@ def cast_all(
 _UNPARSED = re.compile(r"^Failed to parse string: .* as a scalar of type [^:]*(: )?", re.S)
 
 
-def _first_refused(
-    values: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array]
-) -> int:
-    """Return the place of the first value that cannot be cast; one must exist."""
-    start, stop = 0, len(values)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            cast(values.slice(start, middle - start), to)
-            start = middle
-        except pa.ArrowInvalid:
-            stop = middle
-    return start
-
-
 def _first_code(text: pa.StringArray) -> int | None:
     """Return the first text that starts like a code."""
     are = codes(text)
@@ -278,3 +263,12 @@ def is_same(written: str, number: float) -> bool:
         return bool(exact == number)
     is_written_out = "e" not in written.lower() and exact == exact.to_integral_value()
     return not is_written_out or int(exact) == int(number)
+
+
+def _first_refused(
+    values: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> int:
+    """Return the place of the first value that cannot be cast; one must exist."""
+    return first_refused(
+        lambda start, stop: cast(values.slice(start, stop - start), to), len(values)
+    )

@@ -29,7 +29,12 @@ from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.decimal_types import MOST_WIDE_DIGITS
-from slackwater.runtime.model.exact_casts import cast_of_decimals, last_digits, zero_for_null
+from slackwater.runtime.model.exact_casts import (
+    cast_of_decimals,
+    first_refused,
+    last_digits,
+    zero_for_null,
+)
 from slackwater.runtime.model.nullable import valid_bits
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
@@ -70,7 +75,7 @@ def cast(option: OfType, values: Column) -> Column:
     try:
         return _as_type(option, values)
     except pa.ArrowInvalid as problem:
-        place = _first_refused(option, values)
+        place = first_refused(lambda start, stop: _as_type(option, values[start:stop]), len(values))
         raise refused(
             f".cast({shown(option.argument)}) of {cell_shown(values, place)}: "
             f"{text_of(problem, MOST_SHOWN)}; filter out such rows first, or write .try_cast",
@@ -93,19 +98,6 @@ def try_cast(option: OfType, values: Column) -> Column:
         ] = False
         rows = fits.nonzero()[0]
         return spread(_as_type(option, values.take(rows)), fits, rows)
-
-
-def _first_refused(option: OfType, values: Column) -> int:
-    """Return the place of the first value that does not fit; one must exist."""
-    start, stop = 0, len(values)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            _as_type(option, values[start:middle])
-            start = middle
-        except pa.ArrowInvalid:
-            stop = middle
-    return start
 
 
 def _as_type(option: OfType, values: Any) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
 from uuid import UUID
 
@@ -15,6 +16,7 @@ __all__ = [
     "EXACT_POWER",
     "cast_exactly",
     "cast_of_decimals",
+    "first_refused",
     "floats_of",
     "is_text_extension",
     "last_digits",
@@ -32,6 +34,24 @@ _WITHOUT_EXPONENT = 6
 """Most digits after the point of decimals that Arrow never writes with an exponent."""
 _ROUNDED = 1e-6
 """More than floats of equal decimals differ, relative to their size."""
+
+
+def first_refused(cast: Callable[[int, int], object], rows: int) -> int:
+    """Return the place of the first value that a cast refuses; one must exist.
+
+    Args:
+        cast: casts the values from one place up to another, or raises ArrowInvalid.
+        rows: number of values.
+    """
+    start, stop = 0, rows
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            cast(start, middle)
+            start = middle
+        except pa.ArrowInvalid:
+            stop = middle
+    return start
 
 
 def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
 from slackwater.runtime.model.decimal_types import usual_decimal
-from slackwater.runtime.model.exact_casts import cast_exactly, is_text_extension
+from slackwater.runtime.model.exact_casts import cast_exactly, first_refused, is_text_extension
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, in_own_memory, valid_bits
 from slackwater.runtime.model.times import NS_PER_SECOND
@@ -294,27 +294,15 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     try:
         cast = cast_exactly(values, target)
     except pa.ArrowInvalid as problem:
-        place = _first_unfit(values, target)
+        place = first_refused(
+            lambda start, stop: cast_exactly(values.slice(start, stop - start), target), len(values)
+        )
         raise SchemaError(
             f"{who}: column {name!r} does not fit {inside}: {text_of(problem)}; first "
             f"{shown(values[place])}, in row {place} of these, counted from 0; cast it before it "
             "is read, or leave it out (files: columns=[…])"
         ) from problem
     return column_of_arrow(cast)
-
-
-def _first_unfit(values: pa.Array, target: pa.DataType) -> int:
-    """Return the place of the first value that does not fit a type."""
-    first, last = 0, len(values) - 1
-    while first < last:
-        middle = (first + last) // 2
-        try:
-            cast_exactly(values.slice(first, middle + 1 - first), target)
-        except pa.ArrowInvalid:
-            last = middle
-        else:
-            first = middle + 1
-    return first
 
 
 def column_of_arrow(values: pa.Array) -> Column:
