@@ -542,12 +542,12 @@ class SourceSpec:
     @property
     def promises_nothing(self) -> bool:
         """Whether any writer may speak again, of any time, until the input ends."""
-        return (
-            self.writer is not None
-            and self.idle_ns is None
-            and self.promise is None
-            and self.reorder.longest_ns == 0
-        )
+        return self._promises_by_writers and self.idle_ns is None
+
+    @property
+    def _promises_by_writers(self) -> bool:
+        """Whether nothing but what each writer has sent says what may follow."""
+        return self.writer is not None and self.promise is None and self.reorder.longest_ns == 0
 
     @property
     def most_disorder_ns(self) -> int | None:
@@ -564,12 +564,7 @@ class SourceSpec:
     @property
     def waits_for_each_writer(self) -> bool:
         """Whether it promises the least over its writers, idle ones apart."""
-        return (
-            self.writer is not None
-            and self.idle_ns is not None
-            and self.promise is None
-            and self.reorder.longest_ns == 0
-        )
+        return self._promises_by_writers and self.idle_ns is not None
 
     @property
     def uses_arrival(self) -> bool:
