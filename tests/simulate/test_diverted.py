@@ -21,9 +21,7 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
-from slackwater.runtime.simulate.ways import Ways
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
-from tests.support.wire import through_frames
 
 col = sw.col
 WHEN = col("ts").str.to_time("%d.%m.%Y %H:%M", zone="Europe/Berlin")
@@ -139,10 +137,7 @@ def test_rows_without_a_time_are_a_stream_of_their_own(batch_rows: int) -> None:
     assert "3 left by streams of diverted rows" in report_text(report)
 
 
-def test_diverted_rows_of_a_source_with_writers_travel_to_another_slot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Ways, "wire", through_frames)
+def test_diverted_rows_of_a_source_with_writers_travel_to_another_slot() -> None:
     flow = sw.Dataflow("bad of both")
     bad = []
     for name in ("a", "b"):
