@@ -21,7 +21,7 @@ from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.sources import SourceSpec
 from tests.support.flows import simulated
 from tests.support.reorders import Widening
-from tests.support.sources import NOW, drain, machine, times
+from tests.support.sources import NOW, drain, machine, take, times
 from tests.support.states import differences
 
 POLICIES: list[Reorder] = [AsTheyCome(2), SortedWithin(2), Widening(2)]
@@ -66,7 +66,7 @@ def test_a_policy_keeps_promises_loses_nothing_and_goes_on_behind_a_snapshot(
         assert times(taken) == sorted(times(taken))
     for stop in range(0, 20, 3):
         begun = machine(data, out_of_order=policy)
-        first = [begun.take(NOW, max_rows=3) for _ in range(stop)]
+        first = [take(begun, NOW, max_rows=3) for _ in range(stop)]
         again = machine(data, out_of_order=policy)
         restore(again, save(begun))
         assert differences(again, begun) == []
@@ -109,7 +109,8 @@ def test_a_flow_with_another_policy_runs_and_is_explained(tmp_path: Path) -> Non
 
 def test_several_writers_are_bounded_by_a_policy_that_has_a_bound() -> None:
     data = {"t": [5, 3], "w": ["a", "b"]}
-    assert machine(data, writer="w", out_of_order=Widening(3)).take(NOW).progress.promise_ns == 2
+    source = machine(data, writer="w", out_of_order=Widening(3))
+    assert take(source, NOW).progress.promise_ns == 2
     assert spec(writer="w").promises_nothing
     assert not spec(writer="w", out_of_order=Widening(3)).promises_nothing
 
