@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
@@ -21,7 +20,7 @@ from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, Columns, Int64Array
 
 GAP_NS = 1_000_000  # mean time between two events of a writer
-Inserts = list[list[tuple[int, Batch, int]]]  # rounds of (writer, batch, promise)
+Inserts = list[list[tuple[int, Batch, dict[str, Any]]]]  # rounds of (writer, batch, promise)
 
 
 class Streams(NamedTuple):
@@ -100,16 +99,22 @@ def cut(streams: Streams, batch: int) -> Inserts:
         for writer in range(writers):
             times = streams.times_ns[writer, start:stop]
             columns: Columns = {"number": streams.numbers[writer, start:stop]}
-            promise = END_NS if stop == events else int(times[-1])
-            this.append(
-                (
-                    writer,
-                    Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=columns),
-                    promise,
-                )
-            )
+            rows = Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=columns)
+            this.append((writer, rows, _promised(rows, is_end=stop == events)))
         rounds.append(this)
     return rounds
+
+
+def _promised(rows: Batch, *, is_end: bool) -> dict[str, Any]:
+    """Return the promise that comes with rows, as a message has it.
+
+    `before-after` measures commits without `Progress`, too.
+    """
+    promise_ns = END_NS if is_end else int(rows.event_time_ns[-1])
+    progress = getattr(model, "Progress", None)
+    if progress is None:
+        return {"promise_ns": promise_ns}
+    return {"progress": progress.after(rows, promise_ns)}
 
 
 def _rate(streams: Streams, rounds: Inserts, repetitions: int, *, each: bool) -> Spread:
@@ -122,23 +127,15 @@ def _rate(streams: Streams, rounds: Inserts, repetitions: int, *, each: bool) ->
     return spread
 
 
-def _insertion(gate: SlackGate) -> Callable[[int, Batch, int], None]:
-    """Return the insert of a gate; `before-after` measures commits without `Progress`, too."""
-    progress, given = getattr(model, "Progress", None), cast("Any", gate.insert)
-    if progress is None:
-        return lambda writer, batch, promise_ns: given(writer, batch, promise_ns=promise_ns)
-    return lambda writer, batch, promise_ns: given(writer, batch, progress.after(batch, promise_ns))
-
-
 def once(streams: Streams, rounds: Inserts, *, each: bool) -> float:
     """Merge everything, check it, and return the seconds that merging took."""
     gate = SlackGate([Writer(0, rank) for rank in range(len(streams.times_ns))])
-    insert = _insertion(gate)
+    insert = cast("Any", gate.insert)
     released = []
     began_s = time.perf_counter()
     for this in rounds:
-        for writer, batch, promise_ns in this:
-            insert(writer, batch, promise_ns)
+        for writer, batch, promised in this:
+            insert(writer, batch, **promised)
             if each:
                 released.append(gate.read())
         if not each:

@@ -135,25 +135,22 @@ class SlackGate:
             progress: progress of the writer; no row is newer than its newest.
             came_ns: arrival of the rows by the clock, where waits are kept.
         """
-        place = self._place[writer]
-        self._hear(place, batch, progress)
-        if batch is not None and len(batch.event_time_ns):
-            for reader in self._readers:
-                reader.add(place, batch)
-            if self._waits is not None and came_ns is not None:
-                seen, is_mixed = self._readers[0].seen, self._writers[place].is_mixed
-                self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
-
-    def _hear(self, place: int, batch: Batch | None, progress: Progress) -> None:
+        place, frontier = self._place[writer], self._frontier
         promise_ns, stimulus_ns, newest_ns, _ = progress
-        frontier = self._frontier
         if newest_ns > frontier.newest_ns:
             frontier.newest_ns = newest_ns
             self._newest_stimulus_ns = (
                 stimulus_ns if batch is None else batch.stimulus_time_ns.item(-1)
             )
         frontier.advance(place, promise_ns)
-        self._promise_stimulus_ns = max(self._promise_stimulus_ns, stimulus_ns)
+        known_ns = self._promise_stimulus_ns
+        self._promise_stimulus_ns = stimulus_ns if stimulus_ns > known_ns else known_ns
+        if batch is not None and len(batch.event_time_ns):
+            for reader in self._readers:
+                reader.add(place, batch)
+            if self._waits is not None and came_ns is not None:
+                seen, is_mixed = self._readers[0].seen, self._writers[place].is_mixed
+                self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
 
     def read(
         self, reader: int = 0, *, limit: int | None = None, now_ns: int | None = None
