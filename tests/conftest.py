@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ settings.load_profile("slackwater")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Fix Hypothesis' seed before it is used, so that it can be printed."""
+    """Fix Hypothesis' seed before it is used, so that it can be printed; hear Ctrl-C."""
+    # A script that runs the tests with `&` has them ignore it, and some raise it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not ON_CI and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = random.SystemRandom().randrange(2**32)
 
