@@ -98,12 +98,12 @@ class FileInput(ABC):
     Attributes:
         pattern: pattern as the user wrote it.
         folder: start of a relative pattern.
-        columns: columns to read; None: all.
+        columns: columns to read; None if all are read.
         batch_rows: most rows at a time.
         types: ((column, type), …) given by the user.
         differing: columns if files differ: "error", "first" (the first file's), "union" (all).
         hive: whether folders such as `day=2024-01-02` are columns; None: if all files have them.
-        planned_files: files as a plan has fixed them; None: the files that are there.
+        planned_files: files as a plan has fixed them; None if the folder is listed now.
     """
 
     pattern: str

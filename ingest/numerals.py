@@ -169,7 +169,7 @@ def cast_all(
     """Return cast values, or the first misfit.
 
     Args:
-        values: values to cast.
+        values: column of numerals.
         to: the type.
         cast: returns them, or raises ArrowInvalid.
     """

@@ -148,15 +148,15 @@ def test_the_sinks_of_the_readme_write_the_same_rows(folder: Path) -> None:
     generate(City(seconds=10), folder / "city")
     lines = block("jams.sink(").splitlines()
     assert len(lines) == 2
-    found = set()
+    row_counts = set()
     for number, line in enumerate(lines):
         assert line.count('"out/jams"') == 1
         report = run(with_lines_of(line.replace("out/jams", f"out/{number}")))["report"]
         assert isinstance(report, sw.JobReport)
         assert list((folder / f"out/{number}").glob("*.parquet"))
-        found.add(report.sinks[0].rows)
-    assert len(found) == 1
-    assert found != {0}
+        row_counts.add(report.sinks[0].rows)
+    assert len(row_counts) == 1
+    assert row_counts != {0}
 
 
 def test_the_commands_on_the_examples_run(folder: Path, typed: Typed) -> None:

@@ -185,7 +185,7 @@ class ProcessState(NamedTuple):
     """State of a process.
 
     Attributes:
-        text: text for people.
+        text: state in words, for an error or a report.
         is_running: whether the process can act now.
     """
 

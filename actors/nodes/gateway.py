@@ -53,7 +53,7 @@ def on_node(ask: Callable[..., Any], *args: Any, node_id: str | None = None) -> 
     Args:
         ask: a function of ours, which the node finds by its name.
         args: arguments of `ask`.
-        node_id: id of the node; None: any node.
+        node_id: id of the node; None if any node will do.
     """
     place = NodeAffinitySchedulingStrategy(node_id, soft=False) if node_id else None
     task: Any = ray.remote(num_cpus=0, max_retries=0)(ask)

@@ -48,8 +48,8 @@ class FileSink(Sink):
         path: path of the output.
         schema: schema of the rows.
         run: the run that writes.
-        has_ended: question of `HasEnded`.
-        last_event_time_ns: question of `OutputContext`.
+        has_ended: says whether a run with that identity has ended; see `HasEnded`.
+        last_event_time_ns: returns the event time of the last row written; None before one.
 
     Raises:
         SinkError: another job writes there, earlier results are in the way, or the path cannot be

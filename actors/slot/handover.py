@@ -40,7 +40,7 @@ class Taken:
     Attributes:
         start_ns: start of the job's sources, by the reference's clock.
         endpoints: {channel: its receiver's endpoint}, of new channels.
-        state: state for `Slot.restore`; None: the slot has no stage.
+        state: state for `Slot.restore`; None if the slot has no stage.
         results: the state for its `SlotResults`.
         rows: {arriving collect sink: its rows}.
     """

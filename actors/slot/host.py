@@ -258,8 +258,8 @@ class SlotHost(MovingStages):
         """End the loop soon.
 
         Args:
-            failure: reason why the job has failed: sinks keep their published parts. None: the user
-                ends it, and sinks publish all their rows.
+            failure: reason why the job has failed, after which sinks keep their published parts;
+                None if the user ends it, and sinks publish all their rows.
         """
         self._failure = failure
         self._is_stopping = True

@@ -170,9 +170,9 @@ class ReadAhead:
         source: name of the source.
         input: opened and read in the thread.
         wake: called from the thread when there is a block to poll again.
-        at: position of a block of the input; None: its start.
+        at: position of a block of the input; None if it begins at its start.
         name: name of its partition.
-        together: readers of all its partitions, which are closed together.
+        all_readers: readers of all partitions of the input, which are closed together.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ReadAhead:
         wake: Callable[[], None],
         at: bytes | None = None,
         name: str = "",
-        together: Sequence[ReadAhead] = (),
+        all_readers: Sequence[ReadAhead] = (),
     ) -> None:
         self.waits_since_s: float | None = None
         """Monotonic time since which a call of the user's code has not returned; None: no call."""
@@ -194,7 +194,7 @@ class ReadAhead:
         """Rows that the input had handed over, but no poll took before the end."""
         self._source, self._input, self._wake = source, input, wake
         self._place = at, name
-        self._together = together
+        self._all_readers = all_readers
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
         self._takes = threading.Lock()  # held while blocks are taken from the queue
@@ -278,8 +278,8 @@ class ReadAhead:
 
         Those of other partitions are told first, so that all are waited for once.
         """
-        for one in (*self._together, self):
-            one._tell()
+        for reader in (*self._all_readers, self):
+            reader._tell()
         if self._thread is not threading.current_thread():
             self._thread.join(max(0.0, self._waits_until_s - time.monotonic()))
 

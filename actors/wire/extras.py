@@ -112,7 +112,7 @@ class CarriedField(NamedTuple):
         size: bytes of a row.
         flag: its bit in the flags of a frame that has it.
         is_required: whether all frames with rows have it.
-        most: returns the largest value that means something; None: any does.
+        most: returns the largest value that means something; None if any value does.
     """
 
     name: str

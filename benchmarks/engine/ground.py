@@ -90,12 +90,12 @@ def _classes(tree: ast.Module) -> Iterator[str]:
 
 def _fields(trees: Trees, pattern: re.Pattern[str]) -> set[str]:
     """Return the fields of classes with such a name, as class.field."""
-    found = set()
+    fields = set()
     for tree in trees.values():
         for owner in ast.walk(tree):
             if isinstance(owner, ast.ClassDef):
-                found |= {f"{owner.name}.{name}" for name in _own(owner) if pattern.search(name)}
-    return found
+                fields |= {f"{owner.name}.{name}" for name in _own(owner) if pattern.search(name)}
+    return fields
 
 
 def _own(owner: ast.ClassDef) -> Iterator[str]:

@@ -226,10 +226,10 @@ def bytewax(python: str, window: Window) -> dict[str, float]:
                 _sleep_until(start_ns, window.warm_up_s + window.seconds)
                 used_ns = _cpu_ns(process.pid) - before_ns
                 seconds = time.monotonic() - began_s
-                said = process.communicate(timeout=TIMEOUT_S)[1]
+                stderr = process.communicate(timeout=TIMEOUT_S)[1]
             finally:
                 process.kill()
-        check(process.returncode == 0, f"Bytewax's program failed: {said[-2_000:]}")
+        check(process.returncode == 0, f"Bytewax's program failed: {stderr[-2_000:]}")
         number_, totals, due_ns, egress_ns = np.fromfile(path, np.int64).reshape(-1, 4).T
     checked("Bytewax", number_, totals, window.rows)
     timed = latencies(due_ns, egress_ns, start_ns=start_ns, window=window)
@@ -300,9 +300,9 @@ def _measure(
     _add(result, "ours", [now for _, now in kept_up or pairs])
     _add(result, "Bytewax", [other for other, _ in kept_up or pairs])
     result.figures["turns"] = [{"ours": now, "Bytewax": other} for other, now in pairs]
-    found = ratios(kept_up) if kept_up else {}
-    result.figures["ours / Bytewax"] = found
-    result.claims += _claims(found)
+    compared = ratios(kept_up) if kept_up else {}
+    result.figures["ours / Bytewax"] = compared
+    result.claims += _claims(compared)
     if len(kept_up) < len(pairs):
         shares = "; ".join(f"{now['kept_up']:.2f}, {o['kept_up']:.2f}" for o, now in pairs)
         result.notes.append(

@@ -43,7 +43,7 @@ class FeedPartition(StatelessSourcePartition[tuple[str, Value]]):  # type: ignor
 
 
 class FeedSource(DynamicSource[tuple[str, Value]]):  # type: ignore[misc]
-    """One feed, for one worker."""
+    """Source of one feed, read by one worker."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed

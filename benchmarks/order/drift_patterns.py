@@ -168,7 +168,7 @@ def look(round_trip_ns: int, delay: str, *, seed: int) -> Found:
 
 
 def _found(rows: list[tuple[int, int, int]], round_trip_ns: int | None) -> Mapping[int, bool]:
-    """Return {pair: whether it is certain} of what the flow finds; None: without drift."""
+    """Return {pair: whether it is certain} of what the flow finds."""
     flow = sw.Dataflow("goals", slack=None)
     sources = []
     for number in (0, 1):
@@ -179,8 +179,8 @@ def _found(rows: list[tuple[int, int, int]], round_trip_ns: int | None) -> Mappi
     first, then = sw.col("source") == 0, sw.col("source") == 1
     drift = None if round_trip_ns is None else f"{round_trip_ns // 2}ns"
     merged = sources[0].merge(sources[1])
-    found = merged.followed_by(first=first, then=then, within=WITHIN, drift=drift)
-    found.sink("out", sw.collect_sink())
+    matched = merged.followed_by(first=first, then=then, within=WITHIN, drift=drift)
+    matched.sink("out", sw.collect_sink())
     job = sw.Simulation().submit(flow)
     report = job.wait()
     check(report.ledger.is_balanced, "the ledger does not balance")

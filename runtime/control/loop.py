@@ -187,7 +187,7 @@ class ControlLoop:
             now_ns: time by the host's clock.
             wanted: first commands of each decider, in order of precedence; rules that an earlier
                 loop has set stay.
-            left_ns: time until the first interval ends; None: a whole interval.
+            left_ns: time until the first interval ends; None if that is a whole interval.
         """
         was_set = {gate.step for gate in self._record.report().gates if gate.by}
         self._next_ns = now_ns + (self._interval_ns if left_ns is None else left_ns)

@@ -415,8 +415,8 @@ class ColumnRef(Expr):
 
     Args:
         name: name of the column.
-        unit: unit of a column of times, once it is bound to a schema; None: nanoseconds, or no
-            time.
+        unit: unit of a column of times, once it is bound to a schema; None if it has
+            nanoseconds, or no times.
     """
 
     def __init__(self, name: str, unit: str | None = None) -> None:

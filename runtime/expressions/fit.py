@@ -100,15 +100,9 @@ def _plain_numbers(values: list[Any], to: pa.DataType) -> Column | None:
         return None
 
 
-_PLAIN = {int, float, bool, str, bytes}
-"""Types of values that say themselves what they are."""
-
-
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
-    kinds = set(map(type, values))
-    if not kinds <= _PLAIN:
-        values = [None if is_unset(value) else value for value in values]
+    values = [None if is_unset(value) else value for value in values]
     if is_nested(to):
         try:
             values = list(map(with_nulls, values))
@@ -117,7 +111,7 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
         _check_parts(values, to)
         if has_times_inside(to):
             values = [_with_times(value, to) for value in values]
-    if (pa.types.is_integer(to) or is_time(to)) and kinds != {int}:
+    if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
                 if not float(value).is_integer():

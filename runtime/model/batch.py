@@ -38,7 +38,7 @@ class RowField:
         width: values of a row.
         absent: value of a row whose batch lacks the field, beside others that have it; None: all
             batches of a channel have it, or none.
-        most: returns the largest value that means something; None: any does.
+        most: returns the largest value that means something; None if any value does.
     """
 
     dtype: type[np.generic]

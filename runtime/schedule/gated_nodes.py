@@ -182,8 +182,7 @@ class OperatorNode(GatedNode):
     @property
     def due_ns(self) -> int | None:
         """When gate or operator is due by the clock; None: at no known time."""
-        hold_ns = None if self._gate is None else self._gate.hold_ends_ns()
-        due_ns = self._due_ns
+        hold_ns, due_ns = super().due_ns, self._due_ns
         if due_ns is None or hold_ns is None:
             return hold_ns if due_ns is None else due_ns
         return min(due_ns, hold_ns)

@@ -198,7 +198,7 @@ class OutputContext:
         sink: the name of the sink.
         folder: base of relative paths; "" is the working folder of this process.
         run: the run that writes.
-        has_ended: question of `HasEnded`.
+        has_ended: says whether a run with that identity has ended; see `HasEnded`.
         last_event_time_ns: returns the event time of the last row written; None before one.
         show: shows a line on stdout of the process that submitted the flow, where there is one.
     """

@@ -32,26 +32,22 @@ def called(
     function: Callable[..., _T],
     *arguments: object,
     step: str,
-    batch: Batch,
+    shown: Callable[[], str],
     read: Callable[[_T], _T] = _as_it_is,
 ) -> _T:
     """Return what the user's function returns, as `read` makes it.
 
+    Args:
+        function: function of the user.
+        arguments: arguments of the function.
+        step: name of the step.
+        shown: returns the arguments as text, for errors: too slow for each call.
+        read: returns a copy of the result, where the function may change it later.
+
     Raises:
         OperatorError: it raised, or called `sys.exit()`; with the step's name, the traceback from
-            the function on, and the first rows of the batch.
+            the function on, and the text of `shown`.
     """
-    return called_about(function, *arguments, step=step, shown=lambda: sample_of(batch), read=read)
-
-
-def called_about(
-    function: Callable[..., _T],
-    *arguments: object,
-    step: str,
-    shown: Callable[[], str],
-    read: Callable[[_T], _T] = _as_it_is,
-) -> _T:
-    """Call a function that gets no batch; `shown` describes its arguments for errors."""
     token = RUNNING.set(step)
     try:
         return read(function(*arguments))
@@ -121,12 +117,19 @@ def given(batch: Batch, units: Units, *, step: str) -> Batch:
     return Batch.like(batch, columns)
 
 
-def sample_of(batch: Batch) -> str:
-    """Return the first rows as text, one a line."""
-    few = range(min(len(batch), _SAMPLE_ROWS))
+def sample_of(batch: Batch, start: int = 0, stop: int | None = None) -> str:
+    """Return the first rows from `start` up to `stop` as text, one a line.
+
+    Args:
+        batch: rows.
+        start: place of the first row.
+        stop: place after the last row; that of the batch's end if it is None.
+    """
+    stop = len(batch) if stop is None else stop
+    few = range(start, min(stop, start + _SAMPLE_ROWS))
     rows = [row_shown(batch.columns, place) for place in few]
     return "\n".join(
-        [f"first {len(rows)} of its {len(batch)} rows:", *(f"  {row}" for row in rows)]
+        [f"first {len(rows)} of its {stop - start} rows:", *(f"  {row}" for row in rows)]
     )
 
 

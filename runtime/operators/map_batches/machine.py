@@ -46,7 +46,7 @@ class MapBatchesMachine:
             self._step.function,
             columns_in,
             step=self._step.name,
-            batch=batch,
+            shown=partial(sample_of, batch),
             read=partial(_columns_read, ours=ours),
         )
         self._check(returned, batch)
@@ -71,7 +71,7 @@ class MapBatchesMachine:
                 f"step {self._step.name!r}: its function returned {a_kind(returned)}; "
                 f"it must return a dict of columns: {', '.join(names)}\n{sample_of(batch)}"
             )
-        check_names(returned, names, step=self._step.name, shown=lambda: sample_of(batch))
+        check_names(returned, names, step=self._step.name, shown=partial(sample_of, batch))
         for name in names:
             values = returned[name]
             if not isinstance(values, Sized) or isinstance(values, str) or _is_scalar(values):

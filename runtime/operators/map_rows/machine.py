@@ -14,7 +14,7 @@ from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import (
-    called_about,
+    called,
     check_names,
     given,
     rows_of,
@@ -53,8 +53,8 @@ class MapRowsMachine:
         kept: list[int] = []
         rows_out: list[list[Any]] = []
         for place, row in enumerate(rows_of(batch, step=step.name)):
-            about = partial(_row_shown, batch, place)
-            returned = called_about(step.function, row, step=step.name, shown=about, read=_row_read)
+            about = partial(sample_of, batch, place, place + 1)
+            returned = called(step.function, row, step=step.name, shown=about, read=_row_read)
             if returned is None:
                 continue
             if not isinstance(returned, Mapping):
@@ -77,8 +77,3 @@ class MapRowsMachine:
             for at, field in enumerate(step.schema)
         }
         return Batch.like(rows, columns)
-
-
-def _row_shown(batch: Batch, place: int) -> str:
-    """Return a row as text, for errors: too slow for each call."""
-    return sample_of(batch.slice(place, place + 1))

@@ -202,7 +202,7 @@ class ProcessMachine(PlainOperator):
             while stop < len(times) and times[stop] == time_ns:
                 stop += 1
             self._call_in_time(time_ns, made)
-            about = partial(_rows_shown, batch, start, stop)
+            about = partial(sample_of, batch, start, stop)
             for code, places in _places_by_key(codes, start, stop).items():
                 values = tuple([rows[places[0]][name] for name in names])
                 one = self._objects.of(code, values[0] if len(values) == 1 else values, time_ns)
@@ -300,11 +300,6 @@ def _places_by_key(codes: list[int], start: int, stop: int) -> dict[int, list[in
     for place in range(start, stop):
         places.setdefault(codes[place], []).append(place)
     return places
-
-
-def _rows_shown(batch: Batch, start: int, stop: int) -> str:
-    """Return the first rows as text, for errors: too slow for each call."""
-    return sample_of(batch.slice(start, stop))
 
 
 def _columns_of(rows: list[Mapping[str, Any]], step: ProcessStep) -> Columns:

@@ -14,7 +14,7 @@ from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.divided import Kept
 from slackwater.runtime.model.plain import from_plain, to_plain
-from slackwater.runtime.operators.ground.user_code import called_about, check_names
+from slackwater.runtime.operators.ground.user_code import called, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.shown import a_kind, shown, text_of
 
@@ -101,7 +101,7 @@ class Objects:
         return keyed
 
     def _copied(self, key: Any) -> Any:
-        return called_about(
+        return called(
             copy.deepcopy,
             self._step.operator,
             step=self._step.name,
@@ -119,7 +119,7 @@ class Objects:
             about: returns rows as text, for errors.
         """
         one.last_row_ns = rows.event_time_ns
-        returned = called_about(
+        returned = called(
             one.operator.on_rows, one.key, rows, step=self._step.name, shown=about, read=_rows_read
         )
         return self._checked(one, returned, rows.event_time_ns, "on_rows", about)
@@ -147,7 +147,7 @@ class Objects:
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
                 f"method on_time(key, t); add one\n{about()}"
             )
-        returned = called_about(
+        returned = called(
             call, one.key, time_ns, step=self._step.name, shown=about, read=_rows_read
         )
         return self._checked(one, returned, time_ns, "on_time", about)
