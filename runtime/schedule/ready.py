@@ -46,13 +46,14 @@ class Later(NamedTuple):
 class _NextWork:
     """Next work of one stage."""
 
-    __slots__ = ("machine", "number", "place", "progress_ns", "source", "wakeup")
+    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "source", "wakeup")
 
     def __init__(self, machine: StageMachine, place: int) -> None:
         self.machine, self.place = machine, place
         self.source = machine.source
         self.wakeup: Wakeup | None = None
         self.progress_ns = START_NS
+        self.since_ns: int | None = None  # rows of its input wait
         self.number = 0  # of its entry; entries of another number are out of date
 
 
@@ -136,7 +137,7 @@ class ReadyStages:
         self._works = [_NextWork(machine, place) for place, machine in enumerate(machines)]
         self._ranked, self._unranked = _Heap(self._works), _Heap(self._works)
         self._timed, self._paced, self._guesses = (_Heap(self._works) for _ in range(3))
-        self._sources = [work.source for work in self._works if work.source is not None]
+        self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
         self._newly_due: set[int] = set()  # places of paced sources
         self._later_ns = END_NS  # nothing is due before
         self._now_ns = START_NS  # of the last question
@@ -153,6 +154,10 @@ class ReadyStages:
             self._going.discard(machine.stage.name)
         if work.source is not None:
             progress_ns = machine.progress_ns
+            if (since_ns := work.source.since_ns) != work.since_ns:
+                work.since_ns = since_ns
+                if since_ns is not None:
+                    self._add_wait(since_ns, work)
         if wakeup == work.wakeup and progress_ns == work.progress_ns:
             return
         work.progress_ns = progress_ns
@@ -179,6 +184,14 @@ class ReadyStages:
     def all_have_ended(self) -> bool:
         """Whether every stage has seen its end."""
         return not self._going
+
+    def _add_wait(self, since_ns: int, work: _NextWork) -> None:
+        """Note since when rows of a source wait; times that no longer hold are dropped."""
+        heapq.heappush(self._waits, (-since_ns, work.place))
+        if len(self._waits) > 3 * len(self._works) + _SPARE:
+            pairs = [(work.since_ns, work.place) for work in self._works]
+            self._waits = [(-since, place) for since, place in pairs if since is not None]
+            heapq.heapify(self._waits)
 
     def _add(self, work: _NextWork, wakeup: Wakeup) -> None:
         """Add a stage to those that are ready."""
@@ -246,8 +259,13 @@ class ReadyStages:
 
     def latest_wait_ns(self) -> int | None:
         """Return since when rows of each input wait; None: all are over."""
-        times_ns = [source.since_ns for source in self._sources]
-        return max([ns for ns in times_ns if ns is not None], default=None)
+        waits = self._waits
+        while waits:
+            since_ns, place = -waits[0][0], waits[0][1]
+            if self._works[place].since_ns == since_ns:
+                return since_ns
+            heapq.heappop(waits)
+        return None
 
     def later(self) -> Later:
         """Return when the next work is due that is not due now."""
