@@ -188,7 +188,10 @@ def test_a_job_lives_on_among_strangers_and_counts_each(
                 made = context.socket(zmq.PAIR)
                 made.setsockopt(zmq.RECONNECT_IVL, 86_400_000)  # once each, to be countable
                 chance.choice((stranger, half_right, KEYS)).guard_sender(made)
-                made.connect(job.endpoint)
+                with made.get_monitor_socket(zmq.EVENT_CONNECTED) as connected:
+                    made.connect(job.endpoint)
+                    assert connected.poll(20_000)  # a socket closed before it would not be counted
+                    made.disable_monitor()
                 with contextlib.suppress(zmq.Again):  # it may have been refused already
                     made.send(codec().encode_hello(), zmq.NOBLOCK)
                 wrong_keys.append(made)
