@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slackwater.runtime.model import START_NS
 from slackwater.runtime.schedule.order import Order, StageView, choice
 from slackwater.runtime.schedule.stage import StageMachine
 
@@ -36,7 +37,7 @@ def chosen_by(
             machine.stage.subject,
             machine.stage.kind,
             urgency,
-            machine.progress_ns,
+            START_NS if machine.next is None else machine.next.promise_ns,
             machine.rows_waiting,
             machine.came_ns(urgency),
             turns.get(machine.stage.name, 0),

@@ -28,9 +28,11 @@ __all__ = ["Later", "ReadyStages"]
 _SPARE = 64
 """Entries of a heap that may be out of date, beside three for each stage."""
 
-_Entry: TypeAlias = tuple[int, int, int, int]
-"""(time, promise of a source, place among the stages, number): ties go to the least promise, then
-to the first in the plan."""
+_NEVER_NS = START_NS - 1
+
+_Entry: TypeAlias = tuple[int, int, int]
+"""(time, promise of a source, place among the stages): ties go to the least promise, then to the
+first in the plan."""
 
 
 class Later(NamedTuple):
@@ -44,17 +46,14 @@ class Later(NamedTuple):
 
 
 class _NextWork:
-    """Next work of one stage."""
+    """Next work of one stage, and its entry in a heap: its others are out of date."""
 
-    __slots__ = ("machine", "number", "place", "progress_ns", "since_ns", "source", "wakeup")
+    __slots__ = ("entry", "machine", "place", "wakeup")
 
     def __init__(self, machine: StageMachine, place: int) -> None:
         self.machine, self.place = machine, place
-        self.source = machine.source
         self.wakeup: Wakeup | None = None
-        self.progress_ns = START_NS
-        self.since_ns: int | None = None  # rows of its input wait
-        self.number = 0  # of its entry; entries of another number are out of date
+        self.entry: _Entry | None = None
 
 
 class _Heap:
@@ -66,26 +65,27 @@ class _Heap:
         self._works = works
         self._entries: list[_Entry] = []
 
-    def push(self, time_ns: int, work: _NextWork) -> None:
+    def push(self, time_ns: int, promise_ns: int, work: _NextWork) -> None:
         """Add the entry of a stage."""
         entries = self._entries
-        heapq.heappush(entries, (time_ns, work.progress_ns, work.place, work.number))
+        work.entry = entry = (time_ns, promise_ns, work.place)
+        heapq.heappush(entries, entry)
         if len(entries) > 3 * len(self._works) + _SPARE:
             entries[:] = filter(self._holds, entries)
             heapq.heapify(entries)
 
-    def first(self) -> _Entry | None:
-        """Return the first entry; None without one."""
+    def first_ns(self) -> int:
+        """Return the time of the first entry; END_NS without one."""
         entries, works = self._entries, self._works
         while entries:
             entry = entries[0]
-            if works[entry[2]].number == entry[3]:
-                return entry
+            if works[entry[2]].entry is entry:
+                return entry[0]
             heapq.heappop(entries)
-        return None
+        return END_NS
 
     def pop(self) -> _NextWork:
-        """Remove the first entry, which `first` has returned."""
+        """Remove the first entry, of which `first_ns` has told."""
         return self._works[heapq.heappop(self._entries)[2]]
 
     def first_able(
@@ -101,7 +101,7 @@ class _Heap:
         while entries:
             entry = entries[0]
             work = works[entry[2]]
-            if work.number == entry[3]:
+            if work.entry is entry:
                 if is_able(work.machine):
                     return entry
                 blocked[work.machine.stage.name] = work
@@ -123,7 +123,7 @@ class _Heap:
         return least_ns
 
     def _holds(self, entry: _Entry) -> bool:
-        return self._works[entry[2]].number == entry[3]
+        return self._works[entry[2]].entry is entry
 
 
 class ReadyStages:
@@ -137,82 +137,84 @@ class ReadyStages:
         self._works = [_NextWork(machine, place) for place, machine in enumerate(machines)]
         self._ranked, self._unranked = _Heap(self._works), _Heap(self._works)
         self._timed, self._paced, self._guesses = (_Heap(self._works) for _ in range(3))
-        self._waits: list[tuple[int, int]] = []  # heap of sources: (- since when rows wait, place)
-        self._newly_due: set[int] = set()  # places of paced sources
+        # Places of paced sources with rows that are due. Most of these are left out by a filter,
+        # so a source goes among the ready ones once others are looked for.
+        self._newly_due: set[int] = set()
+        self._looked_at: list[int] = []
         self._later_ns = END_NS  # nothing is due before
         self._now_ns = START_NS  # of the last question
         self._blocked: dict[str, _NextWork] = {}  # ready, in no heap: they have no credit
         self._going = {work.machine.stage.name for work in self._works}
+        # Source whose rows have waited least; None: it is to be looked for.
+        self._least_waiting: _NextWork | None = None
         for work in self._works:
             work.machine.on_next = partial(self._changed, work)
             self._changed(work)
 
     def _changed(self, work: _NextWork) -> None:
         """Note the next work of a stage, which may have changed."""
-        machine, wakeup, progress_ns = work.machine, work.machine.next, START_NS
+        machine = work.machine
+        wakeup = machine.next
         if machine.is_finished:
             self._going.discard(machine.stage.name)
-        if work.source is not None:
-            progress_ns = machine.progress_ns
-            if (since_ns := work.source.since_ns) != work.since_ns:
-                work.since_ns = since_ns
-                if since_ns is not None:
-                    self._add_wait(since_ns, work)
-        if wakeup == work.wakeup and progress_ns == work.progress_ns:
+        if wakeup == work.wakeup:
             return
-        work.progress_ns = progress_ns
+        if machine.source is not None:
+            self._note_wait(work, wakeup)
         work.wakeup = wakeup
-        work.number += 1
+        work.entry = None
         if self._blocked:
             self._blocked.pop(machine.stage.name, None)
         if wakeup is None:
             return
-        if (at_ns := wakeup.at_ns) <= self._now_ns:
-            self._add(work, wakeup)
+        at_ns = wakeup.at_ns
+        if at_ns <= self._now_ns:
             if machine.is_paced and at_ns > START_NS:
                 self._newly_due.add(work.place)
+            else:
+                self._add(work, wakeup)
             return
         self._later_ns = min(self._later_ns, at_ns)
+        heap = self._paced if machine.is_paced else self._timed
         if wakeup.is_guess:
-            self._guesses.push(at_ns, work)
-        elif machine.is_paced:
-            self._paced.push(at_ns, work)
-        else:
-            self._timed.push(at_ns, work)
+            heap = self._guesses
+        heap.push(at_ns, wakeup.promise_ns, work)
 
     @property
     def all_have_ended(self) -> bool:
         """Whether every stage has seen its end."""
         return not self._going
 
-    def _add_wait(self, since_ns: int, work: _NextWork) -> None:
-        """Note since when rows of a source wait; times that no longer hold are dropped."""
-        heapq.heappush(self._waits, (-since_ns, work.place))
-        if len(self._waits) > 3 * len(self._works) + _SPARE:
-            pairs = [(work.since_ns, work.place) for work in self._works]
-            self._waits = [(-since, place) for since, place in pairs if since is not None]
-            heapq.heapify(self._waits)
+    def _note_wait(self, work: _NextWork, wakeup: Wakeup | None) -> None:
+        """Note that the rows of a source may wait since another time."""
+        least = self._least_waiting
+        if least is None:
+            return
+        since_ns = _since_ns(wakeup)
+        if since_ns > _since_ns(least.wakeup):
+            self._least_waiting = work
+        elif least is work and since_ns < _since_ns(work.wakeup):
+            self._least_waiting = None
 
     def _add(self, work: _NextWork, wakeup: Wakeup) -> None:
         """Add a stage to those that are ready."""
         if wakeup.rank_ns is None:
-            self._unranked.push(START_NS, work)
+            self._unranked.push(START_NS, wakeup.promise_ns, work)
         else:
-            self._ranked.push(wakeup.rank_ns, work)
+            self._ranked.push(wakeup.rank_ns, wakeup.promise_ns, work)
 
     def _move_due(self, now_ns: int) -> None:
         """Add the stages to those that are ready whose time has come."""
-        firsts = [END_NS]
-        for heap in (self._timed, self._paced, self._guesses):
-            while (entry := heap.first()) is not None and entry[0] <= now_ns:
+        for heap in (self._timed, self._guesses):
+            while heap.first_ns() <= now_ns:
                 work = heap.pop()
                 assert work.wakeup is not None, "its entry is up to date"
                 self._add(work, work.wakeup)
-                if heap is self._paced:
-                    self._newly_due.add(work.place)
-            if entry is not None:
-                firsts.append(entry[0])
-        self._later_ns = min(firsts)
+        while self._paced.first_ns() <= now_ns:
+            work = self._paced.pop()
+            work.entry = None
+            self._newly_due.add(work.place)
+        self._later_ns = min(self.later())
 
     def newly_due(self, now_ns: int) -> Sequence[StageMachine]:
         """Return the paced sources with rows newly due, once, in their order."""
@@ -223,6 +225,7 @@ class ReadyStages:
             return ()
         due = sorted(self._newly_due)
         self._newly_due.clear()
+        self._looked_at += due
         return [self._works[place].machine for place in due]
 
     def first(self, now_ns: int, has_credit: Callable[[StageMachine], bool]) -> StageMachine | None:
@@ -236,6 +239,12 @@ class ReadyStages:
         self._now_ns = now_ns
         if now_ns >= self._later_ns:
             self._move_due(now_ns)
+        for places in (self._looked_at, self._newly_due):
+            for place in places:
+                work = self._works[place]
+                if work.entry is None and work.wakeup is not None:
+                    self._add(work, work.wakeup)
+        self._looked_at.clear()
         ranked = self._ranked.first_able(has_credit, self._blocked)
         unranked = self._unranked.first_able(has_credit, self._blocked)
         if ranked is None or unranked is None:
@@ -259,16 +268,18 @@ class ReadyStages:
 
     def latest_wait_ns(self) -> int | None:
         """Return since when rows of each input wait; None: all are over."""
-        waits = self._waits
-        while waits:
-            since_ns, place = -waits[0][0], waits[0][1]
-            if self._works[place].since_ns == since_ns:
-                return since_ns
-            heapq.heappop(waits)
-        return None
+        if (least := self._least_waiting) is None:
+            least = self._least_waiting = max(self._works, key=lambda work: _since_ns(work.wakeup))
+        since_ns = _since_ns(least.wakeup)
+        return None if since_ns == _NEVER_NS else since_ns
 
     def later(self) -> Later:
         """Return when the next work is due that is not due now."""
-        heaps = (self._timed, self._paced, self._guesses)
-        firsts = [heap.first() for heap in heaps]
-        return Later(*(END_NS if entry is None else entry[0] for entry in firsts))
+        return Later(self._timed.first_ns(), self._paced.first_ns(), self._guesses.first_ns())
+
+
+def _since_ns(wakeup: Wakeup | None) -> int:
+    """Return since when rows wait; `_NEVER_NS` for a stage without an input."""
+    if wakeup is None or wakeup.rows_since_ns is None:
+        return _NEVER_NS
+    return wakeup.rows_since_ns

@@ -48,6 +48,8 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["LeftOut", "SourceNode", "source_of"]
 
+_PACED_NS: Final = START_NS + 1
+"""Promise by which paced sources are ranked, all alike."""
 NOTHING: Final = Handed(has_read=True)
 """Result of a slice that read or polled the input, and hands nothing over."""
 
@@ -183,44 +185,43 @@ class SourceNode(Node):
     # -- when it works ------------------------------------------------------------------
 
     def wakeup(self, rank_ns: int | None = None) -> Wakeup | None:
-        """Return the next work; None if it is over, or waits to be woken."""
+        """Return the next work; None if it is over.
+
+        Paced sources are alike: of rows that are due together the first in rank goes first, as in
+        the gate, where rows of one event time that come the other way round would be late.
+        """
         del rank_ns
         polls, next_ns = self._polls, self.next_take_ns
-        if self.is_paced and polls.nothing_ns is None and (due_ns := self.due_ns) is not None:
-            return Wakeup(due_ns if due_ns > next_ns else next_ns, due_ns)
+        if self.is_paced:
+            due_ns = self.due_ns
+            if due_ns is not None and polls.nothing_ns is None:
+                at_ns = due_ns if due_ns > next_ns else next_ns
+                return Wakeup(at_ns, due_ns, _PACED_NS, due_ns)
+            promise_ns, since_ns = _PACED_NS, END_NS if due_ns is None else due_ns
+        else:
+            promise_ns, since_ns = self.progress.promise_ns, polls.caught_up_ns
         if self.is_over:
             return None
         if polls.nothing_ns is not None:
-            return self._after_nothing()
+            return self._after_nothing(promise_ns, since_ns)
         if self.is_paced:  # unread
-            return Wakeup(START_NS, self.last_due_ns)
-        return Wakeup(next_ns, polls.turn_ns)
+            return Wakeup(START_NS, self.last_due_ns, promise_ns, since_ns)
+        return Wakeup(next_ns, polls.turn_ns, promise_ns, since_ns)
 
-    def _after_nothing(self) -> Wakeup | None:
+    def _after_nothing(self, promise_ns: int, since_ns: int) -> Wakeup:
         """Return when to poll an input again that had nothing."""
         ends_ns, again_ns = self.wait_ends_ns, self._polls.again_ns
-        if again_ns is None:
-            return None if ends_ns is None else Wakeup(ends_ns, None)
-        if ends_ns is not None and ends_ns <= again_ns:
-            return Wakeup(ends_ns, None)
-        return Wakeup(again_ns, self.last_due_ns if self.is_paced else None, is_guess=True)
-
-    @property
-    def since_ns(self) -> int | None:
-        """Time since which rows of its input wait.
-
-        None if it is over, END_NS if none waits.
-        """
-        if self.is_paced and (due_ns := self.due_ns) is not None:
-            return due_ns
-        if self.is_over:
-            return None
-        return END_NS if self.is_paced else self._polls.caught_up_ns
+        if again_ns is None or (ends_ns is not None and ends_ns <= again_ns):
+            return Wakeup(END_NS if ends_ns is None else ends_ns, None, promise_ns, since_ns)
+        rank_ns = self.last_due_ns if self.is_paced else None
+        return Wakeup(again_ns, rank_ns, promise_ns, since_ns, is_guess=True)
 
     def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its input's rows."""
-        since_ns = self.since_ns
-        return 0 if since_ns is None else max(now_ns - since_ns, 0)
+        wakeup = self.wakeup()
+        if wakeup is None or wakeup.rows_since_ns is None:
+            return 0
+        return max(now_ns - wakeup.rows_since_ns, 0)
 
     def open(self, now_ns: int) -> None:
         """Open the input and read its first block, before the start."""

@@ -16,7 +16,6 @@ from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.merge import ReplicaReads, SlackGate, Writer
 from slackwater.runtime.model import (
     NS_PER_SECOND,
-    START_NS,
     Batch,
     Message,
     Progress,
@@ -62,9 +61,7 @@ def _changes(
     @wraps(method)
     def changed(self: StageMachine, /, *args: P.args, **given: P.kwargs) -> R:
         done = method(self, *args, **given)
-        self.next = self.node.wakeup(self.queues.earliest_stimulus_ns())
-        if self.on_next is not None:
-            self.on_next()
+        self._tell_next()
         return done
 
     return changed
@@ -172,7 +169,6 @@ class StageMachine:
     def begin(self) -> None:
         """Begin, in a fresh stage or after a restore."""
 
-    @_changes
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         if self._sampler is not None:
@@ -182,12 +178,20 @@ class StageMachine:
         if self.intake is not None:
             self.intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
+        self._tell_next()
+
+    def _tell_next(self) -> None:
+        self.next = self.wakeup()
+        if self.on_next is not None:
+            self.on_next()
 
     def wakeup(self) -> Wakeup | None:
         """Return the next work; None if it waits for something.
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
+        if self.source is not None:
+            return self.source.wakeup()
         return self.node.wakeup(self.queues.earliest_stimulus_ns())
 
     def came_ns(self, urgency_ns: int) -> int:
@@ -198,17 +202,6 @@ class StageMachine:
     def waited_ns(self, now_ns: int) -> int:
         """Return the wait of its next rows for the stage, not for a promise."""
         return self.node.waited_ns(now_ns)
-
-    @property
-    def progress_ns(self) -> int:
-        """Promise of a source: the least goes first. START_NS for other stages.
-
-        Paced sources are alike: of rows that are due together the first in rank goes first, as in
-        the gate, where rows of one event time that come the other way round would be late.
-        """
-        if self.source is None:
-            return START_NS
-        return START_NS + 1 if self.is_paced else self.source.progress.promise_ns
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -265,9 +258,13 @@ class StageMachine:
         assert self.intake is not None, "it has room, or not"
         self.intake.allow(channel, may_send=may_send)
 
-    @_changes
     def work(self, now_ns: int, *, max_rows: int) -> Work:
         """Work off about `max_rows` rows."""
+        work = self._work(now_ns, max_rows)
+        self._tell_next()
+        return work
+
+    def _work(self, now_ns: int, max_rows: int) -> Work:
         if (sampler := self._sampler) is not None:
             sampler.count(now_ns, self.queues)
             sampler.begin()
@@ -284,12 +281,12 @@ class StageMachine:
             return Work((), self._egress(message), message.rows, handed)
         return Work(self._sends(message, handed, now_ns), None, message.rows, handed)
 
-    @_changes
     def left_out(self, rows: int, now_ns: int) -> None:
         """Count rows of the source that its filter has left out already."""
         self.moved_ns = now_ns
         self.report.batches += 1
         self.chain.tested(0, rows, self.report)
+        self._tell_next()
 
     def _divert(self, outputs: DivertedOutputs, step: str, rows: list[DivertedRow]) -> None:
         """Send rows that a step could not use to their stream."""

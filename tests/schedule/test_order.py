@@ -15,6 +15,7 @@ from slackwater.runtime.model import START_NS, batch_of
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule import Egress, PathView, Slot, StageView, StimulusOrder
 from slackwater.runtime.schedule.queues import path_queues
 from tests.support.told import message_of
@@ -214,7 +215,7 @@ def test_within_a_stage_the_earliest_stimulus_goes_first_unless_the_order_says_s
 def test_an_order_that_has_a_word_for_paths_is_asked_while_there_are_two() -> None:
     order = Fewest()
     slot = union_slot(order)
-    assert slot.stages["out"].next == (START_NS, 40, False), "the stage is as urgent as before"
+    assert slot.stages["out"].next == Wakeup(START_NS, 40), "the stage is as urgent as before"
     assert left(slot) == [50, 51, 40, 40, 40]
     assert [[(one.source.name, *one[2:]) for one in paths] for paths in order.shown] == [
         [("pairs.1", 50, 70, 1, 2), ("pairs.2", 40, 72, 3, 1)],

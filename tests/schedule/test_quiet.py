@@ -15,6 +15,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -248,4 +249,4 @@ def test_no_row_of_a_source_without_arrivals_comes_before_the_start() -> None:
     slot = Slot("a", plan.stages_of("a"), start_ns=1_000)
     slot.open(10)
     assert slot.step(1_000) is not None
-    assert slot.stages["out"].next == (START_NS, 1_000, False), "its stimulus is the start"
+    assert slot.stages["out"].next == Wakeup(START_NS, 1_000), "its stimulus is the start"

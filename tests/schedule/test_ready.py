@@ -34,5 +34,5 @@ def test_heaps_are_bounded_by_the_number_of_stages(order: object) -> None:
         ready = slot._ready
         heaps = (ready._ranked, ready._unranked, ready._timed, ready._paced, ready._guesses)
         assert max(len(heap._entries) for heap in heaps) + len(ready._newly_due) < 100
-        assert len(ready._waits) + len(ready._newly_due) < 100
+        assert len(ready._looked_at) + len(ready._newly_due) < 100
     assert slices >= ROWS

@@ -62,7 +62,7 @@ class Checked(Slot):
 
     def _by_looking(self, now_ns: int) -> StageMachine | None:
         able = [
-            (now_ns if one.next.rank_ns is None else one.next.rank_ns, one.progress_ns, at, one)
+            (now_ns if one.next.rank_ns is None else one.next.rank_ns, one.next.promise_ns, at, one)
             for at, one in enumerate(self._stages.values())
             if one.next is not None and one.next.at_ns <= now_ns and self._has_credit(one)
         ]
