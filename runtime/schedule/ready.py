@@ -46,7 +46,10 @@ class Later(NamedTuple):
 
 
 class _NextWork:
-    """Next work of one stage, and its entry in a heap: its others are out of date."""
+    """Next work of one stage, and its entry in a heap.
+
+    Other entries of the stage are out of date.
+    """
 
     __slots__ = ("entry", "machine", "place", "wakeup")
 
