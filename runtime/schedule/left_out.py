@@ -52,10 +52,8 @@ def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
     """Work off due rows of one paced source; return how many."""
     source, outputs = machine.source, machine.outputs
     assert source is not None, "paced stages are sources"
-    left_out = source.leave_out(now_ns, max_rows, below_ns=outputs.silent_below_ns(now_ns))
-    if left_out is None:
-        return 0
-    rows, progress = left_out
-    outputs.reach(progress)
-    machine.left_out(rows, now_ns)
+    rows = source.leave_out(now_ns, max_rows, below_ns=outputs.silent_below_ns(now_ns))
+    if rows:
+        outputs.reach(source.progress)
+        machine.left_out(rows, now_ns)
     return rows

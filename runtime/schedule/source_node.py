@@ -12,7 +12,7 @@ How rows were cut into blocks and slices shows in no row, no order and no verdic
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -46,19 +46,12 @@ from slackwater.runtime.sources.few_rows import FewRows
 from slackwater.runtime.sources.judged_block import JudgedBlock
 from slackwater.runtime.sources.spec import SourceSpec
 
-__all__ = ["LeftOut", "SourceNode", "source_of"]
+__all__ = ["SourceNode", "source_of"]
 
 _PACED_NS: Final = START_NS + 1
 """Promise by which paced sources are ranked, all alike."""
 NOTHING: Final = Handed(has_read=True)
 """Result of a slice that read or polled the input, and hands nothing over."""
-
-
-class LeftOut(NamedTuple):
-    """Rows that a source took and its filter omits, and its progress."""
-
-    rows: int
-    progress: Progress
 
 
 class SourceNode(Node):
@@ -434,7 +427,7 @@ class SourceNode(Node):
         from_ns = self._silent_from_ns
         return from_ns is not None and from_ns <= now_ns
 
-    def leave_out(self, now_ns: int, max_rows: int, *, below_ns: int) -> LeftOut | None:
+    def leave_out(self, now_ns: int, max_rows: int, *, below_ns: int) -> int:
         """Take the due rows of a paced source, if the filter after it omits all.
 
         All is then as after `work`, which would hand no rows over.
@@ -445,26 +438,26 @@ class SourceNode(Node):
             below_ns: a promise of this much or more is to be handed over.
 
         Returns:
-            None: none is due, one of them passes, they are many, or have to be looked at; `work`
-            does it.
+            Number of these rows. 0: none is due, one of them passes, they are many, or have to be
+            looked at; `work` does it.
         """
         tests, block, start = self._tests, self._plain, self._position
         if tests is None or block is None or self._ready is not None:
-            return None
+            return 0
         limit = self._spec.max_rows
         end = start + (max_rows if max_rows < limit else limit)
         stop = block.due_until(start, end if end < block.rows else block.rows, now_ns)
         if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
-            return None
+            return 0
         if len(diverted := self._blocks.diverted) and diverted.is_due(now_ns, self._start_ns):
-            return None
+            return 0
         if self._consumed.promise_ns >= below_ns or (
             block.promised_ns is not None and block.promised_ns[stop - 1] >= below_ns
         ):
-            return None
+            return 0
         self._go_to(block, stop)
         self.next_take_ns = self.looks.look(now_ns)
-        return LeftOut(stop - start, self.progress)
+        return stop - start
 
     def take_diverted(self, now_ns: int) -> list[DivertedRow]:
         """Return the rows that leave by another stream by now, once.

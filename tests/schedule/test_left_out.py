@@ -129,10 +129,9 @@ def test_rows_that_are_left_out_one_by_one_make_no_message(
     """So the path is taken at all; a row that passes takes the other one."""
     left_out: list[int] = []
 
-    def counted(self: SourceNode, now_ns: int, max_rows: int, *, below_ns: int) -> Any:
-        taken = _leave_out(self, now_ns, max_rows, below_ns=below_ns)
-        left_out.append(0 if taken is None else taken.rows)
-        return taken
+    def counted(self: SourceNode, now_ns: int, max_rows: int, *, below_ns: int) -> int:
+        left_out.append(_leave_out(self, now_ns, max_rows, below_ns=below_ns))
+        return left_out[-1]
 
     monkeypatch.setattr(SourceNode, "leave_out", counted)
     values = [0, 0, 1, 0, 5, 0]
