@@ -21,6 +21,7 @@ from slackwater.jobs import (
 )
 from slackwater.runtime.control import Decider, FlowGraph
 from slackwater.runtime.errors import SettingError, SlackwaterError
+from slackwater.runtime.foresight.live import LiveEstimate
 from slackwater.runtime.interrupts import for_user
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
 from slackwater.runtime.measure.published import published_notes
@@ -66,6 +67,7 @@ class SimulatedJob(ShownJob):
             cost=cost,
             link=link,
             policy=policy,
+            estimator=LiveEstimate,
         )
         self._placed = plan  # after all re-placements so far
         self._report: JobReport | None = None

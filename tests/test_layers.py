@@ -154,11 +154,16 @@ def circle_of(trees: Mapping[Path, ast.Module]) -> list[str]:
         name: {known(module) for _, module in imported_modules(trees[path], path)} - {name, ""}
         for name, path in names.items()
     }
+    return circle_in(graph)
+
+
+def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return names each of which imports the next, the first again at the end; or none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:
         circle: list[str] = problem.args[1]
-        return circle[::-1]  # as found, each is imported by the next
+        return circle[::-1]  # as reported, each is imported by the next
     return []
 
 
@@ -228,6 +233,25 @@ def test_a_line_names_only_rooms_above_it_so_there_is_no_circle() -> None:
     for room, allowed in LINES.items():
         assert allowed <= known, f"{room} may import {allowed - known}: put it above, or turn it"
         known.add(room)
+
+
+def test_no_trees_of_rooms_import_each_other_in_a_circle() -> None:
+    """A tree is a folder such as runtime/foresight, with all rooms within."""
+    trees = {room: tree_of(room) for room in LINES}
+    graph: dict[str, set[str]] = {tree: set() for tree in trees.values()}
+    for room, allowed in LINES.items():
+        graph[trees[room]] |= {trees[each] for each in allowed if each in trees} - {trees[room]}
+    assert not circle_in(graph)
+
+
+def tree_of(room: str) -> str:
+    return "/".join(room.split("/")[:2])
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_circle_of_trees_is_seen(is_whole: bool) -> None:
+    back = {"a"} if is_whole else set[str]()
+    assert bool(circle_in({"a": {"b"}, "b": {"c"}, "c": back})) is is_whole
 
 
 def test_a_line_names_nothing_that_its_room_does_not_import() -> None:

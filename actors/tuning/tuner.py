@@ -43,10 +43,10 @@ from slackwater.runtime.control import (
     Tell,
     WakeAt,
 )
-from slackwater.runtime.foresight.live import JobDeciders
+from slackwater.runtime.foresight.live import LiveEstimate
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.plan.expected import ExpectedLatency
-from slackwater.runtime.tune import TuningRecord, make_policy
+from slackwater.runtime.tune import JobDeciders, TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState"]
 
@@ -189,6 +189,7 @@ class Tuner:
             [] if tuning is None else [partial(_made, self._graph, tuning, history)],
             self._graph,
             expected=self._expected,
+            estimator=LiveEstimate,
             resumed=self._resumed,
             before=in_order(self._before),
         )

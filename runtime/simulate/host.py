@@ -51,6 +51,7 @@ from slackwater.runtime.simulate.ways import Ways
 
 if TYPE_CHECKING:
     from slackwater.runtime.simulate.tuner import SimulatedTuner
+    from slackwater.runtime.tune import MakeEstimator
 
 GIVE_UP_POLLS = 10_000
 """Polls in a row, without other work, of a source that has no rows and no time for its next one;
@@ -70,6 +71,8 @@ class Simulation:
         policy: sets the rules of the plan's tuned gates; of several the first prevails; None:
             rules stay.
         tuner: model of the policy's distance and deaths; None: samples and commands take no time.
+        estimator: maker of the live estimate of a plan that has a prediction; None if a run has
+            no estimate.
         faults: faults and their times.
         weighs: whether reports have the bytes that each channel carried.
 
@@ -89,6 +92,7 @@ class Simulation:
         start_ns: int = 0,
         policy: Decider | Sequence[Decider] | None = None,
         tuner: TunerModel | None = None,
+        estimator: MakeEstimator | None = None,
         faults: Sequence[Fault] = (),
         weighs: bool = False,
     ) -> None:
@@ -112,6 +116,7 @@ class Simulation:
                 [one for one in deciders if one is not None],
                 self,
                 expected=plan.expected,
+                estimator=estimator,
                 model=tuner or TunerModel(),
                 rng=np.random.default_rng([seed, 2]),  # its own, so that other draws stay equal
             )

@@ -34,14 +34,13 @@ from slackwater.runtime.control import (
     name_of,
 )
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.foresight.live import JobDeciders
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.shown import in_words
 from slackwater.runtime.simulate.models import TunerModel
-from slackwater.runtime.tune import TuningRecord
+from slackwater.runtime.tune import JobDeciders, MakeEstimator, TuningRecord
 
 KEEPS = 1_000
 """Intervals whose samples a tuner keeps for a successor."""
@@ -82,6 +81,7 @@ class SimulatedTuner:
         policies: decide; where their commands differ, the first in the list prevails.
         host: the simulator.
         expected: predicted latency of the flow, to compare with; None if not predicted.
+        estimator: maker of the live estimate beside it; None if a run has no estimate.
         model: its delays and deaths.
         rng: draws the delays of its messages.
 
@@ -97,11 +97,12 @@ class SimulatedTuner:
         host: TunerHost,
         *,
         expected: ExpectedLatency | None = None,
+        estimator: MakeEstimator | None = None,
         model: TunerModel,
         rng: np.random.Generator,
     ) -> None:
         self._graph, self._host, self._model, self._rng = graph, host, model, rng
-        self._expected = expected
+        self._expected, self._estimator = expected, estimator
         self._interval_ns, self._start_ns = graph.interval_ns, host.now_ns
         self._pristine = copy.deepcopy(policies) if model.deaths_ns else policies
         self.samples: list[StageSample] = []
@@ -132,6 +133,7 @@ class SimulatedTuner:
             [partial(_same, one) for one in policies],
             self._graph,
             expected=self._expected,
+            estimator=self._estimator,
             resumed=None if before is None else before.prediction,
             before=() if before is None else before.samples,
         )

@@ -13,13 +13,14 @@ from slackwater.runtime.control import FlowGraph, StepNode
 from slackwater.runtime.foresight import QueryGraph, QueryOperator, circles
 from slackwater.runtime.foresight.held_up import HeldUp, held_up
 from slackwater.runtime.foresight.layout import Network, Way
-from slackwater.runtime.foresight.live import JobDeciders, LiveEstimate
+from slackwater.runtime.foresight.live import LiveEstimate
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure.prediction import MOST_SPANS, PredictionReport
 from slackwater.runtime.measure.samples import PARTS, StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
+from slackwater.runtime.tune import JobDeciders
 from tests.support.graphs import node
 
 GRAPH = FlowGraph(
@@ -47,6 +48,11 @@ EXPECTED = ExpectedLatency(
     is_unbounded=False,
     cores={"b": 0.8},
 )
+
+
+def deciders_of(graph: FlowGraph = GRAPH, **known: Any) -> JobDeciders:
+    """Return the deciders of a job without policies, with the live estimate."""
+    return JobDeciders([], graph, estimator=LiveEstimate, **known)
 
 
 def second(
@@ -176,7 +182,7 @@ def test_what_one_knew_the_next_goes_on_with(planned: list[float]) -> None:
     whole = fed(LiveEstimate(GRAPH, expected), seconds)
     told = fed(LiveEstimate(GRAPH, expected), seconds[:30])
     known = [sample for each in seconds[:30] for sample in each]
-    deciders = JobDeciders([], GRAPH, expected=expected, resumed=told, before=known)
+    deciders = deciders_of(expected=expected, resumed=told, before=known)
     for each in seconds[30:]:
         deciders.heard(each)
     deciders.heard([], is_last=True)
@@ -314,7 +320,7 @@ def test_windows_that_are_open_yet_are_no_shift() -> None:
 
 def test_intervals_of_a_tenth_of_a_second_are_reckoned_in_seconds_too() -> None:
     graph = replace(GRAPH, interval_ns=NS_PER_SECOND // 10)
-    deciders = JobDeciders([], graph, expected=EXPECTED)
+    deciders = deciders_of(graph, expected=EXPECTED)
     for number in range(300):
         deciders.heard(second(number, rows=12, busy_s=0.12))  # 1.2 s a second
     deciders.heard([], is_last=True)
@@ -325,7 +331,7 @@ def test_intervals_of_a_tenth_of_a_second_are_reckoned_in_seconds_too() -> None:
 
 
 def test_an_estimate_that_goes_wrong_is_counted_and_takes_nobody_down() -> None:
-    deciders = JobDeciders([], GRAPH, expected=EXPECTED)
+    deciders = deciders_of(expected=EXPECTED)
     bad = StageSample(subject=Subject("stranger"), second=0, rows=10, arrived=((0, 5),))
     assert deciders.begin() == []
     deciders.heard([bad])
@@ -336,7 +342,7 @@ def test_an_estimate_that_goes_wrong_is_counted_and_takes_nobody_down() -> None:
     assert "stranger" in (made.last_error or "")
     assert deciders.take_traces()
     assert JobDeciders([], GRAPH).prediction() is None
-    unfit = JobDeciders([], GRAPH, expected=replace(EXPECTED, graph=None)).prediction()
+    unfit = deciders_of(expected=replace(EXPECTED, graph=None)).prediction()
     assert unfit is not None
     assert unfit.errors == 1
 

@@ -6,10 +6,8 @@
 | `work_so_far.py` | work of arrivals, at the cost of rows on their arrival |
 | `seen_statistics.py` | recent costs of rows, beside those of the prediction |
 | `shifts.py` | statistics that have been far from the prediction's for a while |
-| `job_deciders.py` | a job's policies and its estimate, as the control loop asks them |
 """
 
-from slackwater.runtime.foresight.live.job_deciders import JobDeciders
 from slackwater.runtime.foresight.live.live_estimate import LiveEstimate
 
-__all__ = ["JobDeciders", "LiveEstimate"]
+__all__ = ["LiveEstimate"]

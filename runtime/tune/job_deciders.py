@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
 from slackwater.runtime.control import Decider, FlowGraph, RestBehind, Wanted
-from slackwater.runtime.foresight.live.live_estimate import LiveEstimate
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
@@ -16,12 +16,44 @@ from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.model.whose_code import raised_by_us, where_raised
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.shown import in_words
-from slackwater.runtime.tune import GuardedPolicies
+from slackwater.runtime.tune.decide.guarded import GuardedPolicies
 
-__all__ = ["JobDeciders"]
+__all__ = ["JobDeciders", "LatencyEstimator", "MakeEstimator"]
 
 REFRESH_NS = NS_PER_SECOND
 """Least time between two estimates, whatever the length of intervals."""
+
+
+class LatencyEstimator(Protocol):
+    """Live estimate of a job's latency; `LiveEstimate` of `runtime/foresight/live` is one.
+
+    Attributes:
+        report: report as of the last `refresh`.
+    """
+
+    report: PredictionReport
+
+    def heard(self, samples: Iterable[StageSample]) -> None:
+        """Take samples of any intervals in any order, each once."""
+        ...
+
+    def moved(self, graph: FlowGraph) -> None:
+        """Note that stages continue in other slots."""
+        ...
+
+    def refresh(self) -> None:
+        """Renew the estimate and the report."""
+        ...
+
+
+class MakeEstimator(Protocol):
+    """Maker of the live estimate of a job that has a prediction."""
+
+    def __call__(
+        self, graph: FlowGraph, expected: ExpectedLatency, *, resumed: PredictionReport | None
+    ) -> LatencyEstimator:
+        """Return the estimate; `resumed` is the last report of the one that it replaces."""
+        ...
 
 
 class JobDeciders:
@@ -32,8 +64,9 @@ class JobDeciders:
     Args:
         policies: make the policies; the first in the list has its way.
         graph: the graph of the flow.
-        expected: the prediction of the flow; None: there is no estimate.
-        resumed: last report of the estimate that this one replaces; None: it replaces none.
+        expected: the prediction of the flow; None if it was not predicted.
+        estimator: maker of the live estimate beside it; None if a job has no estimate.
+        resumed: last report of the replaced estimate; None if it replaces none.
         before: the samples that the replaced estimate had heard.
     """
 
@@ -43,6 +76,7 @@ class JobDeciders:
         graph: FlowGraph,
         *,
         expected: ExpectedLatency | None = None,
+        estimator: MakeEstimator | None = None,
         resumed: PredictionReport | None = None,
         before: Iterable[StageSample] = (),
     ) -> None:
@@ -53,11 +87,12 @@ class JobDeciders:
         self._errors = 0 if resumed is None else resumed.errors
         self._last_error = None if resumed is None else resumed.last_error
         self._traces: list[str] = []
-        self._known = None if expected is None else resumed or PredictionReport.of(expected)
-        self._estimate: LiveEstimate | None = None
-        if expected is not None:
+        self._known: PredictionReport | None = None
+        self._estimate: LatencyEstimator | None = None
+        if expected is not None and estimator is not None:
+            self._known = resumed or PredictionReport.of(expected)
             with self._guarded():
-                self._estimate = LiveEstimate(graph, expected, resumed=resumed)
+                self._estimate = estimator(graph, expected, resumed=resumed)
             self.heard(before)
 
     def begin(self) -> list[Wanted]:
@@ -98,7 +133,7 @@ class JobDeciders:
         return self._policies.noted(report)
 
     def prediction(self) -> PredictionReport | None:
-        """Return the prediction beside what was seen; None: there was no prediction."""
+        """Return the prediction beside what was seen; None if there was no prediction."""
         if self._known is None:
             return None
         return replace(self._known, errors=self._errors, last_error=self._last_error)
