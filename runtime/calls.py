@@ -116,7 +116,7 @@ _Rule = tuple[Callable[[object], bool], str]
 
 
 def _rules(kind: Any) -> Sequence[_Rule | None]:
-    """Return (test, words) of each alternative of an annotation; None: no test."""
+    """Return (test, words) of each alternative of an annotation; None if there is no test."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return [rule for each in get_args(kind) for rule in _rules(each)]

@@ -80,7 +80,7 @@ class Limits:
     order: Any = None
     """Order of a slot's stages: an object with `first(stages, now_ns)`, which returns one of the
     given views (`runtime/schedule/order.py`); if it also has `first_path(paths, now_ns)`, that
-    chooses the path whose message a stage takes next. None: the earliest stimulus first, except
+    chooses the path whose message a stage takes next. If None, the earliest stimulus first, except
     for sources that a gate waits for (`runtime/schedule/backlog.py`)."""
 
     fuse: bool = True
@@ -144,7 +144,7 @@ class Tuning:
         alpha: α of [ssg] Eq. 10: slacks are raised when more than this share of the deadline is
             left.
         history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
-            None: samples are not kept.
+            None if samples are not kept.
         seed: seed of random draws.
         interval: length of the samples that the policy decides on; "sltuner" takes only seconds.
     """

@@ -589,7 +589,7 @@ ANSWERS: Mapping[str, Mapping[str, str]] = {
 
 
 def answer_to(place: str, name: str) -> str | None:
-    """Return what to type for a word of others; None: it is not known."""
+    """Return what to type for a word of others; None if it is not known."""
     said = ANSWERS[place].get(_folded(name))
     if said is None:
         return None

@@ -57,8 +57,8 @@ class Pluggable:
         made = own(given)
         if missing := self._missing(made):
             raise SettingError(
-                f"{self.name}={shown(own)} made {shown(made)}, which is no {self.name} for it "
-                f"lacks {' and '.join(missing)}; let it return an object that has "
+                f"{self.name}={shown(own)} made {shown(made)}, which cannot be a {self.name}: "
+                f"it lacks {' and '.join(missing)}; let it return an object that has "
                 f"{' and '.join(self.calls.values())}"
             )
         return made

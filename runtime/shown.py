@@ -120,7 +120,7 @@ def in_words(problem: BaseException, most: int = MOST_TEXT) -> str:
     try:
         words = str(problem)[:]
         text = cut(words, most)
-    except BaseException as worse:  # the text's own exit or interrupt is no wish to end
+    except BaseException as worse:  # the text's own exit or interrupt is not a wish to end
         return f"{kind}, whose text cannot be had (its __str__ raised {kind_name(worse)})"
     return f"{kind}: {text}" if text else kind
 
@@ -292,7 +292,7 @@ def _of_arrow(value: pa.Scalar, most: int, depth: int) -> Iterator[str]:
 def _plain_of_arrow(value: pa.Scalar, most: int) -> str:
     try:
         return _leaf(value.as_py(), most)
-    except BaseException:  # text that is no UTF-8, a value that Python has not
+    except BaseException:  # text that is not UTF-8, a value that Python has not
         return f"a {value.type} that cannot be shown"
 
 

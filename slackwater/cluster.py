@@ -167,7 +167,7 @@ class Cluster(FlowHost):
 
         Args:
             flow: the flow; it is checked again here.
-            detach: whether the job outlives this process, with a coordinator. None: True on a
+            detach: whether the job outlives this process, with a coordinator. If None, True on a
                 cluster that is not ours, unless an input of the flow ends with this process (a
                 Spark frame).
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and

@@ -79,7 +79,7 @@ class FlowHost(SaysOurName, ABC):
     _free: Mapping[str, int] | None = None  # {node: number of slots with a free CPU}
     _hop_ns: int = HOP_NS  # least delay of a message between two slots
     _link: LinkModel | None = None  # links between nodes, if known
-    _cost: CostModel | None = None  # cost of work; None: real time
+    _cost: CostModel | None = None  # cost of work; None if it takes real time
 
     def plan(
         self,
@@ -215,20 +215,20 @@ class FlowHost(SaysOurName, ABC):
         Args:
             flow: flow to be submitted.
             rates: {source: events a second, an `OnOff` model, or a trace of counts}, or one for
-                all sources together. None: the arrivals in the job of the history.
+                all sources together; the arrivals in the job of the history if None.
             sample: rows to sample of each source, or an earlier sample.
             history: instead of a sample, a folder in which earlier jobs of the flow have kept
                 samples (`Tuning(history=…)`); nothing else is read.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: limits of the submission.
             tuning: tuning as of `submit`.
-            horizon: how long to look ahead; None: 60 s, of a history's rates its whole length.
-            width: width of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
+            horizon: how long to look ahead. If None, 60 s, of a history's rates its whole length.
+            width: width of a subinterval, w of [mace]. If None, 100 ms, more of 1,000 s and longer.
             speed: event time passes this many times faster than the clock; 1 where events happen as
-                they arrive, so that higher rates mean more partners for each row of a join. None:
-                as the sources are paced; an unpaced source is as dense as in its sample.
+                they arrive, so that higher rates mean more partners for each row of a join. If
+                None, as the sources are paced; an unpaced source is as dense as in its sample.
             seed: seed of the draws of models of rates.
-            link: links between the nodes, capacity and delay; None: as this host has them.
+            link: links between the nodes, capacity and delay; those of this host if None.
             costs: {stage: time of one of its rows on a core, "2ms" or seconds}, in place of the
                 sample's measurement.
 
@@ -348,7 +348,7 @@ class FlowHost(SaysOurName, ABC):
     ) -> tuple[Prediction | None, str | None]:
         """Return the prediction from a flow's history, for its placement.
 
-        Else None and the reason; None, None without a history.
+        Else None and the reason; both are None if there is no history.
         """
         tuning = by.get("tuning")
         if not isinstance(tuning, Tuning) or tuning.history is None:

@@ -105,7 +105,7 @@ class ShownJob(SaysOurName, ABC):
         `stop()` or the end of its cluster; a simulated one stops.
 
         Args:
-            timeout: seconds; None: no limit. In the simulator it has no use.
+            timeout: seconds; None if there is no limit. In the simulator it has no use.
             on_report: called with a fresh report about four times a second; in the simulator once,
                 at the end.
             progress: whether to show these reports, on the terminal or in the notebook's cell.
@@ -139,7 +139,7 @@ class Job(ShownJob):
         id: its id in the cluster, or, if attached, in this process.
         flow: name of its flow.
         placement: {stage: slot}.
-        plan: its plan; None for a job that another process submitted.
+        plan: its plan; None if another process submitted the job.
         is_detached: whether it outlives this process.
         beside: returns the machines with fewer cores than slots, and the load of others there; None
             if not known here.
@@ -296,7 +296,7 @@ class Job(ShownJob):
             placement: {stage: slot or node} of the moving stages, or {"*": slot or node} for all
                 that can move; others stay. Or a prediction of the flow: its differing stages move,
                 if that lowers the worst latency ahead, the gap included.
-            gap: assumed standstill of the slots, to weigh a prediction; None: 250 ms.
+            gap: assumed standstill of the slots, to weigh a prediction; 250 ms if None.
 
         Returns:
             The outcome, as in the report (`replaced`): the length of the standstill, or why nothing
@@ -305,7 +305,7 @@ class Job(ShownJob):
         Raises:
             SettingError: the prediction is for another version of the flow.
             FlowError: an unknown stage, slot or node; a stage that cannot move (a live
-                source, a sink that is no collect sink); or the job has ended.
+                source, a sink that is not a collect sink); or the job has ended.
             ClusterError: no room for a new slot.
         """
         prediction = None if isinstance(placement, Mapping) else placement
@@ -360,9 +360,9 @@ def wanted_moves(
     Args:
         placement: {stage: slot or node}; or a prediction, whose moves are weighed.
         running: {stage: slot} at present.
-        gap: assumed standstill of the slots; None: as of `worthwhile_moves`.
+        gap: assumed standstill of the slots; as of `worthwhile_moves` if None.
         places: {slot: its place}.
-        machines: present load of others; None: as in the prediction.
+        machines: present load of others; as in the prediction if None.
 
     Returns:
         The moves; or why nothing will move.

@@ -47,7 +47,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
         horizon: horizon as `predict` takes it.
         most: nodes to consider; more than there are stages never help.
         seed: seed of the draws of models of rates.
-        link: link between the nodes; None: as in the simulator.
+        link: link between the nodes; that of the simulator if None.
         costs: costs as `predict` takes them.
         speed: speed as `predict` takes it.
 

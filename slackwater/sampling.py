@@ -113,11 +113,11 @@ def statistics(
 
     Args:
         flow: flow as it will be submitted.
-        rates: rates that were given; None: the rates of the history.
+        rates: rates that were given; those of the history if None.
         sample: sample as of `FlowHost.predict`, where there is no history.
-        history: the folder of earlier jobs; None: a sample says what rows cost.
+        history: the folder of earlier jobs; None if a sample says what rows cost.
         limits: limits that it will be submitted with.
-        cost: model of what work costs where it is to run; None: as it is measured here.
+        cost: model of what work costs where it is to run; as it is measured here if None.
 
     Raises:
         SettingError: there are no rates; `sample` is none; or as of `sample_flow`, or
@@ -146,7 +146,7 @@ def _as_sample(
         return sample
     if isinstance(sample, bool) or not isinstance(sample, int):
         raise SettingError(
-            f"sample={sample!r} is no sample, and costs are known from nothing else: give a number "
-            "of rows, or what sample_flow(flow) returned"
+            f"sample={sample!r} is not a sample, and costs are known from nothing else: give a "
+            "number of rows, or what sample_flow(flow) returned"
         )
     return sample_flow(flow, rows=sample, limits=limits, cost=cost)

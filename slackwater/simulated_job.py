@@ -157,7 +157,7 @@ class SimulatedJob(ShownJob):
                 that can move; others stay. Or a prediction: its differing stages move, if that is
                 worth the gap.
             at: virtual time of the move.
-            gap: assumed standstill of the slots, to weigh a prediction; None: 250 ms.
+            gap: assumed standstill of the slots, to weigh a prediction; 250 ms if None.
 
         Returns:
             Why nothing will move, after weighing a prediction; None if stages will move.

@@ -32,7 +32,7 @@ class Simulation(FlowHost):
         nodes: number of nodes.
         cores: cores of each node; slots are `node-1/1`, `node-1/2` and so on, or just `node-1`.
         seed: seed of the drawn costs and delays.
-        cost: cost of work, also in predictions. None: as a sample here shows, for a flow that is
+        cost: cost of work, also in predictions. If None, as a sample here shows, for a flow that is
             submitted with rates; else the defaults of CostModel.
         link: capacity and delay between nodes.
 

@@ -21,7 +21,7 @@ class Planned(TypedDict, total=False):
     Attributes:
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
         limits: bounds of memory and slices.
-        tuning: how to keep the flow's deadline; None: by our defaults. With a history, and
+        tuning: how to keep the flow's deadline; the defaults if None. With a history, and
             without rates, the flow is also placed by the statistics of its last job.
         rates: rates as for `predict`, or its result; the flow is then placed by the prediction, and
             its report shows the prediction beside the measurement.

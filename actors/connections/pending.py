@@ -76,7 +76,7 @@ class PendingConnections:
 
     Args:
         peers: most peers of this socket; once they are there, no other connection may wait.
-            None: any number.
+            None if any number is allowed.
         longest: bytes of the longest message.
     """
 

@@ -68,7 +68,7 @@ def submit_detached(
     Args:
         plan: every stage in a slot, with the job's settings.
         nodes: {slot: its node}.
-        head_id: node of the coordinator, which needs no CPU; None: any.
+        head_id: node of the coordinator, which needs no CPU; None if any will do.
         notes: notes on these nodes, for the report.
 
     Raises:
@@ -133,7 +133,7 @@ class DetachedJob:
 
     Args:
         record: newest record.
-        actor: its coordinator; None: found by its name.
+        actor: its coordinator; None if found by its name.
 
     Attributes:
         record: newest record.

@@ -21,7 +21,7 @@ def end_on_record(holder: Holder, records: Records | None = None) -> bool:
 
     Args:
         holder: holder of the lock.
-        records: None: those of this process's cluster.
+        records: records of jobs; those of this process's cluster if None.
     """
     from slackwater.actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)
 

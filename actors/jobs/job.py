@@ -51,7 +51,7 @@ class RayJob:
         plan: every stage in a slot, with the job's settings.
         nodes: {slot: its node}.
         notes: notes on these nodes, for the report.
-        folder: start of sinks' relative paths; None: this process's working folder.
+        folder: start of sinks' relative paths; this process's working folder if None.
         clock_shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
         relays_output: whether this process prints what users' functions print in the slots.
         job_id: name of the job in locks and manifests of its output.
@@ -261,7 +261,7 @@ class RayJob:
         return self._put_together(self.tuner.report())
 
     def _put_together(self, tuning: TuningReport | None) -> JobReport:
-        status, carrier = self.status, self._carrier  # first: later reads are no older
+        status, carrier = self.status, self._carrier  # first: later reads are not older
         plan = self.plan
         report = put_together(
             plan,

@@ -39,7 +39,7 @@ _NOT_OURS = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError),
     *(OverflowError, RecursionError),
 )
-"""Errors of reading bytes that are no record, or no report."""
+"""Errors of reading bytes that are not a record or a report."""
 _NAMESPACE = b"slackwater"
 _RECORD = "job:"  # short: a list of jobs reads them all
 _REPORT = "report:"
@@ -92,7 +92,7 @@ class JobRecord:
         """Return the record that `to_json` described, without fields of other versions.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError: it is no record.
+            KeyError, TypeError, ValueError, AttributeError: it is not a record.
         """
         known = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
         known["workers"] = {slot: Worker(**worker) for slot, worker in plain["workers"].items()}
@@ -161,7 +161,7 @@ class Records:
         """Return a job's record; None if unknown.
 
         Raises:
-            ClusterError: the stored value is no record.
+            ClusterError: the stored value is not a record.
         """
         data = self._store.get(_RECORD + job_id)
         return None if data is None else _record(job_id, data)
@@ -191,7 +191,7 @@ class Records:
         """Return a job's last report; None if it never wrote one.
 
         Raises:
-            ClusterError: the stored value is no report.
+            ClusterError: the stored value is not a report.
         """
         data = self._store.get(_REPORT + job_id)
         if data is None:

@@ -132,7 +132,7 @@ def set_clocks(
     Args:
         known: {slot: its identity}, the first slot first.
         ask: calls a method of slots, as `ask(method, *args, slots=names)`, and returns the answers.
-        only: slots to be set; None: all but the first.
+        only: slots to be set; all but the first if None.
     """
     first, *following = known
     rest = [name for name in following if only is None or name in only]
@@ -185,7 +185,7 @@ def end_actors(actors: Mapping[str, Any], *, stopped: str | None = None) -> None
     Args:
         actors: {slot: its actor}.
         stopped: stop the slots first, for this reason: they may have files in the temp folder,
-            and locks. None: kill them.
+            and locks. None if they are to be killed.
     """
 
     def stop() -> None:

@@ -6,7 +6,7 @@ occupied  ├─────────┤                  ├─────�
 ```
 
 A slot is one thread, so a function that sleeps delays other work there as much as a function that
-computes. A wait for a core, which other processes hold, is no work of the function. Nor is a wait
+computes. A wait for a core, which other processes hold, is not work of the function. Nor is a wait
 for Python's lock, which a thread that reads an input holds as it computes: up to the CPU time of
 such threads, a wait counts as theirs. A thread that waits by itself gives its core back, which the
 kernel counts; where it has not, the host of a virtual machine had the core.

@@ -30,7 +30,7 @@ def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         if is_own and status.st_uid != os.geteuid():
             raise OSError(f"{path} is of user {status.st_uid}, not of ours")
         data = file.read(most_bytes + 1)

@@ -36,8 +36,8 @@ class ClusterMonitor:
     """Watches the processes that a driver depends on. Another thread may close it meanwhile.
 
     Args:
-        gcs_address: "host:port" of the head's gcs_server; None: not watched.
-        raylet: node whose raylet connects this process to Ray; None: not watched.
+        gcs_address: "host:port" of the head's gcs_server; None if not watched.
+        raylet: node whose raylet connects this process to Ray; None if not watched.
         now_s: a clock, in seconds.
     """
 

@@ -117,7 +117,7 @@ def find_address(address: str | None = None) -> str:
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if not host or "://" in host or not port.isdigit() or not 0 < int(port) < 2**16:
         raise ClusterError(
-            f"{address!r} is no address of a Ray head; write 'host:port', such as "
+            f"{address!r} is not an address of a Ray head; write 'host:port', such as "
             "'10.0.0.1:6379', or from outside the cluster 'ray://10.0.0.1:10001'"
         )
     return address
@@ -151,9 +151,9 @@ def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
     """Check the cluster at `address`; return notes for the user.
 
     Raises:
-        ClusterError: the address is no Ray head, refuses our token, has another version of Ray or
-            Python, or no node on this host. Or the cluster accepts peers without a token, and not
-            on loopback alone.
+        ClusterError: the address is not a Ray head, refuses our token, has another version of Ray
+            or Python, or no node on this host. Or the cluster accepts peers without a token, and
+            not on loopback alone.
     """
     cluster = ask(address, settings)
     if not address.startswith(CLIENT):  # Ray's client checks this itself
@@ -173,7 +173,7 @@ def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the answer of `actors/nodes/probe.py` about the cluster at `address`.
 
     Raises:
-        ClusterError: the address is no Ray head, or refuses our token.
+        ClusterError: the address is not a Ray head, or refuses our token.
     """
     try:
         answer = subprocess.run(  # noqa: S603 our own file, no shell

@@ -32,7 +32,7 @@ _LISTENS = "0A"  # a state in /proc/net/tcp
 def host_facts() -> dict[str, Any]:
     """Return the facts of this host as plain JSON values.
 
-    Sizes are in bytes; None for a fact that is not known.
+    Sizes are in bytes; None if a fact is unknown.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
@@ -99,7 +99,7 @@ def _token_mode() -> int | None:
 def _listeners() -> dict[int, str | None]:
     """Return {port: its listener}, of those `PORTS` that are taken.
 
-    A listener is "ray", another process as "name, process id", or None for another user's process,
+    A listener is "ray", another process as "name, process id", or None if another user's process,
     which we cannot see. No command lines: they may hold secrets.
     """
     inodes: dict[str, int] = {}

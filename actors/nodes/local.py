@@ -51,7 +51,7 @@ class LocalNodes:
     Args:
         count: nodes, >= 1. The first is the head.
         cores: slots of each, >= 1.
-        cpus_per_node: logical CPUs of each, >= cores; None: cores + `SPARE_CPUS`. More than the
+        cpus_per_node: logical CPUs of each, >= cores; cores + `SPARE_CPUS` if None. More than the
             machine has is fine: Ray only counts them. Spark through RayDP needs some besides the
             slots.
         object_store_mb: Ray's object store of each node, in MiB, >= 75.

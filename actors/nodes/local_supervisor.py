@@ -126,7 +126,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
                 _system_config=None if head else SYSTEM_CONFIG,
             ),
             head=head is None,
-            shutdown_at_exit=False,  # exec is no exit; the supervisor takes nodes down
+            shutdown_at_exit=False,  # exec is not an exit; the supervisor takes nodes down
             spawn_reaper=True,  # which on Linux means PR_SET_PDEATHSIG
         )
         head = head or started

@@ -75,8 +75,8 @@ class RayNodes:
         Args:
             nodes: number of nodes, >= 1.
             cores: slots of each, >= 1.
-            cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` + 3, the
-                rest for Spark.
+            cpus_per_node: logical CPUs of each, which Ray only counts; `cores` + 3 if
+                None, the rest for Spark.
             object_store_mb: Ray's object store of each node, MiB, >= 75.
             progress: called with a description of each step.
 

@@ -46,7 +46,7 @@ def check_nodes(
 
     Args:
         nodes: nodes of the job's slots; may repeat.
-        expected: {"python" or package: version}; None: as here.
+        expected: {"python" or package: version}; those here if None.
         within_s: how long to wait for the answers.
 
     Raises:

@@ -44,8 +44,8 @@ class FileSettings:
         path: a folder of parts, or one file.
         overwrite: replace the parts in our manifest; otherwise a path with results is refused.
         resume: go on after the rows that an earlier run of the same flow has committed.
-        rows: after how many rows a part ends; None: as many as make a good file.
-        every_ns: how long a row may wait for its part to be published; None: until it is full.
+        rows: after how many rows a part ends; as many as make a good file if None.
+        every_ns: how long a row may wait for its part to be published; None if only a full one is.
         csv: form of CSV files.
     """
 

@@ -49,7 +49,8 @@ class FileSink(Sink):
         schema: schema of the rows.
         run: the run that writes.
         has_ended: says whether a run with that identity has ended; see `HasEnded`.
-        last_event_time_ns: returns the event time of the last row written; None before one.
+        last_event_time_ns: returns the event time of the last row written; None if none
+            was.
 
     Raises:
         SinkError: another job writes there, earlier results are in the way, or the path cannot be

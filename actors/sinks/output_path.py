@@ -103,7 +103,7 @@ class OutputPath:
         folder = OutputPath(
             self._sink, self.folder, kind=self._kind, is_file=False, token=self.token
         )
-        with suppress(OSError, SinkError):  # then it is no output of ours
+        with suppress(OSError, SinkError):  # then it is not an output of ours
             return folder.read_manifest()
         return None
 
@@ -300,7 +300,7 @@ def _size(path: Path, *, follows: bool = False) -> int | None:
 
 
 def _odd(path: Path) -> str | None:
-    """Return the path if something is there that is no regular file; None if not."""
+    """Return the path if it has something but a regular file; None if not."""
     try:
         return None if stat.S_ISREG(os.lstat(path).st_mode) else str(path)
     except OSError:

@@ -105,7 +105,7 @@ class CallbackOutput(Output):
 
     Attributes:
         function: called with each batch.
-        at_end: called after the last call of `function`; None: not used.
+        at_end: called after the last call of `function`; None if not used.
     """
 
     function: Callable[[pa.RecordBatch], None]

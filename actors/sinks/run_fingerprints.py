@@ -21,7 +21,7 @@ def input_prints(stages: Iterable[Stage]) -> dict[str, InputPrint]:
 
     Raises:
         IngestError: an input cannot be read, or its `fingerprint` raised; names the source.
-        SchemaError: a fingerprint is no pair of texts.
+        SchemaError: a fingerprint is not a pair of texts.
     """
     prints = {}
     for stage in stages:

@@ -35,7 +35,7 @@ class PrintSink(Sink):
             pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
             for kind in schema.types
         ]
-        self._widths: list[int] | None = None  # None: no row has come
+        self._widths: list[int] | None = None  # None if no row has come
         self._rows = 0
         self._is_over = False
 

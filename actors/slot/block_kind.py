@@ -20,7 +20,7 @@ class BlockKind(NamedTuple):
 
     schema: pa.Schema
     row_bits: int | None
-    """Of each row; None: rows differ in size."""
+    """Of each row; None if rows differ in size."""
     more_bytes: int
     """Of a block with such rows: parts of bytes of each column."""
     joins: bool

@@ -172,7 +172,7 @@ class ClockServer:
 
     Attributes:
         endpoint: endpoint for `ClockSync` to connect to.
-        refused: messages that were no question.
+        refused: messages that were not questions.
 
     Raises:
         ClusterError: the address is not one of this node.
@@ -209,7 +209,7 @@ class ClockServer:
                     continue
                 head = (_MAGIC, _VERSION, _ANSWERS, 0, number)
                 answer = _ANSWER.pack(*head, got_ns, self._clock_ns())
-                # A lost peer is no error of a ROUTER: the answer is dropped.
+                # A lost peer is not an error of a ROUTER: the answer is dropped.
                 self._socket.send_multipart([peer, answer])
         except zmq.ContextTerminated:
             pass  # the way a context tells its sockets to close
@@ -228,7 +228,7 @@ class ClockSync:
         context: context of the process; terminating it ends the exchanges.
 
     Attributes:
-        refused: messages that were no answer, or an impossible one.
+        refused: messages that were not an answer, or an impossible one.
 
     Raises:
         ClusterError: no such endpoint.

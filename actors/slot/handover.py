@@ -79,7 +79,7 @@ def taken(
     Args:
         plan: the slot's part of the new plan; perhaps without a stage.
         order: state that the slot takes over.
-        old: the slot until now, whose remaining stages go on; None: the slot is new.
+        old: the slot until now, whose remaining stages go on; None if the slot is new.
         sinks: sinks of the slot; arriving sinks are opened.
         wake: ends the loop's wait, for sources that are read in threads.
         folder: start of sinks' relative paths.

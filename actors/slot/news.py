@@ -24,7 +24,7 @@ class News:
     """The loop's note of its last work, and the one thread that waits for it.
 
     Attributes:
-        quiet_since_ns: set by the loop: while it sleeps, when it last had work; None while it
+        quiet_since_ns: set by the loop: while it sleeps, when it last had work; None if it
             works, also within a slice that hangs.
     """
 

@@ -21,7 +21,7 @@ __all__ = ["mention_pandas", "take_nanoseconds"]
 
 _NAME = "pandas"
 _INSTALLED = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")), "-packages/")
-"""Parts of paths that are no user's code: Python's, site-packages and dist-packages."""
+"""Parts of paths that are not the user's code: Python's, site-packages and dist-packages."""
 MOST_OBJECTS = 20_000
 """Most objects that are searched; an input may hold rows. Beyond, assume pandas."""
 

@@ -96,7 +96,7 @@ class ReadAheadInput:
     replay: Replay = "again"
     """How the input is read on after a restore."""
     partitions: Callable[[], Iterable[Partition]] | None = None
-    """Lists those of the input, each read in a thread of its own; None: it has one."""
+    """Lists those of the input, each read in a thread of its own; None if it has one."""
     grows: bool = False
     """Whether partitions may appear."""
     wakes: ClassVar[bool] = True
@@ -185,7 +185,7 @@ class ReadAhead:
         all_readers: Sequence[ReadAhead] = (),
     ) -> None:
         self.waits_since_s: float | None = None
-        """Monotonic time since which a call of the user's code has not returned; None: no call."""
+        """Monotonic start of the user's call that has not returned; None if none is running."""
         self.call = "open or poll"
         """Name of that call."""
         self.close_problem: str | None = None

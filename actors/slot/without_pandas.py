@@ -64,7 +64,7 @@ class _Pandas(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of pandas, with a loader that informs Arrow; None for other modules.
+        """Return pandas' spec, with a loader that informs Arrow; None if another module.
 
         Raises:
             ModuleNotFoundError: pandas is hidden from this thread.

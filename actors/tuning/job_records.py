@@ -66,8 +66,8 @@ def read_record(path: Path) -> JobSamples:
     """Return the samples that a job has left.
 
     Raises:
-        SettingError: the file is no record of ours: another user's, a link, too long, half a file,
-            or of another release; the error says which.
+        SettingError: the file is not a record of ours: another user's, a link, too long, half a
+            file, or of another release; the error says which.
     """
     try:
         data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)
@@ -109,9 +109,9 @@ def _checked(sample: StageSample) -> StageSample:
     """
     step, part = sample.subject
     if not isinstance(step, str):
-        raise TypeError(f"step={shown(step)} is no name")
+        raise TypeError(f"step={shown(step)} is not a name")
     if part not in (None, GATE) and (type(part) is not int or part < 1):
-        raise TypeError(f"part={shown(part)} is no part of a step")
+        raise TypeError(f"part={shown(part)} is not a part of a step")
     if type(sample.ended) is not bool:
         raise TypeError(f"ended={sample.ended!r} is neither true nor false")
     for field_ in fields(sample):
@@ -125,17 +125,17 @@ def _checked(sample: StageSample) -> StageSample:
         ):  # a rule was checked when it was made
             continue
         if type(value) is not int:
-            raise TypeError(f"{field_.name}={shown(value)} is no whole number")
+            raise TypeError(f"{field_.name}={shown(value)} is not a whole number")
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"{field_.name}={value} has more than 64 bits")
         if field_.name in COUNTS and not 0 <= value <= MOST_COUNTED:
-            raise ValueError(f"{field_.name}={value} is no count of one interval")
+            raise ValueError(f"{field_.name}={value} is not a count of one interval")
     if sample.interval_ns < 1 or sample.busy_ns < 0:
         raise ValueError(f"interval_ns={sample.interval_ns}, busy_ns={sample.busy_ns}: no lengths")
     for trial in sample.tried:
         name, *counts = trial
         if not isinstance(name, str) or any(type(n) is not int for n in counts):
-            raise TypeError(f"{shown(trial)} is no trial")
+            raise TypeError(f"{shown(trial)} is not a trial")
         if not all(0 <= n < 2**63 for n in counts):
             raise ValueError(f"{shown(trial)} has a count below zero, or of more than 64 bits")
     _check_arrived(sample)

@@ -32,7 +32,7 @@ class TunerProcess:
 
     Args:
         make: makes the actor, given the options for this node and the place of its process's note
-            (`PidFile.write_or_exit`); None: no room for a note.
+            (`PidFile.write_or_exit`); None if there is no room for a note.
     """
 
     def __init__(self, make: Callable[[dict[str, Any], PidFile | None], Any]) -> None:

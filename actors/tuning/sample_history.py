@@ -143,7 +143,7 @@ def _check_own(folder: Path) -> None:
     # Another owner of the folder could put anything into it.
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(f"{folder} is no folder")
+        raise NotADirectoryError(f"{folder} is not a folder")
     if status.st_uid != os.geteuid():
         raise PermissionError(f"{folder} is of user {status.st_uid}, not of ours")
 

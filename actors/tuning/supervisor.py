@@ -50,7 +50,7 @@ class TunerSupervisor:
     Args:
         plan: every stage in a slot; without `tuning` and `expected` nothing is to be set or
             estimated, and all calls do nothing.
-        folder: start of relative paths; None: this process's working folder.
+        folder: start of relative paths; this process's working folder if None.
 
     Attributes:
         pids: ids of its tuner's processes that have answered, the last one last.
@@ -81,7 +81,7 @@ class TunerSupervisor:
             self._samples = deque(maxlen=most_samples(self._graph, tuning))
             # Its process starts while those of the slots do.
             self._tuner = self._make(None)
-            if tuning is not None:  # an estimate is no reason to refuse a job
+            if tuning is not None:  # an estimate is not a reason to refuse a job
                 self._check_made(self._tuner)
 
     def start(self, slots: Mapping[str, Any]) -> None:

@@ -78,12 +78,12 @@ class Tuner:
 
     Args:
         graph: graph of the flow.
-        tuning: the user's settings; None: no slack is to be set.
-        expected: prediction for the flow; None: no prediction.
+        tuning: the user's settings; None if no slack is to be set.
+        expected: prediction for the flow; None if there is no prediction.
         before: state of the tuner that this one replaces.
         turn: number of tuners that the job had before this one.
         note: where this process leaves its note first of all; it exits if the note's folder is
-            gone. None: no note is wanted.
+            gone. None if no note is wanted.
     """
 
     def __init__(

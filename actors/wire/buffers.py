@@ -50,7 +50,7 @@ def add_text(parts: list[Any], name: str, values: Any, *, rows: int) -> tuple[in
     """Add offsets, text and bitmap of an Arrow array; return bytes of text, of bitmap.
 
     Raises:
-        FrameError: the values are no array of `rows` strings.
+        FrameError: the values are not an array of `rows` strings.
     """
     if not isinstance(values, pa.StringArray) or len(values) != rows:
         raise misfit(name, values, f"an Arrow array of {rows} strings")
@@ -106,7 +106,7 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
         try:
             values.validate(full=True)
         except pa.ArrowInvalid as problem:
-            raise FrameError(f"text column {name!r} is no text: {problem}") from problem
+            raise FrameError(f"text column {name!r} is not text: {problem}") from problem
     return values
 
 
@@ -121,7 +121,7 @@ def add_arrow(parts: list[Any], name: str, values: Any, kind: pa.DataType, *, ro
     """Add an Arrow array of another type as an IPC message; return its bytes.
 
     Raises:
-        FrameError: the values are no array of `rows` values of this type.
+        FrameError: the values are not an array of `rows` values of this type.
     """
     if not isinstance(values, pa.Array) or values.type != kind or len(values) != rows:
         raise misfit(name, values, f"an Arrow array of {rows} {kind}")
@@ -143,7 +143,7 @@ def read_arrow(
         (values,) = pa.ipc.read_record_batch(message, pa.schema([("", kind)])).columns
         values.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as problem:
-        raise FrameError(f"column {name!r} is no {kind}: {problem}") from problem
+        raise FrameError(f"column {name!r} is not of type {kind}: {problem}") from problem
     if len(values) != rows:
         raise FrameError(f"column {name!r} has {len(values)} values in a frame of {rows} rows")
     return values

@@ -211,7 +211,7 @@ class Receiver(End):
     Attributes:
         endpoint: address for the sender, `tcp://host:port` or `ipc://path`.
         link_ns: time on the way, summed over messages; by two clocks on two hosts.
-        least_link_ns: time on the way of the quickest message; None before the first.
+        least_link_ns: time on the way of the quickest message; None if none came yet.
 
     Raises:
         ClusterError: the address is not one of this node.

@@ -324,7 +324,7 @@ class FrameCodec:
         """Check that the other end has the same columns.
 
         Raises:
-            FrameError: the columns differ (names the first), or the frame is no hello.
+            FrameError: the columns differ (names the first), or the frame is not a hello.
         """
         _, rows, *_ = self._open(frame, HELLO)
         ours = "\n".join(self._lines).encode()
@@ -336,7 +336,7 @@ class FrameCodec:
     def _open(self, frame: bytes, kind: int) -> tuple[int, int, Progress, int]:
         """Check a header; return (flags, rows, progress, time of sending)."""
         if len(frame) < HEADER.size:
-            raise FrameError(f"{len(frame)} bytes are no frame; a header has {HEADER.size}")
+            raise FrameError(f"{len(frame)} bytes are not a frame; a header has {HEADER.size}")
         (
             magic,
             version,

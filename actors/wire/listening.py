@@ -24,7 +24,7 @@ def listen(
         socket: not bound yet. The caller closes it, also when this raises.
         bind_host: this node's address, as the other slots can reach it.
         what: purpose of the socket, for errors: "cannot … on <address>".
-        peers: most peers of the socket; None: any number.
+        peers: most peers of the socket; None if any number is allowed.
 
     Raises:
         ClusterError: the address is not one of this node, or means all of them.

@@ -3,7 +3,7 @@
 A peer without the job's key gets no message in (`actors/wire/keys.py`). This file watches, and
 hangs up on surplus callers, and on callers once all peers are there
 (`actors/connections/pending.py`). libzmq reports when a connection to a socket begins and ends, and
-when a handshake succeeds, but not whose. A connection that ends and was no peer's was refused:
+when a handshake succeeds, but not whose. A connection that ends and was not a peer's was refused:
 garbage, another protocol, a wrong key, a second sender, or a caller that hung up. libzmq reports a
 failure in some of these cases only.
 """
@@ -28,7 +28,7 @@ class RefusedPeers:
     Args:
         watched: a TCP socket guarded by the job's keys, not bound yet; its messages have bounded
             length.
-        peers: most peers of the socket; None: any number.
+        peers: most peers of the socket; None if any number is allowed.
 
     Attributes:
         refused: connections refused so far.

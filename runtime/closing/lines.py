@@ -12,7 +12,7 @@ from slackwater.runtime.model import Int64Array
 _PAIRS_AT_ONCE = 1 << 20  # pairs of a window and a type
 _UNFORESEEN = 0.5
 """Chance of a row of a type that is silent for longer than all known waits. It says nothing of
-whether rows are held up, or the type has gone; it is no reason to wait."""
+whether rows are held up, or the type has gone; it is not a reason to wait."""
 
 
 class Lines:

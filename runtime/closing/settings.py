@@ -25,11 +25,11 @@ class Settings:
         miss: δ, the share of windows that may miss a row; None if slack is bounded.
         slack_ns: Δ, the largest mean slack; None if misses are bounded.
         at_most_ns: the largest slack of a window; None if unbounded.
-        scale: ε, in (0, 1]: the chance is held under ε·δ. None: fitted, so that the share of
+        scale: ε, in (0, 1]: the chance is held under ε·δ; None if fitted, so that the share of
             windows that miss a row is near δ (`Aim`); the guard keeps it below.
         guard: the guard of `Budget`.
         ordered: whether events of a type come in order. If False, the chance is that of any event,
-            not of the next of each type. None: they count as ordered until more than one in a
+            not of the next of each type. If None, they count as ordered until more than one in a
             hundred comes after a newer one of its type, and from then on as disordered.
         early: whether a window may close before its end, though not before the end of the window
             before it; else at its end at the earliest.

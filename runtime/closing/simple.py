@@ -83,7 +83,7 @@ class ByTime:
     """Policy that closes a window a slack after its end, by arrivals.
 
     Args:
-        slack_ns: u, the time after the end; None for the mean delay of the rows so far.
+        slack_ns: u, the time after the end; the mean delay of the rows so far if None.
 
     Raises:
         SettingError: a length of time is out of range.

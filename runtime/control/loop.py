@@ -139,8 +139,8 @@ class ControlLoop:
         record: record of the run; only the loop changes it.
         keeps: number of samples kept, for a successor and for later jobs.
         lag_ns: slots are asked this long after an interval's end: their clocks differ a little.
-        answer_ns: a slot that takes longer to answer is left out of a round; None: half an
-            interval.
+        answer_ns: a slot that takes longer to answer is left out of a round; half an interval
+            if None.
         turn: number of earlier loops of the job.
         before: state of the loop that this one succeeds.
     """

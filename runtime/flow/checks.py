@@ -24,7 +24,7 @@ def outside_schema(step: str, given: Input) -> pa.Schema:
 
     Raises:
         IngestError: its `schema` raised; names the source, the class and the line.
-        SchemaError: what it returned is no schema.
+        SchemaError: what it returned is not a schema.
     """
     outside = called_by_name(step, given, "schema")
     if not isinstance(outside, pa.Schema):
@@ -42,7 +42,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         SchemaError: a column does not fit its role.
         DuplicateName: two columns have one name.
         SettingError: time_unit is none of the four.
-        TypeMismatch: the promise is no time, or the input is described by no text.
+        TypeMismatch: the promise is not a time, or the input is described by no text.
         IngestError: the input's `schema` or `describe` raised; names the source, the class and
             the line.
     """
@@ -83,7 +83,7 @@ def output(given: Any, *, step: str) -> None:
     """Check that an object is an output.
 
     Raises:
-        TypeMismatch: it is no output; says what an output is.
+        TypeMismatch: it is not an output; says what an output is.
         SinkError: its `describe` raised; names the sink, the class and the line.
     """
     rule = (
@@ -104,7 +104,7 @@ def output(given: Any, *, step: str) -> None:
                 f"write class {type(given).__name__}(sw.connectors.Output), and what its open "
                 "returns as a class of sw.connectors.Sink with write(rows, first_ordinal)"
             )
-        raise TypeMismatch(f"sink {step!r}: {shown(given, 60)} is no output; {hint}")
+        raise TypeMismatch(f"sink {step!r}: {shown(given, 60)} is not an output; {hint}")
     if not isinstance(given.traits, SinkTraits):
         raise TypeMismatch(
             f"sink {step!r}: {type(given).__qualname__}.traits is {a_kind(given.traits)}; "

@@ -67,17 +67,17 @@ class Dataflow(FlowMethods):
 
     Args:
         name: name in reports.
-        slack: slack of every gate without its own. None: a gate releases only ready rows, and
+        slack: slack of every gate without its own. If None, a gate releases only ready rows, and
             results are complete. "500ms": it waits for at most that event time. "0s": it holds no
             row.
         deadline: the latency to keep, from the arrival of an event to the end of the work on it
             ([ssg] Eq. 2, 3). Gates without a slack then wait just as long as it allows; without
             a deadline they release only ready rows, however long that takes.
-        keep: rule `keep` of every join without its own, see Stream.join. None: "promise", or
+        keep: rule `keep` of every join without its own, see Stream.join. If None, "promise", or
             "slack" after a source that promises nothing before its end.
 
     Raises:
-        SettingError: slack or deadline is no duration, or keep none of the two.
+        SettingError: slack or deadline is not a duration, or keep none of the two.
     """
 
     @checked_call
@@ -179,7 +179,7 @@ class Dataflow(FlowMethods):
         The same gates are tuned, by the new deadline.
 
         Raises:
-            SettingError: `deadline` is no duration above 0.
+            SettingError: `deadline` is not a duration above 0.
         """
         other = copy(self)
         other.deadline_ns = duration_ns(
@@ -203,7 +203,7 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     missing = missing_methods(source)
     if missing or isinstance(source, type):
         way_out = _input_of(source, missing)
-        raise TypeMismatch(f"source {name!r}: {shown(source, 60)} is no input; {way_out}")
+        raise TypeMismatch(f"source {name!r}: {shown(source, 60)} is not an input; {way_out}")
     if unknown:
         way_out = option_choices(unknown[0], SourceOptions.__annotations__)
         raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
@@ -236,7 +236,7 @@ _READERS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json
 
 
 def _input_of(value: object, missing: Sequence[str]) -> str:
-    """Return what to write for a value that is no input."""
+    """Return what to write for a value that is not an input."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         reader = _READERS.get(os.path.splitext(path)[1], "csv")

@@ -18,12 +18,12 @@ def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: st
     Args:
         steps: steps of the flow.
         of: the name of that join or aggregate.
-        side: side of a join; None: the keys of both sides.
+        side: side of a join; None if the keys of both sides are meant.
         name: name of the step.
 
     Raises:
         FlowError: the step is of another kind, or a side is given for an aggregate.
-        SettingError: `side` is no side.
+        SettingError: `side` is not a side.
         DuplicateName: a column has the name of a column that late rows get.
     """
     gated = steps[of]

@@ -70,7 +70,7 @@ class Stream(StreamMethods):
 
         Raises:
             FlowError: this stream comes from a step of another kind, or a side is given and the
-                step is no join.
+                step is not a join.
             DuplicateName: a column has one of these names already.
         """
         name = self.flow.name_for("late", name)
@@ -109,7 +109,7 @@ class Stream(StreamMethods):
                 collect_sink, or an `Output` of a custom class.
 
         Raises:
-            TypeMismatch: `output` is no output.
+            TypeMismatch: `output` is not an output.
             SinkError: its `describe` raised; names the sink, the class and the line.
             FlowError: a step has this name, or the sink's options cannot be fulfilled here.
         """

@@ -57,7 +57,7 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
             raise ValueError(f"{where}={shown(value)} is none of {', '.join(map(repr, inside))}")
     elif hint is float:
         if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
-            raise TypeError(f"{where}={shown(value)} is no number")
+            raise TypeError(f"{where}={shown(value)} is not a number")
     elif hint is Counts:
         for one, rows in _typed(where, value, Counts).items():
             _check(f"{where}[{one}]", rows, int)
@@ -69,5 +69,5 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
 
 def _typed(where: str, value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{where}={shown(value)} is no {kind.__name__}")
+        raise TypeError(f"{where}={shown(value)} is not of type {kind.__name__}")
     return value

@@ -175,7 +175,9 @@ class Counts(dict[Outcome, int]):
 
     def __missing__(self, key: Outcome) -> int:
         if not isinstance(key, Outcome):
-            raise KeyError(f"{shown(key)} is no outcome; read it by name: of_job()[{shown(key)}]")
+            raise KeyError(
+                f"{shown(key)} is not an outcome; read it by name: of_job()[{shown(key)}]"
+            )
         return 0
 
     def __eq__(self, other: object) -> bool:

@@ -340,7 +340,7 @@ class JobReport:
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:
-        """Results of all sinks, (within the deadline, all); None without a deadline.
+        """Results of all sinks, (within the deadline, all); None if there is no deadline.
 
         Each result counts from its own stimulus to its own egress, unlike the seconds of `tuning`.
         """

@@ -80,7 +80,7 @@ class TuningReport:
 
     @property
     def laxity_ns(self) -> int | None:
-        """Deadline − latency of the last second; None before it. Source: [ssg] §5.2.2."""
+        """Deadline − latency of the last second; None if none is over. [ssg] §5.2.2."""
         spans = self.series.spans
         return self.deadline_ns - spans[-1].latency_ns if spans else None
 
@@ -106,5 +106,5 @@ class TuningReport:
         known["gates"] = [GateTuning.from_json(gate) for gate in plain["gates"]]
         known["series"] = TuningSeries.from_json(plain["series"])
         if known.get("interval_ns", 1) < 1:
-            raise ValueError(f"interval_ns={known['interval_ns']} is no length of time")
+            raise ValueError(f"interval_ns={known['interval_ns']} is not a length of time")
         return cls(**known)

@@ -131,7 +131,7 @@ class SlackGate:
 
         Args:
             writer: number of the writer.
-            batch: its rows; None: it only says how far it is.
+            batch: its rows; None if it only says how far it is.
             progress: progress of the writer; no row is newer than its newest.
             came_ns: arrival of the rows by the clock, where waits are kept.
         """

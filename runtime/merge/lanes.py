@@ -140,7 +140,7 @@ Lane = FifoLane | SortedLane
 def prefix_before(times_ns: Int64Array, bound_ns: int) -> int:
     """Return how many of some sorted times are older than the bound.
 
-    Most often all of them; and a bound past the end of time is no int64 to search for.
+    Most often all of them; and a bound past the end of time does not fit an int64 to search for.
     """
     if times_ns.item(-1) < bound_ns:
         return len(times_ns)

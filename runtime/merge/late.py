@@ -44,7 +44,7 @@ class LateQueue:
         self.rows += stop - start
 
     def take(self, limit: int | None) -> list[list[Piece]]:
-        """Return about the `limit` oldest rows (more only where they share one time; None: all).
+        """Return about the `limit` oldest rows, all if None; more if they share a time.
 
         Returns:
             The pieces of each port in tie order, and of one writer in the order of their coming.

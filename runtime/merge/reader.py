@@ -146,7 +146,7 @@ class ReaderState:
         Args:
             cut: the cut, see `Cut`.
             ready: rows before it are ready; its time is the gate's frontier.
-            limit: about how many rows at most; None: all.
+            limit: about how many rows at most; None if all.
         """
         released = self._release(cut, ready, limit)
         frontier_ns = min(ready[0], self._watermark_ns)

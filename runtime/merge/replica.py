@@ -205,7 +205,7 @@ class ReplicaReads:
         return self._rest is not None or self._is_whole()
 
     def read(self, *, limit: int) -> GateRead | None:
-        """Return a whole read, about `limit` rows at most; None without one.
+        """Return a whole read, about `limit` rows at most; None if none exists.
 
         Short reads are put together and long ones cut, where that cannot change a result.
         """

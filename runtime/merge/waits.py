@@ -104,7 +104,7 @@ class WaitLog:
         return by_coming[0][0] if by_coming else None
 
     def due(self, until_ns: int) -> int | None:
-        """Return the newest event time held of rows up to then; None without one."""
+        """Return the newest event time held of rows up to then; None if none exists."""
         newest_ns: int | None = None
         at, by_coming = [0], self._by_coming
         while at:  # down the heap as far as it came early enough

@@ -36,7 +36,7 @@ class RowField:
     Attributes:
         dtype: type of its values.
         width: values of a row.
-        absent: value of a row whose batch lacks the field, beside others that have it; None: all
+        absent: value of a row whose batch lacks the field, beside others that have it; None if all
             batches of a channel have it, or none.
         most: returns the largest value that means something; None if any value does.
     """
@@ -71,7 +71,7 @@ class Batch:
 
     Args:
         event_time_ns: attribute of this name, as are `stimulus_time_ns` and `columns`.
-        fields: fields of `ROW_FIELDS`; None: the rows lack it.
+        fields: fields of `ROW_FIELDS`; None if the rows lack it.
 
     Attributes:
         event_time_ns: shape (rows,), int64; when each row happened.
@@ -139,7 +139,7 @@ class Batch:
 
     @property
     def writers(self) -> Int64Array | None:
-        """Writer of each row; None where the channel is the writer.
+        """Writer of each row; None if the channel is the writer.
 
         Only sources with a `writer` column set it.
         """
@@ -147,7 +147,7 @@ class Batch:
 
     @property
     def marks(self) -> Marks | None:
-        """Marks of each row (runtime/model/row_marks.py); None where no row has one."""
+        """Marks of each row (runtime/model/row_marks.py); None if no row has one."""
         return self.fields.get("marks")
 
     @property

@@ -147,7 +147,7 @@ def copied_block(block: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _small_copied(block: pa.RecordBatch) -> pa.RecordBatch | None:
-    """Return a small block of numbers in its own memory; None for others.
+    """Return a small block of numbers in its own memory; None if another.
 
     Arrow's copy lets other threads run first, which takes 0.2 ms beside a busy slot.
     """

@@ -98,7 +98,7 @@ def _refuse_changed_flat(values: pa.Array, made: pa.Array) -> None:
             raise pa.ArrowInvalid("numbers other than 0 and 1 are neither true nor false")
     elif types.is_timestamp(of) and types.is_date(to):
         if of_arrow.not_equal(made.cast(of), values).true_count:
-            raise pa.ArrowInvalid("some times are no whole days, and a date has no time")
+            raise pa.ArrowInvalid("some times are not whole days, and a date has no time")
     elif types.is_floating(of) and types.is_floating(to):
         if of_arrow.and_(of_arrow.is_inf(made), of_arrow.is_finite(values)).true_count:
             raise pa.ArrowInvalid(f"some values are too large for {to}")

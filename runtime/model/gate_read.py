@@ -18,10 +18,10 @@ class GateRead:
     port's rows come in that order. How rows were cut into reads must not show in the results.
 
     Attributes:
-        ports: rows of each port released on time, in order; None for none.
+        ports: rows of each port released on time, in order; None if there are none.
         late: rows of each port that are older than something released before; in order, and to be
-            processed before `ports`. None for none (in ready-only mode always, unless a writer was
-            idle).
+            processed before `ports`. None if there are none (in ready-only mode always, unless a
+            writer was idle).
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
         progress: progress of the gate. Its promise is the frontier: no row older than this will be

@@ -43,7 +43,7 @@ class RowsMadeAhead:
         self._next = _MADE  # place of the next row
 
     def of(self, batch: Batch) -> pa.RecordBatch | None:
-        """Return the columns of 1 to `FEW_ROWS` rows; None: one of them has another type."""
+        """Return columns of 1 to `FEW_ROWS` rows; None if a type differs."""
         at = self._next
         stop = at + len(batch.event_time_ns)
         if stop > _MADE:

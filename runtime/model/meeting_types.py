@@ -12,7 +12,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
-    """Return the type that holds the values of two types unchanged; None without one.
+    """Return the type that holds the values of two types unchanged; None if none exists.
 
     Widths, units and encodings meet; a null column meets all. Whole numbers and floats do not.
     """

@@ -53,8 +53,8 @@ class Progress(NamedTuple):
     newest_ns: int = START_NS
     """The newest event time that the stream has had, this message included."""
     arrived: Arrived | None = None
-    """How far arrivals have come; None: no further than was said before. Only channels say it that
-    lead to a step which uses arrivals (`Channel.row_fields`)."""
+    """How far arrivals have come; None if no further than was said before. Only channels say it
+    that lead to a step which uses arrivals (`Channel.row_fields`)."""
 
     @property
     def is_end(self) -> bool:

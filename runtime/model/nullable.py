@@ -55,7 +55,7 @@ class Nullable:
         return len(self.values)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("a column with nulls is no array: take its values and its mask")
+        raise TypeError("a column with nulls is not an array: take its values and its mask")
 
     def __repr__(self) -> str:
         return f"Nullable({self.to_pylist()})"
@@ -83,7 +83,7 @@ class Nullable:
         return Nullable(self.values.take(rows), self.valid.take(rows))
 
     def to_pylist(self) -> list[Any]:
-        """Return Python's values, None where a row is null."""
+        """Return Python's values; nulls are None."""
         pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
         return [value if is_valid else None for value, is_valid in pairs]
 
@@ -100,7 +100,7 @@ class Nullable:
 
 Numbers: TypeAlias = npt.NDArray[Any] | Nullable
 NUMBERS = (np.ndarray, Nullable)
-"""Classes of columns that are no Arrow arrays."""
+"""Classes of columns that are not Arrow arrays."""
 
 
 def nulled(values: npt.NDArray[Any], valid: BoolArray) -> Numbers:

@@ -79,7 +79,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
         case list() | deque():
             return _each_plain(state, where)
     raise TypeError(
-        f"{where} is {a_kind(state)}, which is no plain value: let its owner's snapshot() "
+        f"{where} is {a_kind(state)}, which is not a plain value: let its owner's snapshot() "
         "return numbers, text, lists, dicts, arrays, batches and messages only"
     )
 

@@ -35,8 +35,8 @@ class ReleaseRule:
     Attributes:
         mode: name of one of the modes above.
         slack_ns: slack in event time, from 0 to 2**61; None in the modes that have none.
-        hold_ns: the longest that a row may wait by the clock, from 0 to 2**61; None: as long as it
-            takes.
+        hold_ns: the longest that a row may wait by the clock, from 0 to 2**61; None if there is
+            no limit.
 
     Raises:
         SettingError: no such mode, or a length that it cannot have.
@@ -80,7 +80,7 @@ class ReleaseRule:
     def lead_ns(self) -> int | None:
         """Lead over a row that the newest event must exceed for its release.
 
-        −1 on arrival, when it always is. None: that lets no row go.
+        −1 on arrival, when it always is. None if the mode releases no row by slack.
         """
         return -1 if self.mode == "on arrival" else self.slack_ns
 
@@ -115,7 +115,7 @@ class ReleaseRule:
             TypeError, ValueError: it describes none.
         """
         if not isinstance(plain, Mapping):
-            raise TypeError(f"{shown(plain)} is no rule")
+            raise TypeError(f"{shown(plain)} is not a rule")
         slack_ns, hold_ns = plain.get("slack_ns"), plain.get("hold_ns")
         mode: Any = plain.get("mode")
         if mode is None:

@@ -1,6 +1,6 @@
 """Marks that rows carry from an operator to a sink, such as a revision.
 
-A batch has one array of marks beside its times, a bit for each mark; None where no row has any,
+A batch has one array of marks beside its times, a bit for each mark; None if no row has any,
 which is nearly always, and costs nothing. What is made of several rows has the marks of them all.
 A sink counts its rows by mark. A new mark is one line below, and `marked(…)` where rows get it.
 """
@@ -72,7 +72,7 @@ def all_bits() -> int:
 def marked(mark: RowMark, mask: npt.NDArray[np.bool_], known: Marks | None = None) -> Marks | None:
     """Return the marks of rows with one more where `mask`, shape (rows,), is true.
 
-    None where no row has one, then as before.
+    None if no row has one after that either.
     """
     if not mask.any():
         return known

@@ -176,7 +176,7 @@ def time_unit(kind: pa.DataType) -> str:
 
 
 def coarse_unit(kind: pa.DataType) -> str | None:
-    """Return the unit of a time type; None: it is in nanoseconds, or no time."""
+    """Return the unit of a time type; None if nanoseconds, or not a time."""
     unit = time_unit(kind) if is_time(kind) else "ns"
     return None if unit == "ns" else unit
 
@@ -261,7 +261,7 @@ def refuse_unsound(name: str, values: pa.Array, *, who: str) -> None:
     """Check that text is UTF-8, and lies where its offsets say.
 
     Raises:
-        SchemaError: it does not; with the first row that is no UTF-8, counted from 0.
+        SchemaError: it does not; with the first row that is not UTF-8, counted from 0.
     """
     problem = _unsound(values)
     if problem is None:
@@ -282,7 +282,7 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     """Return an Arrow column as it is kept inside.
 
     Raises:
-        SchemaError: values that do not fit the type, or text that is no UTF-8.
+        SchemaError: values that do not fit the type, or text that is not UTF-8.
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
@@ -397,5 +397,5 @@ class ArrowRows:
 
 
 def _stored_as(kind: pa.DataType) -> np.dtype[Any] | None:
-    """Return the NumPy type whose memory Arrow can use as it is; None: it cannot."""
+    """Return the NumPy type whose memory Arrow can use; None if it cannot."""
     return None if pa.types.is_boolean(kind) else number_dtype(kind)

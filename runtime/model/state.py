@@ -62,7 +62,7 @@ class Field(NamedTuple):
 
     @property
     def divided_by(self) -> str | None:
-        """The field, or OWNER, that divides it; None without any."""
+        """The field, or OWNER, that divides it; None if none exists."""
         return self.of if self.by is None else self.by
 
 

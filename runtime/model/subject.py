@@ -25,7 +25,7 @@ class Subject(NamedTuple):
 
     Attributes:
         step: name of the step.
-        part: the part; None: the whole step.
+        part: the part; None if it is the whole step.
     """
 
     step: str

@@ -14,7 +14,7 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=.+, ordered=.+>")
 
 
 def arrow_type(name: str) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
-    """Return the type of a name; None: no type has it.
+    """Return the type of a name; None if no type has it.
 
     Args:
         name: such as "int64", "timestamp[ms, tz=UTC]" or "decimal128(10, 2)"; "timestamp" is in

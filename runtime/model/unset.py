@@ -24,7 +24,7 @@ def is_unset(value: Any) -> bool:
 
 
 def with_nulls(value: Any) -> Any:
-    """Return a value with None for unset parts, and lists for masked arrays."""
+    """Return a value whose unset parts are None, with lists for masked arrays."""
     match value:
         case str() | int() | float() | bytes() | None:
             return value

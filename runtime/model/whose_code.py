@@ -30,7 +30,7 @@ class Running:
     """The name of the step whose code runs, of each thread.
 
     Attributes:
-        tell: is called as code of another step begins than ran last; None: not told.
+        tell: is called as code of another step begins than ran last; None if nothing is.
     """
 
     def __init__(self) -> None:

@@ -270,7 +270,7 @@ def instants_in(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return texts of times with offsets, perhaps with seconds, as zoned timestamps.
 
     Raises:
-        ArrowInvalid: a text is no time, or has no offset.
+        ArrowInvalid: a text is not a time, or has no offset.
     """
     of_arrow = arrow_functions()
     has_seconds = of_arrow.match_substring_regex(text, _SECONDS_TOO)

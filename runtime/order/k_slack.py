@@ -56,7 +56,7 @@ def mp_k_slack(
         at_most: a row more than this older than the newest counts as a wrong clock, and does not
             make the others wait.
         delay_from: a row's delay is measured from the "next" row that moves the newest, as in the
-            paper, or from the "newest" when it came: then a silence of the source is no delay.
+            paper, or from the "newest" when it came: then a silence of the source is not a delay.
         late: rows older than a released one: "drop" or "pass", counted either way.
 
     Raises:

@@ -75,6 +75,6 @@ def _refuse_no_reorder(given: Any) -> None:
         if isinstance(given, FunctionType):
             what = f"it is a function: call it, {given.__name__}(…)"
         raise SettingError(
-            f"out_of_order={shown(given)} is no Reorder: {what}; write 'error', 'sort', 'late' or "
-            "'sequence', or an order such as sw.order.k_slack('2s')"
+            f"out_of_order={shown(given)} is not a Reorder: {what}; write 'error', 'sort', 'late' "
+            "or 'sequence', or an order such as sw.order.k_slack('2s')"
         )

@@ -78,7 +78,7 @@ class Reordering(Protocol):
         ...
 
     def rest(self) -> Batch | None:
-        """Return the rows held at the end of the input; None without any."""
+        """Return the rows held at the end of the input; None if none exists."""
         ...
 
 

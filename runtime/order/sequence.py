@@ -35,9 +35,9 @@ class BySequence:
             time between them, and nearly every gap is given up.
         wraps: the bits of the number, if it starts again at 0: 32 for 2**32 − 1, 0. None if it
             does not.
-        first: the number that each writer starts with, and starts again with. None for any.
+        first: the number that each writer starts with, and starts again with; any if None.
         merge: whether the source itself puts its writers' rows in one order of event time.
-        silent_ns: the longest wait for a silent writer. None: as for missing numbers, Eq. 3.11.
+        silent_ns: the longest wait for a silent writer; as for missing numbers if None, Eq. 3.11.
         learns_from_late: whether the wait that a late row needed counts as a wait, so that the next
             timeout is longer. The thesis learns only from waits that were long enough.
         farthest: a number further ahead starts a new numbering. With `wraps` a number that seems
@@ -101,8 +101,8 @@ class BySequence:
         first, most = self.first, self.numbers
         if first is not None and not (is_whole(first) and 0 <= first < most):
             raise SettingError(
-                f"by_sequence: first={first!r} is no number that a writer can have: a whole one, "
-                f"from 0 to below {most:,}; write None for whatever comes first"
+                f"by_sequence: first={first!r} is not a number that a writer can have: a whole "
+                f"one, from 0 to below {most:,}; write None for whatever comes first"
             )
         if not (is_whole(self.farthest) and self.farthest >= 1):
             raise SettingError(

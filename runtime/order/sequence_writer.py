@@ -48,8 +48,8 @@ class Numbering:
         policy: the settings.
 
     Attributes:
-        due_ns: when the first gap is given up if nothing comes up to then; None without a gap.
-        expected: the next number; None before any row.
+        due_ns: when the first gap is given up if nothing comes up to then; None if there is no gap.
+        expected: the next number; None if there was no row yet.
     """
 
     STATE = Fields(

@@ -45,7 +45,7 @@ def place(
             chooses among its slots.
         deadline_ns: deadline of the flow.
         free: {node: free CPUs}. Slots beyond that are not used, unless `placement` names them or no
-            CPU is free at all. None: all are free.
+            CPU is free at all. None if all are free.
 
     Raises:
         FlowError: a stage, slot or node does not exist.

@@ -36,7 +36,7 @@ class Beginning(NamedTuple):
 
     Attributes:
         arrival_ns: arrival that is due at the start of the run.
-        after_ns: time from there to the arrival of its first row; None: not known.
+        after_ns: time from there to the arrival of its first row; None if unknown.
         due_ns: the same by the clock, at its speed.
         is_given: whether `start=` says it.
     """
@@ -103,7 +103,7 @@ def beginning_lines(known: Mapping[str, Beginning]) -> Iterator[str]:
 
 
 def far_note(known: Mapping[str, Beginning]) -> str | None:
-    """Return a note on sources that begin long after others; None: none do."""
+    """Return a note on sources that begin long after others; None if none do."""
     far = {name: one for name, one in known.items() if (one.due_ns or 0) > FAR_NS}
     if not far:
         return None

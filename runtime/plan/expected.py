@@ -33,7 +33,7 @@ class ExpectedLatency:
         cores: {slot: CPU seconds a second that its stages need}.
         gate_s: wait in gates of each subinterval's results; empty: no wait.
         machines: `SharedCores` that have fewer cores than slots.
-        network: a `Network`: delays between nodes; None: no delays.
+        network: a `Network`: delays between nodes; None if there are no delays.
         shares: {stage: the share of its inputs' output rows that reach it}.
     """
 

@@ -35,7 +35,7 @@ class StepGraph:
         flow: the flow's name.
         steps: {name: step}, each after its inputs.
         release: the rule of gates without their own.
-        deadline_ns: the latency to keep; None: none.
+        deadline_ns: the latency to keep; None if none exists.
     """
 
     flow: str
@@ -59,7 +59,7 @@ def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
 
     Raises:
         DuplicateName: two steps of one name.
-        FlowError: an input that is no step; names the nearest.
+        FlowError: an input that is not a step; names the nearest.
         CycleError: a step that feeds itself; draws the circle.
     """
     waiting: dict[str, Step] = {}
@@ -71,7 +71,7 @@ def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
         for name in step.inputs:
             if name not in waiting:
                 raise FlowError(
-                    f"step {step.name!r}: its input {name!r} is no step of this flow; "
+                    f"step {step.name!r}: its input {name!r} is not a step of this flow; "
                     f"{choices(name, waiting)}"
                 )
     ordered: dict[str, Step] = {}

@@ -99,12 +99,13 @@ class Channel:
         promise_gap_ns: the least time between the last message and such a promise. A gate that
             holds nothing waits for no promise; stages after it need one now and then.
         idle_ns: silence, by the clock, after which the target's gate no longer waits for it;
-            None: the gate always waits.
+            None if the gate always waits.
         by_clock: whether it comes of a live source, so that time goes on by the clock once all
             channels of the gate are silent.
-        late: settings of the late rows that it carries; None: it carries results.
-        diverted: the step whose diverted rows it carries; None: it carries others.
-        replica: the index of the replica that a gate's channel feeds; None: another channel.
+        late: settings of the late rows that it carries; None if it carries results.
+        diverted: the step whose diverted rows it carries; None if it carries others.
+        replica: the index of the replica that a gate's channel feeds; None if it is another
+            channel.
     """
 
     name: str
@@ -147,11 +148,11 @@ class Stage:
     needed: frozenset[str]
     """Columns that a source reads."""
     arrivals: ToldArrivals | None = None
-    """Arrivals that a source tells; None: no step uses them."""
+    """Arrivals that a source tells; None if no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
     beginning: Beginning | None = None
-    """Beginning of a source's replay; None: its own first arrival, or the stage replays nothing."""
+    """Beginning of a source's replay; None if it is its own first arrival, or no replay."""
     is_backlog: bool = False
     """Whether all sources of its flow read existing data as fast as they can."""
 
@@ -201,7 +202,7 @@ class Stage:
 
     @property
     def replica(self) -> Replica | None:
-        """Replica of its step that the stage is; None: its step is one stage."""
+        """Replica of its step that the stage is; None if its step is one stage."""
         return self.step.traits.replica
 
 
@@ -215,7 +216,7 @@ class Plan:
     slots: Mapping[str, str]  # {stage: slot's name}
     places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use, or that were
     deadline_ns: int | None = None
-    """Latency to keep, [ssg] Eq. 3; None: none."""
+    """Latency to keep, [ssg] Eq. 3; None if none exists."""
     fingerprints: Mapping[str, FlowFingerprint] = field(default_factory=dict)
     """{sink that writes files: fingerprint of its flow}."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
@@ -224,9 +225,9 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     """Bounds of memory and slices."""
     tuning: Tuning | None = None
-    """Settings of the tuner; None: no slack is tuned."""
+    """Settings of the tuner; None if no slack is tuned."""
     expected: ExpectedLatency | None = None
-    """Prediction of the plan; None: no rates are known."""
+    """Prediction of the plan; None if no rates are known."""
     verdict: Verdict = field(default_factory=Verdict)
     """Whether the plan may run, and notes for its user."""
 
@@ -235,7 +236,7 @@ class Plan:
         """Length of samples; a second if nothing is tuned.
 
         Raises:
-            SettingError: the interval of `tuning` is no length of time.
+            SettingError: the interval of `tuning` is not a length of time.
         """
         if self.tuning is None:
             return NS_PER_SECOND

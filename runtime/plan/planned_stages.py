@@ -24,7 +24,7 @@ class LateOf:
 
     Attributes:
         step: their step, as the user named it.
-        columns: names of each port, {column: its name at the input}; None: the port's rows are
+        columns: names of each port, {column: its name at the input}; None if the port's rows are
             omitted.
     """
 
@@ -46,7 +46,7 @@ class PlannedStage:
     origin: Step
     """Step as the user wrote it."""
     gate: PlannedStage | None = None
-    """Stage that feeds a replica; None: the stage is no replica."""
+    """Stage that feeds a replica; None if the stage is not a replica."""
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -58,7 +58,7 @@ class PlannedStage:
 
     @property
     def replica(self) -> Replica | None:
-        """Replica of its step that the stage is; None: it is no replica."""
+        """Replica of its step that the stage is; None if it is not a replica."""
         return self.step.traits.replica
 
     @property

@@ -59,7 +59,7 @@ class OutputTraits:
     """Traits of the rows and promises that leave a step.
 
     Attributes:
-        idle_time: its longest silence; None: it may be silent for ever.
+        idle_time: its longest silence; None if it may be silent for ever.
         may_be_late: rows may leave that are older than its promise.
         is_disordered: rows may leave in another order than that of their event times.
         by_clock: its silence is that of a live source that holds no rows, so time may go on.
@@ -72,7 +72,7 @@ class OutputTraits:
 
     @property
     def idle_ns(self) -> int | None:
-        """Silence by the clock that only idle sources explain; None: no silence does."""
+        """Silence by the clock that only idle sources explain; None if no silence does."""
         return None if self.idle_time is None else self.idle_time.idle_ns
 
 

@@ -19,8 +19,8 @@ class SlotPlan:
         node: name of its node.
         stages: stages that run in it, in topological order.
         limits: limits of the job.
-        deadline_ns: deadline of the flow; None: none.
-        interval_ns: length of the samples that it takes; None: it takes no samples.
+        deadline_ns: deadline of the flow; None if none exists.
+        interval_ns: length of the samples that it takes; None if it takes no samples.
         weighs: whether it counts the bytes of rows on each of its channels, also within the slot;
             else a host counts the bytes that it sends.
     """

@@ -24,7 +24,7 @@ Side = Literal["left", "right"]
 
 
 NO_LATE = (
-    "step {who!r}: {of!r} is no operator that keeps rows, so none comes too late "
+    "step {who!r}: {of!r} is not an operator that keeps rows, so none comes too late "
     "to count there; write pairs.late() on what join(...) or aggregate(...) returned"
 )
 """Error of a step that has no late rows."""
@@ -49,7 +49,7 @@ class Step(ABC):
         del settings, named
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             raise FlowError(
-                f"{cls.__name__} is no whole step yet: it does not say {', '.join(missing)}; "
+                f"{cls.__name__} is not a whole step yet: it does not say {', '.join(missing)}; "
                 "what each means is written at Step, in runtime/plan/step.py"
             )
         return super().__new__(cls)
@@ -78,7 +78,7 @@ class Step(ABC):
         """
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Return the name of an output column at each input; None: the input lacks it.
+        """Return an output column's name at each input; None if the input lacks it.
 
         A filter on columns that the inputs have may stand before the step, at all inputs of a port,
         and at any port: the same results leave. By default inputs lack the column.
@@ -160,11 +160,11 @@ class GatedStep(Step):
 
         Args:
             inputs: schemas of the ports.
-            side: the port whose rows are wanted; None: all ports.
+            side: the port whose rows are wanted; all ports if None.
             who: the step that asks, for the errors.
 
         Returns:
-            For each port {column: its name at the input}; None: its rows are omitted.
+            For each port {column: its name at the input}; None if its rows are omitted.
 
         Raises:
             FlowError: no row comes too late there, or it has no sides.

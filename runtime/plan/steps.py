@@ -110,7 +110,7 @@ class SourceStep(Step):
 
         Raises:
             IngestError: the input cannot be read, or its `fingerprint` raised.
-            SchemaError: what it returned is no pair of texts.
+            SchemaError: what it returned is not a pair of texts.
         """
         given = self.source.input
         if getattr(given, "fingerprint", None) is None:
@@ -217,7 +217,7 @@ class LateStep(SideStep):
     """
 
     columns: tuple[Mapping[str, str] | None, ...]
-    """For each port of the step {column: its name at the input}; None: its rows are omitted."""
+    """For each port of the step {column: its name at the input}; None if its rows are omitted."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step

@@ -66,7 +66,7 @@ class Closes(Protocol):
 
     @property
     def speed(self) -> float | None:
-        """Speed of arrivals relative to the clock; None: sources have different speeds."""
+        """Speed of arrivals relative to the clock; None if sources have different speeds."""
         ...
 
     @property
@@ -105,19 +105,19 @@ class StepTraits:
         port_keys: key columns of each port: rows with equal ones must meet in one replica.
         summaries: relation of outgoing promises to those of each port.
         makes: when results are due.
-        windows_ns: (size, slide) of its windows; None: sizes differ, or it has no windows.
+        windows_ns: (size, slide) of its windows; None if sizes differ, or it has no windows.
         counts_events: whether all windows are of a set number of events.
-        kept_by: the rule by which rows are kept; None: both rules lose the same late rows.
+        kept_by: the rule by which rows are kept; None if both rules lose the same late rows.
         has_late_rows: whether another step can take its late rows: the class has a field
             `keeps_late`.
         misses: things that late rows may miss, such as "partners".
         sharing: number of replicas, and the rows that each gets.
-        replica: the replica that it is; None: it is the whole step. The class has a field of this
+        replica: the replica that it is; None if it is the whole step. The class has a field of this
             name if a step may have replicas.
         uses_clock: whether it uses the clock, too (`Result.due_ns`): two runs may differ.
         needs_rows: whether only rows give it results: by a promise alone it only forgets.
-        shed: settings of its shedding; None: it sheds nothing.
-        close: its use of arrivals; None: it does not use them.
+        shed: settings of its shedding; None if it sheds nothing.
+        close: its use of arrivals; None if it does not use them.
     """
 
     kind: str

@@ -9,10 +9,10 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 
 def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> str | None:
-    """Return a note on a deadline over unpaced sources; None: there is nothing to note.
+    """Return a note on a deadline over unpaced sources; None if not needed.
 
     Args:
-        deadline_ns: deadline of the flow; None: none.
+        deadline_ns: deadline of the flow; None if none exists.
         sources: {name: its settings}.
     """
     fast = [name for name, spec in sources.items() if spec.is_backlog]

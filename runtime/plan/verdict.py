@@ -12,7 +12,7 @@ class Verdict:
     """Verdict on a plan, made as the plan is prepared (`runtime/prepare`).
 
     Attributes:
-        refusal: reason why it must not run; None: it may run.
+        refusal: reason why it must not run; None if it may run.
         notes: texts that submit and the job's report show.
     """
 

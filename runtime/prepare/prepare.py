@@ -45,9 +45,9 @@ def prepare(
         flow: checked here once more.
         slots: all slots, node by node, at least one.
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
-        free: {node: free CPUs}; None: all are free.
-        limits: bounds of memory and slices; None: the defaults.
-        tuning: how the deadline of the flow is kept; None: the defaults.
+        free: {node: free CPUs}; None if all are free.
+        limits: bounds of memory and slices; the default if None.
+        tuning: how the deadline of the flow is kept; the default if None.
         hop_ns: least time of a message between two slots.
 
     Raises:

@@ -28,9 +28,9 @@ class Told:
         step: step of each entry, >= 0; entries of one writer and step count in their order here.
         value: how far the writer is, in nanoseconds.
         speaks_until: the step from which on its writer is silent, unless it speaks again.
-        is_value: shape (entries,), whether an entry has a value, or keeps that before; None: all
+        is_value: shape (entries,), whether an entry has a value, or keeps that before; None if all
             have.
-        is_spoken: shape (entries,), whether an entry tells how long its writer speaks; None: all
+        is_spoken: shape (entries,), whether an entry tells how long its writer speaks; None if all
             do.
     """
 

@@ -22,11 +22,11 @@ class Wakeup(NamedTuple):
 
     Attributes:
         at_ns: not before this time; START_NS: now; END_NS: once something comes.
-        rank_ns: the stimulus time by which the work is ordered; None: the time when it is done.
+        rank_ns: the stimulus time by which the work is ordered; None if that is when it is done.
         promise_ns: promise of a source: of equal ranks the least goes first. START_NS for other
             stages.
         rows_since_ns: time since which rows of a source's input wait, END_NS if none does; None
-            for other stages.
+            if it is another stage.
         is_guess: whether the work is a poll, which may find nothing.
     """
 

@@ -175,7 +175,7 @@ class Before:
         filter: name of the filter.
         step: the step that feeds it.
         port: number of the port from 0, to move it before one port only, if several have its
-            columns; None: before all of them.
+            columns; None if before all of them.
     """
 
     filter: str
@@ -341,7 +341,7 @@ def rewrites_of(
 
     Args:
         plan: the plan; it is not changed.
-        of: (filter) -> whether rewrites of it are wanted; None: of all filters.
+        of: (filter) -> whether rewrites of it are wanted; those of all filters if None.
     """
     for rewrite in thinkable(plan.graph.steps):
         if of is not None and not any(map(of, rewrite.filters)):

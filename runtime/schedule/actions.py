@@ -31,7 +31,7 @@ class Grant(NamedTuple):
 
 
 class Egress(NamedTuple):
-    """Write results (None: none) at a sink; at the end, close it."""
+    """Write results (None if none exists) at a sink; at the end, close it."""
 
     stage: str
     batch: Batch | None
@@ -45,7 +45,7 @@ class Rest(NamedTuple):
     """Rest of a slot without work: how long it may sleep if nothing comes."""
 
     until_ns: int | None
-    """None: only what comes from outside can give it work."""
+    """None if only what comes from outside can give it work."""
     is_guess: bool
     """Whether a poll is due then that may find nothing, and nothing else."""
 
@@ -55,7 +55,7 @@ class Work(NamedTuple):
 
     Attributes:
         sends: messages that leave, each with its channel.
-        egress: rows that a sink writes; None: it has nothing to write.
+        egress: rows that a sink writes; None if it has nothing to write.
         results: rows that leave, on however many channels.
         handed: rows that its node handed over, and their account.
     """
@@ -81,7 +81,7 @@ class Slice(NamedTuple):
     results: int = 0
     """Rows that left the stage, whether to another slot or within its own."""
     passed_over: int | None = None
-    """Rows, of those that went on to its operator, that it did not look at; None: it never does."""
+    """Released rows that its operator did not look at; None if it looks at all."""
     has_read: bool = False
     """Whether it read input, or polled for it, and handed nothing over."""
     each: tuple[Slice, ...] = ()

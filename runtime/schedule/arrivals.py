@@ -39,7 +39,7 @@ class ArrivalFrontier:
 
     @classmethod
     def of(cls, stage: Stage) -> ArrivalFrontier | None:
-        """Return the frontier of a stage's inputs; None: none of them tells of arrivals."""
+        """Return the frontier of a stage's inputs; None if none of them tells of arrivals."""
         inputs = stage.inputs
         return cls(len(inputs)) if any("arrivals" in one.row_fields for one in inputs) else None
 

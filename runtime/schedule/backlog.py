@@ -44,7 +44,7 @@ class SliceLengths:
         stages: {name: machine}, of the slot.
         limits: limits of the job.
         start_ns: start of the job.
-        deadline_ns: deadline of the flow; None: none.
+        deadline_ns: deadline of the flow; None if none exists.
 
     Attributes:
         sizes: {stage: length of its slices}.

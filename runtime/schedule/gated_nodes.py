@@ -58,7 +58,7 @@ class GatedNode(Node):
 
     @property
     def due_ns(self) -> int | None:
-        """When something is due by the clock; None: at no time that is known."""
+        """When something is due by the clock; None if at no time that is known."""
         return None if self._gate is None else self._gate.hold_ends_ns()
 
     def work(self, now_ns: int, *, max_rows: int) -> Handed:
@@ -149,8 +149,8 @@ class OperatorNode(GatedNode):
         step: step of the operator.
         intake: intake of the stage.
         queues: queues of the stage.
-        gate: gate of the stage; None: it is a replica's, and another stage has the gate.
-        sampler: sampler of the stage; None: it takes no samples.
+        gate: gate of the stage; None if it is a replica's, and another stage has the gate.
+        sampler: sampler of the stage; None if it takes no samples.
         most_kept_rows: limit of the same name, see Limits.
 
     Attributes:
@@ -181,7 +181,7 @@ class OperatorNode(GatedNode):
 
     @property
     def due_ns(self) -> int | None:
-        """When gate or operator is due by the clock; None: at no known time."""
+        """When gate or operator is due by the clock; None if at no known time."""
         hold_ns, due_ns = super().due_ns, self._due_ns
         if due_ns is None or hold_ns is None:
             return hold_ns if due_ns is None else due_ns

@@ -106,7 +106,7 @@ class IdleChannels:
             self._since_ns[writer] = now_ns
 
     def due_ns(self, gate: SlackGate) -> int | None:
-        """Return when the next of those that the gate waits for is idle; None: never."""
+        """Return when the next awaited channel is idle; None if never."""
         if self._goes_by_clock(gate):
             return self._moved_ns + max(1, self._shortest_ns // _MOVES)
         return min([due_ns for _, due_ns in self._waited_for(gate)], default=None)

@@ -52,13 +52,13 @@ class Intake(ABC, Generic[_H]):
         stage: stage of the intake.
         queues: queues of the stage.
         report: report of the stage, to be kept.
-        sampler: sampler of the stage; None: it takes no samples.
+        sampler: sampler of the stage; None if it takes no samples.
         start_ns: start of the job.
         held: gate or reads that hold rows.
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
-        more_since_ns: time when a read was first cut short, with `more`; None: none has been.
+        more_since_ns: time when a read was first cut short, with `more`; None if none has been.
         goes_on_ns: stimulus by which the rest counts, with `more`: later than that of the rows just
             released, so that their results leave before others are made.
         waits_for_silence: whether a channel may be left out once it has been silent for too long.
@@ -107,7 +107,7 @@ class Intake(ABC, Generic[_H]):
         del channel, now_ns
 
     def idle_from_ns(self) -> int | None:
-        """Return when a channel will have been silent for too long; None: never."""
+        """Return when a channel will have been silent for too long; None if never."""
         return None
 
     def allow(self, channel: str, *, may_send: bool) -> None:
@@ -179,7 +179,7 @@ class GateIntake(Intake[SlackGate]):
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if stage.step.traits.kept_by == "promise":
             self._kept_ns = stage.window_ns
-        self._idle: IdleChannels | None = None  # None: no channel is ever idle
+        self._idle: IdleChannels | None = None  # None if no channel is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
             self.waits_for_silence = True
@@ -190,7 +190,7 @@ class GateIntake(Intake[SlackGate]):
             self._idle.heard(channel, now_ns)
 
     def idle_from_ns(self) -> int | None:
-        """Return when a channel that the gate waits for is idle; None: never."""
+        """Return when a channel that the gate waits for is idle; None if never."""
         return None if self._idle is None else self._idle.due_ns(self._held)
 
     def take(self, now_ns: int, *, max_rows: int) -> Taken:

@@ -34,7 +34,7 @@ def rows_left_out(
         sizes: {stage: length of its slices}.
 
     Returns:
-        None: none is due, a row of each that has some goes on, or a promise is due that a
+        None if none is due, a row of each that has some goes on, or a promise is due that a
         consumer needs.
     """
     each: list[Slice] = []

@@ -29,8 +29,8 @@ class Handed(NamedTuple):
     """Rows that a node hands over in one slice, and their account.
 
     Attributes:
-        rows: rows for the chain; None: none.
-        progress: progress of the stream with them; None: nothing is new, and nothing leaves.
+        rows: rows for the chain; None if none exists.
+        progress: progress of the stream with them; None if nothing is new, and nothing leaves.
         used: per input channel the rows of credit that are used up.
         taken: rows that were taken in.
         released: rows that went on to the operator. A gate may take rows in with one slice, and
@@ -38,7 +38,7 @@ class Handed(NamedTuple):
         must_leave: whether a message leaves though nothing is new.
         diverted: rows that a source could not use.
         compared: pairs that a join compared.
-        passed_over: rows, of those released, that the operator did not look at; None: it looks at
+        passed_over: rows, of those released, that the operator did not look at; None if it looks at
             all.
         has_read: whether the slice read input, or polled for it, and handed nothing over.
         is_input: whether its rows are some of those that came in; else they are results.
@@ -81,7 +81,7 @@ class Node(ABC):
         """Return the next work; None if it waits for something.
 
         Args:
-            rank_ns: the earliest stimulus that is queued; None: nothing is.
+            rank_ns: the earliest stimulus that is queued; None if nothing is.
         """
 
     @abstractmethod

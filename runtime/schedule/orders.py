@@ -31,7 +31,7 @@ class Priorities:
         of: {step, or part: its priority}, any numbers; steps not named have 0.
 
     Raises:
-        SettingError: a priority is no number.
+        SettingError: a priority is not a number.
     """
 
     of: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -73,7 +73,7 @@ class CoarseStimulus:
         within: chooses among stages whose earliest stimulus is in one subinterval.
 
     Raises:
-        SettingError: the width is no length of time above 0, or `within` is no order.
+        SettingError: the width is not a length of time above 0, or `within` is not an order.
     """
 
     width: Duration
@@ -114,7 +114,7 @@ def check_order(order: object, subjects: Iterable[Subject]) -> None:
     """Refuse priorities of steps that a flow does not have.
 
     Args:
-        order: the order of `Limits`; None: the default.
+        order: the order of `Limits`; the default if None.
         subjects: the subject of each stage of the flow's plan.
 
     Raises:

@@ -28,7 +28,7 @@ class PassNode(Node):
         stage: stage of the node.
         queues: queues of the stage.
         report: report of the stage.
-        sampler: sampler of the stage; None: it takes no samples.
+        sampler: sampler of the stage; None if it takes no samples.
     """
 
     STATE = Fields("_arrivals", "_union")

@@ -55,9 +55,9 @@ class Polls:
 
     Attributes:
         wakes: whether the input ends the slot's sleep when it has something.
-        nothing_ns: time of the last poll if it had nothing; None: the input may have rows.
+        nothing_ns: time of the last poll if it had nothing; None if the input may have rows.
         caught_up_ns: time of the last poll that had nothing.
-        turn_ns: time from which the next rows of a live input count; None: it has existing data.
+        turn_ns: time from which the next rows of a live input count; None if it has existing data.
     """
 
     def __init__(self, spec: SourceSpec, *, start_ns: int) -> None:
@@ -71,7 +71,7 @@ class Polls:
 
     @property
     def again_ns(self) -> int | None:
-        """When to poll an input again that had nothing; None: when it wakes the slot."""
+        """Time to poll an empty input again; None if it wakes the slot."""
         if self.wakes or self.nothing_ns is None:
             return None
         share_ns = (self.nothing_ns - self._found_ns) // POLL_SHARE

@@ -99,7 +99,7 @@ class PathQueues:
         self.rows += message.rows
 
     def pop(self, now_ns: int, max_rows: int | None = None) -> tuple[str, Message, int] | None:
-        """Take the message that goes next, and when it came; None: all are empty.
+        """Take the message that goes next, and when it came; None if all are empty.
 
         Of one with more than `max_rows` rows so many are taken, and the rest stays first.
         """
@@ -120,18 +120,18 @@ class PathQueues:
         return self._messages > 0
 
     def oldest_ns(self) -> int | None:
-        """Return when the message came that has waited longest; None when all are empty."""
+        """Return when the message came that has waited longest; None if all are empty."""
         return min((p.messages[0][2] for p in self._paths.values() if p.messages), default=None)
 
     def earliest_stimulus_ns(self) -> int | None:
-        """Return the earliest stimulus time queued; None when all are empty."""
+        """Return the earliest stimulus time queued; None if all are empty."""
         if not self._messages:
             return None
         channel = PathQueues._first(self, 0)
         return None if channel is None else self._paths[channel].earliest_ns
 
     def promised_ns(self, channel: str) -> int | None:
-        """Return what the last message promises that is queued on a channel; None: none is."""
+        """Return the promise of the last message queued on a channel; None if none is."""
         messages = self._paths[channel].messages
         return messages[-1][1].progress.promise_ns if messages else None
 

@@ -123,7 +123,7 @@ class SlotResults:
 
     Args:
         sinks: {sink of the slot: traits of its output}.
-        deadline_ns: deadline of the flow; None: it has none.
+        deadline_ns: deadline of the flow; None if it has none.
     """
 
     STATE = Fields("_meters", "_open", "_parts", "_committed")
@@ -139,7 +139,7 @@ class SlotResults:
         }
         self._committed: dict[str, int] = {}  # {sink: last ordinal}, where rows are yet to come
         self.due_ns: int | None = None
-        """When `due` has something to do, if nothing is written; None: at no time."""
+        """When `due` has something to do, if nothing is written; None if at no time."""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ class SlotResults:
 
         Args:
             state: "done", "stopped" or "failed".
-            failure: reason why the slot or the job has failed; None: neither has.
+            failure: reason why the slot or the job has failed; None if neither has.
         """
         if failure is not None:
             return [Abort(sink, failure) for sink in self._open]

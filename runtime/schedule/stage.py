@@ -326,7 +326,7 @@ class StageMachine:
         return Message(rows, progress)
 
     def _egress(self, message: Message) -> Egress | None:
-        """Return what a sink writes; None: nothing."""
+        """Return what a sink writes; None if nothing."""
         progress = message.progress
         self.outputs.reach(progress)
         if not message.rows and not progress.is_end:

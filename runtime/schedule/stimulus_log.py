@@ -111,7 +111,7 @@ class LoggedSlot(Slot):
         super().charge_reading(source, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
-        """Carry out a command; a refused one changes nothing, and is no stimulus."""
+        """Carry out a command; a refused one changes nothing, and is not a stimulus."""
         super().apply(command, number=number)
         if isinstance(command, Shed):
             self.note("shed", tuple(command.subject), command.rest_ns, command.by, number)
@@ -146,7 +146,7 @@ def replaying(stages: Sequence[Stage], log: Mapping[str, Any]) -> list[Stage]:
     """Return the stages of a slot with sources that read what is in its log.
 
     Raises:
-        SettingError: it is no whole log of this release.
+        SettingError: it is not a whole log of this release.
     """
     if log["version"] != VERSION:
         raise SettingError(

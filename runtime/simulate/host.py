@@ -68,9 +68,9 @@ class Simulation:
         cost: costs of work.
         link: delays and capacities of links.
         start_ns: virtual time of the start.
-        policy: sets the rules of the plan's tuned gates; of several the first prevails; None:
-            rules stay.
-        tuner: model of the policy's distance and deaths; None: samples and commands take no time.
+        policy: sets the rules of the plan's tuned gates; of several the first prevails; None
+            if rules stay.
+        tuner: model of the policy's distance and deaths; None if they take no time.
         estimator: maker of the live estimate of a plan that has a prediction; None if a run has
             no estimate.
         faults: faults and their times.
@@ -467,7 +467,7 @@ class AskedStop:
         """End a slot whose slice broke off: as failed, or, if interrupted, as stopped.
 
         Raises:
-            BaseException: `problem` is no error of ours, and the slice was not interrupted.
+            BaseException: `problem` is not an error of ours, and the slice was not interrupted.
         """
         if self._has_broken:  # user code may have turned the interrupt into any error
             self._has_broken = False

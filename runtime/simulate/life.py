@@ -103,7 +103,7 @@ class SimulatedLife:
 
     Attributes:
         machine: the machine that decides.
-        ended_ns: end of the last slot; None before any slot has ended.
+        ended_ns: end of the last slot; None if no slot has ended.
         error: reason why the job has failed.
         given: last stimuli of the slot that failed the job.
     """

@@ -192,7 +192,7 @@ class LinkModel:
     Attributes:
         delay_ns: least delay, >= 0.
         jitter_ns: largest further delay, drawn per message, >= 0.
-        bytes_per_s: capacity of the link from one node to another, > 0; None: unlimited.
+        bytes_per_s: capacity of the link from one node to another, > 0; None if unlimited.
         between: other models for some links: {(from node, to node): its model}.
     """
 
@@ -245,10 +245,10 @@ class TunerModel:
 
     Attributes:
         link: delay of questions, answers and commands, which may overtake each other and have no
-            size. None: no delay.
+            size. None if there is no delay.
         takes_ns: time of a decision, >= 0.
         deaths_ns: times of deaths and of successors: ((from, until), …), ascending.
-        successor: makes a successor's policy from the samples so far. None: a copy of the first
+        successor: makes a successor's policy from the samples so far. If None, a copy of the first
             policy, as it was before it began.
     """
 

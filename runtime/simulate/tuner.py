@@ -159,7 +159,7 @@ class SimulatedTuner:
         self._policy.moved(graph)
 
     def report(self) -> TuningReport | None:
-        """Return the tuning report so far; None without a tuner."""
+        """Return the tuning report so far; None if there is no tuner."""
         if not self._pristine:
             return None
         known = self._policy.noted(self._loop.state(is_last=True).report)

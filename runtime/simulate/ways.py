@@ -39,8 +39,8 @@ class Ways:
     """Ways between the slots of a plan.
 
     Attributes:
-        wire: makes the wire of a channel. None: messages arrive as they were sent. Tests set it for
-            all simulations, to a cluster's frames: a message that fails there fails here too.
+        wire: makes the wire of a channel. None if messages arrive as they were sent. Tests set it
+            for all simulations, to a cluster's frames: a message that fails there fails here too.
     """
 
     wire: ClassVar[Callable[[Channel], Wire] | None] = None
@@ -95,7 +95,7 @@ class Ways:
         self._time.at(at_ns, arrive)
 
     def _link(self, nodes: tuple[str, str]) -> _Link | None:
-        """Return the link between two nodes; None without a limit, or within one node."""
+        """Return the link between two nodes; None if unlimited, or one node."""
         capacity = self._model.of(*nodes).bytes_per_s
         if nodes[0] == nodes[1] or capacity is None:
             return None

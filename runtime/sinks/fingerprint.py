@@ -45,7 +45,7 @@ class Fingerprint:
         """Return the fingerprint whose fields were written as JSON.
 
         Raises:
-            ValueError, KeyError, TypeError: `plain` is no fingerprint.
+            ValueError, KeyError, TypeError: `plain` is not a fingerprint.
         """
         inputs = {str(name): InputPrint(*map(_text, one)) for name, one in plain["inputs"].items()}
         release = {str(name): _text(one) for name, one in plain["release"].items()}
@@ -93,5 +93,5 @@ def differing(then: Fingerprint, now: Fingerprint) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is no text")
+        raise TypeError(f"{shown(value)} is not text")
     return value

@@ -48,10 +48,10 @@ class Holder:
         """Return the holder that `to_json` described.
 
         Raises:
-            ValueError, KeyError, TypeError: `plain` is no lock of this format.
+            ValueError, KeyError, TypeError: `plain` is not a lock of this format.
         """
         if plain["slackwater_lock"] != 1:
-            raise ValueError("it is no lock of format 1")
+            raise ValueError("it is not a lock of format 1")
         made = cls(**{one.name: plain[one.name] for one in fields(cls)})
         for one in fields(cls):
             value = getattr(made, one.name)

@@ -25,7 +25,7 @@ __all__ = ["FORMAT", "NO_FILE", "Manifest", "Part", "RunRecord", "is_part_name",
 
 FORMAT = 1
 NO_FILE = -1
-"""Size of what is no file, such as a folder under the name of a part."""
+"""Size of what is not a file, such as a folder under the name of a part."""
 _STATES = frozenset({"writing", "done", "stopped", "failed"})
 _PART_NAME = re.compile(r"part-\d{8,}\.(parquet|jsonl|csv)")
 
@@ -65,7 +65,7 @@ class Part:
         if size is None:
             return "is gone"
         if size == NO_FILE:
-            return "is no file any more"
+            return "is not a file any more"
         return f"has {size:,} bytes and had {self.bytes:,}"
 
 
@@ -174,10 +174,10 @@ class Manifest:
         """Return the manifest that `to_json` described.
 
         Raises:
-            ValueError, KeyError, TypeError: `plain` is no manifest, or one of another format.
+            ValueError, KeyError, TypeError: `plain` is not a manifest, or one of another format.
         """
         if not isinstance(plain, dict) or plain["slackwater_manifest"] != FORMAT:
-            raise ValueError(f"it is no manifest of format {FORMAT}")
+            raise ValueError(f"it is not a manifest of format {FORMAT}")
         marks, failed = plain["fingerprint"], plain["failed"]
         is_whole = plain.get("is_whole", plain["run"]["state"] == "done")
         if not isinstance(is_whole, bool):
@@ -208,7 +208,7 @@ def _plain(part: Part) -> list[Any]:
 def _part(plain: Any) -> Part:
     name, rows, size, last_ns = plain
     if last_ns is not None and type(last_ns) is not int:
-        raise TypeError(f"{last_ns!r} is no time")
+        raise TypeError(f"{last_ns!r} is not a time")
     return Part(_file_name(name), _count(rows), _count(size), last_ns)
 
 
@@ -225,18 +225,18 @@ def _run(plain: Mapping[str, Any]) -> RunRecord:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is no text")
+        raise TypeError(f"{shown(value)} is not text")
     return value
 
 
 def _file_name(value: Any) -> str:
     # Such a file may be removed, so it must lie in this folder.
     if _text(value) in ("", ".", "..") or "/" in value or "\0" in value:
-        raise ValueError(f"{shown(value)} is no name of a file in this folder")
+        raise ValueError(f"{shown(value)} is not a name of a file in this folder")
     return str(value)
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError(f"{shown(value)} is no count")
+        raise TypeError(f"{shown(value)} is not a count")
     return value

@@ -129,7 +129,7 @@ def _no_sink(found: object) -> str:
     """Return what is wrong with a user's sink; "" if nothing is."""
     kind = a_kind(found)
     if not isinstance(found, Sink):
-        return f"{kind}, which is no sink"
+        return f"{kind}, which is not a sink"
     try:
         inspect.signature(found.write).bind(None, 0)
     except TypeError:

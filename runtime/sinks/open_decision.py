@@ -30,7 +30,7 @@ class ExistingOutput:
     Attributes:
         sink, path: name of the sink and its path, for errors.
         manifest: manifest of the folder, settled; None if it has no manifest.
-        shown: {name: bytes} of the files that readers see; `NO_FILE` of what is no file.
+        shown: {name: bytes} of the files that readers see; `NO_FILE` of what is not a file.
         hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
         around: manifest of a file's folder, if the folder is an output too; None if not.
     """
@@ -168,7 +168,7 @@ def _other_columns(then: _Schema, now: _Schema) -> str:
 
 
 def overwrite_refusal(existing: ExistingOutput) -> str | None:
-    """Return the file of another program that no overwrite touches; None without."""
+    """Return the file of another program that no overwrite touches; None if none exists."""
     assert existing.manifest is not None, "an overwrite replaces what a manifest names"
     changed = _changed(existing.manifest, existing, must_be_there=False)
     return changed if changed is not None else _in_the_way(existing)

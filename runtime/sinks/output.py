@@ -114,7 +114,7 @@ class FileTraits:
         format: format of its files, which is also their ending.
         is_file: whether the path is one file, and not a folder of parts.
         overwrite: whether it replaces rows committed by an earlier run.
-        rows: rows of a part; None: as many as make a good file.
+        rows: rows of a part; as many as make a good file if None.
         form: options of the format that decide what its files have; empty: none differs.
     """
 
@@ -142,8 +142,8 @@ class SinkTraits:
     """Traits of an output, for its flow and for the slot that drives its sink.
 
     Attributes:
-        rows: the sink is flushed and committed after so many rows; None: at no number.
-        every_ns: longest wait of a written row for its commit; None: no limit.
+        rows: the sink is flushed and committed after so many rows; None if at no number of rows.
+        every_ns: longest wait of a written row for its commit; None if there is no limit.
         only_whole: whether it is committed once, when its stream has ended, and flushed before.
         resumes: whether a run goes on after `Sink.last_ordinal`; for flows that release only
             what is ready, so that an ordinal means the same row in each run.
@@ -153,12 +153,12 @@ class SinkTraits:
         runs_users_code: whether it runs custom code, which may print; true of all that shows lines.
         collects: whether the job hands its rows over at the end.
         only_shows: whether it only shows rows to a person, who may see them again.
-        files: traits of its files; None if it is no output of files.
+        files: traits of its files; None if it is not an output of files.
         reads_fields: fields of rows (`ROW_FIELDS`) that reach the sink, such as marks, by which its
             report counts rows.
 
     Raises:
-        SettingError: `rows` or `every_ns` is no whole number of 1 or more, or another trait is
+        SettingError: `rows` or `every_ns` is not a whole number of 1 or more, or another trait is
             not what its type says.
     """
 
@@ -199,7 +199,8 @@ class OutputContext:
         folder: base of relative paths; "" is the working folder of this process.
         run: the run that writes.
         has_ended: says whether a run with that identity has ended; see `HasEnded`.
-        last_event_time_ns: returns the event time of the last row written; None before one.
+        last_event_time_ns: returns the event time of the last row written; None if none
+            was.
         show: shows a line on stdout of the process that submitted the flow, where there is one.
     """
 

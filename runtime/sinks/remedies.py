@@ -20,10 +20,10 @@ class PathFacts:
         path: path of the output.
         is_file: whether the output is one file.
         is_folder_gone: whether its folder was there, and is not any more.
-        no_folder: path where a folder should be and is none, such as a file; None without.
+        no_folder: path where a folder should be and is none, such as a file; None if none exists.
         odd_manifest, odd_lock: their paths, if no regular file is there, such as a folder.
         has_parts: whether readers see files there.
-        free_bytes: free bytes of its file system; None: unknown.
+        free_bytes: free bytes of its file system; None if unknown.
         has_inodes: whether the file system can hold more files.
     """
 
@@ -42,7 +42,7 @@ def remedy(number: int | None, facts: PathFacts, *, otherwise: str = ELSEWHERE) 
     """Return a hint that removes the cause of a refusal.
 
     Args:
-        number: number of the system's error; None: no error of the system.
+        number: number of the system's error; None if there is no error of the system.
         facts: facts about the path.
         otherwise: hint where no other helps.
     """
@@ -59,14 +59,14 @@ def remedy(number: int | None, facts: PathFacts, *, otherwise: str = ELSEWHERE) 
 
 def _of_facts(number: int | None, facts: PathFacts) -> str | None:
     if facts.no_folder is not None:
-        return f"{facts.no_folder} is no folder: move it away"
+        return f"{facts.no_folder} is not a folder: move it away"
     if facts.odd_manifest is not None:
         away = "move it away"
         if facts.has_parts:  # without a manifest no run touches them
             away = f"move {'it and ' if facts.is_file else ''}{facts.path} away"
-        return f"{facts.odd_manifest} is no regular file: {away}"
+        return f"{facts.odd_manifest} is not a regular file: {away}"
     if facts.odd_lock is not None:
-        return f"{facts.odd_lock} is no regular file: move it away"
+        return f"{facts.odd_lock} is not a regular file: move it away"
     if facts.is_folder_gone:
         return "its folder is gone: see which program removes it"
     if number == errno.ENOSPC and not facts.has_inodes:

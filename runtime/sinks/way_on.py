@@ -32,7 +32,7 @@ def way_on(
     """Return what is visible and what to do; advises `resume=True` only where it works.
 
     Args:
-        existing: files at the path, after the sink has ended; None: they cannot be read.
+        existing: files at the path, after the sink has ended; None if they cannot be read.
         run: the run that failed.
         schema: schema of the sink.
         kind: kind of the sink, such as "csv".

@@ -29,10 +29,10 @@ class ArrivalTeller:
     """How far the arrivals of one source have come.
 
     Args:
-        every_ns: distance that arrivals may go on without a word; None: it tells nothing, its rows
-            only have their places.
+        every_ns: distance that arrivals may go on without a word; None if it tells nothing, its
+            rows only have their places.
         rank: rank of the source in the plan; the high bits of its rows' places.
-        speed: speed at which it is replayed; None: it is not paced.
+        speed: speed at which it is replayed; None if it is not paced.
     """
 
     STATE = Fields("_newest_ns", "_since_ns", "_told", "_word_due_ns")
@@ -77,7 +77,7 @@ class ArrivalTeller:
         """Return when a word is due before the next row; None if none is.
 
         Args:
-            next_due_ns: when the next row is due by the clock; None: it is not known.
+            next_due_ns: when the next row is due by the clock; None if it is not known.
         """
         due_ns = self._word_due_ns
         if due_ns is None or next_due_ns is None or due_ns >= next_due_ns:
@@ -100,8 +100,8 @@ class ArrivalTeller:
             now_ns: time by the clock.
             consumed: the newest arrival, in effect, of the rows taken from the input.
             stimulus_ns: when the last of them was due.
-            next_row: arrival of the next row; None: it is not known.
-            clock: the arrival that is replayed now; None: it is not known that all rows that are
+            next_row: arrival of the next row; None if it is not known.
+            clock: the arrival that is replayed now; None if it is not known that all rows that are
                 due have been taken.
             ready: rows that were released, and have not been handed over.
         """

@@ -34,7 +34,7 @@ def rows_with_times(
 
     Args:
         block: rows as the reader gave them.
-        names: names of the columns of times; one that is not there, or is no time, is not looked
+        names: names of the columns of times; one that is not there, or is not a time, is not looked
             at.
         unit: unit of the columns of whole numbers.
 
@@ -131,7 +131,7 @@ def _whole_numbers(values: pa.Array) -> npt.NDArray[np.integer[Any]]:
 
 
 def _scale(kind: pa.DataType, unit: TimeUnit) -> int | None:
-    """Return a unit of the type in nanoseconds; None: it is no time."""
+    """Return a unit of the type in nanoseconds; None if it is not a time."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return TIME_UNIT_NS[time_unit(kind)]
     return UNIT_NS[unit] if pa.types.is_integer(kind) else None

@@ -6,8 +6,8 @@ believed     10   11   11   12   13   13   71   71
                        99 is alone, and waits   70 and 71 bear each other out: a pause has ended
 ```
 
-So one row whose clock is far ahead does not make those after it look old, and a pause is no error.
-Of a source with several writers a row of another writer has to bear it out. The first row is
+So one row whose clock is far ahead does not make those after it look old, and a pause is not an
+error. Of a source with several writers a row of another writer has to bear it out. The first row is
 believed.
 """
 
@@ -41,7 +41,7 @@ class BelievedTimes:
 
         Args:
             event_time_ns: shape (rows,), the next of the input.
-            writers: shape (rows,), numbers of the rows' writers; None: there is one.
+            writers: shape (rows,), numbers of the rows' writers; None if there is one.
         """
         if not len(event_time_ns):
             return event_time_ns

@@ -73,9 +73,9 @@ class BlockReader:
         schema: inside schema of its input.
         order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
-        needed: the columns to carry; None: all.
+        needed: the columns to carry; None if all.
         teller: gives each row its arrival; None if arrivals are not used.
-        beginning_ns: arrival at which its replay begins; None: its first.
+        beginning_ns: arrival at which its replay begins; its first if None.
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
@@ -202,7 +202,7 @@ class BlockReader:
         return str(self._writers.name(number))
 
     def next_block(self, *, start_ns: int, now_ns: int) -> JudgedBlock | FewRows | None:
-        """Return the next rows; None when none are there now, or none will be (`has_ended`).
+        """Return the next rows; None if none are there now, or none will be (`has_ended`).
 
         None, too, after a piece of the input whose rows cannot be used (`goes_on`): its slot has
         other work.
@@ -243,14 +243,14 @@ class BlockReader:
         return self._judged(rows, start_ns=start_ns) if len(rows) else None
 
     def _last_block(self, start_ns: int) -> JudgedBlock | None:
-        """Return what was held, nothing following; None: nothing was."""
+        """Return what was held, nothing following; None if nothing was."""
         if self._numbered is not None:
             return self._numbered.rest(self._pace, start_ns=start_ns)
         last = None if self._early is None else self._early.rest()
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
 
     def first_arrival_ns(self) -> int | None:
-        """Read up to the first row with a time; return its arrival, None without one.
+        """Read up to the first row with a time; return its arrival, or None.
 
         An input that has nothing now is polled again, for as long as `_MOST_WAITS` allows.
 
@@ -354,7 +354,7 @@ class BlockReader:
         self.first_bad += [str(one) for one in bad[: MOST_TOLD - len(self.first_bad)]]
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
-        """Return the rest as few rows where nothing is unusual; None: look closer."""
+        """Return the rest as few rows; None if something is unusual."""
         if self._few is None or not self._partition.rows:  # the first show which unit times are of
             return None
         few = self._few.read(rest, self._newest_ns, promised_ns=self._promises.reached_ns)
@@ -534,7 +534,7 @@ class BlockReader:
     def _least_ns(
         self, rows: Rows, writers: Int64Array, own_ns: Int64Array | None
     ) -> Int64Array | None:
-        """Return the least newest event time over writers from each row on; None: not known.
+        """Return the least newest event time over writers from each row on; None if unknown.
 
         Over partitions less the disorder, which each may have.
         """

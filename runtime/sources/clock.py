@@ -30,9 +30,9 @@ class Corrected:
 
     Attributes:
         event_time_ns: when each happened.
-        spoken_ns: promise of each row; None: no row promises.
-        offset_ns: offset added to both times; None: none was added.
-        bound_ns: how far off that can be; None: not known.
+        spoken_ns: promise of each row; None if no row promises.
+        offset_ns: offset added to both times; None if none was added.
+        bound_ns: how far off that can be; None if unknown.
     """
 
     event_time_ns: Int64Array
@@ -72,7 +72,7 @@ class SourceClock:
         Args:
             columns: columns, at least those that these settings name; each of shape (rows,).
             event_time_ns: shape (rows,), by the clock of its source.
-            spoken_ns: shape (rows,), what each row promises, by that clock, too; None: nothing.
+            spoken_ns: shape (rows,), what each row promises, by that clock, too; None if nothing.
             row: how many rows of the input came before, for errors.
 
         Raises:
@@ -100,7 +100,7 @@ class SourceClock:
 
         Args:
             found: facts of at least one row.
-            writers: shape (rows,), numbers of `WriterTable`; None: all are of one clock.
+            writers: shape (rows,), numbers of `WriterTable`; None if all are of one clock.
         """
         offset_ns, bound_ns = found.offset_ns, found.bound_ns
         if offset_ns is None:

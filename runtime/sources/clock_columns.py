@@ -17,7 +17,7 @@ class ClockColumns:
 
     Attributes:
         offset: the column of what to add to the event time to have ours; integers.
-        bound: the column of how far off that can be, >= 0; integers. None: nothing is known.
+        bound: the column of how far off that can be, >= 0; integers. None if nothing is known.
         unit: unit of both columns.
 
     Raises:

@@ -39,7 +39,7 @@ class ColumnReader:
         self._source, self._schema, self._roles = source, schema, dict(roles)
         self._known: pa.Schema | None = None  # that of the last block
         # (name, where it lies, whether Arrow keeps it, the type of its memory if it is a time).
-        # None: some are not there.
+        # None if some are not there.
         self._places: list[tuple[str, int, bool, pa.DataType | None]] | None = None
 
     def read(self, block: pa.RecordBatch, *, row: int) -> Columns:
@@ -74,7 +74,7 @@ class ColumnReader:
         return block.filter(pa.array(good))
 
     def _as_they_are(self, block: pa.RecordBatch) -> Columns | None:
-        """Return the columns if all have the inside types, and no nulls; None: look closer."""
+        """Return the columns; None if some have nulls, or other types inside."""
         schema = block.schema
         if self._known is None or not schema.equals(self._known):
             self._known, self._places = schema, self._places_in(schema)

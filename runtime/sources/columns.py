@@ -266,7 +266,7 @@ def _utc(time_ns: int) -> str:
 def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
     if not isinstance(name, str):
         raise SchemaError(
-            f"source {source!r}: {role} column {name!r} is no column's name; write it as text; "
+            f"source {source!r}: {role} column {name!r} is not a column's name; write it as text; "
             f"there are: {', '.join(schema.names)}"
         )
     index = schema.get_field_index(name)

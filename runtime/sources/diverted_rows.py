@@ -36,7 +36,7 @@ class DivertedRows:
     """Diverted rows of a source that have not left, in the order of the input.
 
     Args:
-        pace: says when arrivals are due; None: at once.
+        pace: says when arrivals are due; None if all are at once.
     """
 
     STATE = Fields("_plain", "_arrival_ns", "_newest_ns")
@@ -86,7 +86,7 @@ class DivertedRows:
         self._arrival_ns = np.append(self._arrival_ns, running_max(in_effect_ns, last_ns))
 
     def first_due_ns(self, start_ns: int) -> int | None:
-        """Return when the first row leaves; None without rows, or if not paced.
+        """Return when the first row leaves; None if it has none, or is not paced.
 
         Args:
             start_ns: wall clock at which the replay begins.

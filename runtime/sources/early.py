@@ -37,8 +37,8 @@ class Rows:
         columns: columns as kept inside.
         event_time_ns: when each happened, by its own clock.
         arrival_ns: when each arrived.
-        spoken_ns: promise of each row; None: no row promises.
-        writers: numbers of WriterTable; None: there is one writer.
+        spoken_ns: promise of each row; None if no row promises.
+        writers: numbers of WriterTable; None if there is one writer.
         row: place of each in the input, from 0.
     """
 
@@ -54,8 +54,8 @@ class Rows:
 
 
 MOST_ROWS = 1_048_576
-"""More than these are not held: so many are no clock that runs ahead, but a wrong time zone or
-unit, and would fill the memory."""
+"""More than these are not held: so many do not come of a clock that runs ahead, but a wrong time
+zone or unit, and would fill the memory."""
 
 
 class EarlyRows:
@@ -159,7 +159,7 @@ class EarlyRows:
         return 0 if first_ns is None else first_ns - self._clock_ns
 
     def rest(self) -> Rows | None:
-        """Return what is held at the end of the input, by event time; None: nothing."""
+        """Return rows held at the end, by event time; None if none are."""
         held = self._held.release()
         self.rows = 0
         if held is None:
@@ -198,7 +198,7 @@ def _less(times_ns: Int64Array, by: Int64Array | int) -> Int64Array:
     return earlier_ns
 
 
-# What is sorted is a batch: its stimulus time is the arrival, and what is no column gets a name
+# What is sorted is a batch: its stimulus time is the arrival, and what is not a column gets a name
 # that no column has.
 _ROW, _SPOKEN = "\0row", "\0spoken"
 

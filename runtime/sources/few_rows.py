@@ -74,7 +74,7 @@ class FewRows:
             now_ns: wall clock, their stimulus time.
 
         Returns:
-            (None: none passes; None: the tests were not asked, so these are all rows).
+            The rows; None if none passes, or if the tests were not asked, so these are all rows.
         """
         passing = None if tests is None else self._reader.passing(tests, self._arrow)
         left_out = None if passing is None else self.rows - len(passing)
@@ -101,7 +101,7 @@ class FewRows:
         )
 
     def _batch(self, now_ns: int | None) -> Batch:
-        """Return the rows; None: their stimulus is not known yet.
+        """Return the rows; None if their stimulus is not known yet.
 
         They have no fields: `few_reader` refuses sources that give some.
         """
@@ -139,7 +139,7 @@ class FewReader:
         unit = time_unit(kind) if is_time(kind) else spec.time_unit or "ns"
         self._unit_ns = TIME_UNIT_NS[unit]
         self._known: pa.Schema | None = None  # of the last block
-        self._time_place: int | None = None  # where times lie there; None: not all is as wanted
+        self._time_place: int | None = None  # where times lie there; None if not all is as wanted
         self._tests: RowTests | None = None  # those that were bound last
         self._bound: list[_Bound] | None = None
         self._not_tried = 0  # so many blocks
@@ -147,7 +147,7 @@ class FewReader:
         self._without_nulls = arrow_functions().get_function("drop_null").call
 
     def read(self, arrow: pa.RecordBatch, newest_ns: int, *, promised_ns: int) -> FewRows | None:
-        """Return a block's rows; None: look closer. Nothing of the source changes.
+        """Return a block's rows, changing nothing; None if something is unusual.
 
         Args:
             arrow: block of the reader, as Arrow rows.
@@ -166,7 +166,7 @@ class FewReader:
         return FewRows(self, arrow, times_ns, promised_ns)
 
     def passing(self, tests: RowTests, arrow: pa.RecordBatch) -> Sequence[int] | None:
-        """Return which rows pass, ascending; None: they may not be asked one by one."""
+        """Return which rows pass, ascending; None if they may not be asked one by one."""
         if tests is not self._tests:
             self._tests, self._bound = tests, self._bind(tests)
         if self._bound is None:
@@ -214,7 +214,7 @@ class FewReader:
         return int(schema.get_field_index(self._event_time))
 
     def _bind(self, tests: RowTests) -> list[_Bound] | None:
-        """Return the tests with where their columns lie; None: Python compares them otherwise."""
+        """Return the tests with where their columns lie; None if Python compares them otherwise."""
         assert self._known is not None, "a block was read"
         bound = []
         for name, compare, number in tests.each:

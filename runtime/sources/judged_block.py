@@ -27,14 +27,16 @@ class JudgedBlock:
         batch: the rows; its stimulus times are the due times of a paced source, and mean
             nothing for one that is not.
         rows: number of rows, as far as what is asked row by row goes.
-        due_ns: the due time of each row; None: the source is not paced.
+        due_ns: the due time of each row; None if the source is not paced.
         newest_ns: the newest event time of the input up to each row.
-        promised_ns: promise of each row: from there on nothing older comes; None: the source
+        promised_ns: promise of each row: from there on nothing older comes; None if the source
             promises nothing.
-        late: shape (rows,), which rows are older than was promised before them; None: none.
+        late: shape (rows,), which rows are older than was promised before them; None if none is.
         leaves: shape (rows + 1,), with each of them rows leaves[n] to leaves[n + 1] of the batch
-            leave; None: its own. Then `rows` are steps of a reordering, and `late` is None.
-        read: shape (rows + 1,), how many rows of the input were read before each; None: one each.
+            leave; None if each leaves with its own. Then `rows` are steps of a reordering, and
+            `late` is None.
+        read: shape (rows + 1,), how many rows of the input were read before each; None if one was
+            for each.
         counts: {one of `steps.COUNTED`: how many up to each, shape (rows,)}.
         arrived_ns: shape (rows,), where arrivals are used: when each row arrived in effect, or
             each step was; None if they are not.

@@ -89,7 +89,7 @@ class NamedReader:
     Args:
         source: the name of the source.
         input: input that it reads.
-        at: position of a block of it; None: its start.
+        at: position of a block of it; None if it is its start.
         name: name of its partition.
 
     Raises:

@@ -58,7 +58,7 @@ class NumberedBlocks:
             rows: rows, at least one.
             carried: the same rows as they travel, but for their stimulus times.
             before_ns: shape (rows,), the newest event time of its writer before each.
-            pace: says when rows are due; None: at once.
+            pace: says when rows are due; None if all are at once.
             start_ns: wall clock at which the first row of a paced source is due.
             now_ns: wall clock.
 
@@ -82,7 +82,7 @@ class NumberedBlocks:
         return self._of_steps(steps, batch, pace, start_ns)
 
     def waited(self, now_ns: int) -> JudgedBlock | None:
-        """Return what leaves by the clock, nothing having come; None: nothing does."""
+        """Return what leaves by the clock, nothing having come; None if nothing does."""
         due_ns = self.wait_ends_ns
         if due_ns is None or due_ns > now_ns or self._nothing is None:
             return None
@@ -91,7 +91,7 @@ class NumberedBlocks:
         return self._of_steps(steps, self._nothing, None, 0) if len(steps) else None
 
     def rest(self, pace: Pace | None, *, start_ns: int) -> JudgedBlock | None:
-        """Return what was held, nothing following; None: nothing was."""
+        """Return what was held, nothing following; None if nothing was."""
         if not self._order.rows_held or self._nothing is None:
             return None
         steps = self._order.extend(self._nothing, until_ns=self._clock_ns, is_end=True)

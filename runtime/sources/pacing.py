@@ -24,7 +24,7 @@ class Pace:
 
     Args:
         speed: how many times faster than the arrivals were, > 0.
-        beginning_ns: arrival that is due at the start, and earlier ones with it. None: the first.
+        beginning_ns: arrival that is due at the start, and earlier ones with it; the first if None.
     """
 
     STATE = Fields("_first_ns", "_newest_ns")
@@ -58,7 +58,7 @@ class Pace:
         return self._mapped(in_order_ns, first_ns, start_ns)
 
     def at_ns(self, times_ns: Int64Array, *, start_ns: int) -> Int64Array:
-        """Return when moments between arrivals are due, shape (moments,); they are no rows.
+        """Return when moments between arrivals are due, shape (moments,); they are not rows.
 
         Args:
             times_ns: shape (moments,); those before the beginning are due with it.
@@ -75,7 +75,7 @@ class Pace:
         return due
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
-        """Return the arrival that is due now; None before the start."""
+        """Return the arrival that is due now; None if it has not started."""
         if self._first_ns is None or now_ns < start_ns:
             return None
         return self._first_ns + int((now_ns - start_ns) * self._speed)

@@ -36,7 +36,7 @@ class PartitionReader:
         rows: good rows that were taken, in all.
         newest_ns: newest event time of these, as far as it is noted.
         has_ended: whether nothing follows, as far as it is noted.
-        reader: the open input; None before the first `poll`.
+        reader: the open input; None if it was not polled yet.
     """
 
     STATE = Fields("rows", "newest_ns", "has_ended", "_place")
@@ -125,7 +125,7 @@ class PartitionReader:
         return open_named(self._source, given, self._at, self.name)
 
     def _left(self, block: Block) -> pa.RecordBatch | BadRows | None:
-        """Return a block without rows that were read before; None: all were."""
+        """Return a block without rows that were read before; None if all were."""
         if block.at is not None:
             self._at, self._since, self._bad_since = block.at, 0, 0
         rows = block.rows

@@ -107,7 +107,7 @@ class PartitionSet:
 
     @property
     def reader(self) -> CountingReader | None:
-        """Reader of the last rows; None before the first."""
+        """Reader of the last rows; None if none were read."""
         return self._partitions[self._last].reader if self._last in self._partitions else None
 
     @property

@@ -31,7 +31,7 @@ from slackwater.runtime.sources.spec import SourceSpec
 def spoken_promise_ns(
     source: str, spec: SourceSpec, columns: Columns, event_time_ns: Int64Array, *, row: int
 ) -> Int64Array | None:
-    """Return the value of the promise expression for each row, shape (rows,); None without one.
+    """Return the promise expression's value of each row, shape (rows,); None if none is set.
 
     Args:
         source: its name, for errors.
@@ -105,10 +105,10 @@ class PromiseLine:
             spoken_ns: shape (rows,), from `spoken_promise_ns`.
             event_time_ns: shape (rows,), rows > 0.
             newest_ns: shape (rows,), the newest event time up to each row.
-            least_ns: shape (rows,), the least over the writers; None: not known.
+            least_ns: shape (rows,), the least over the writers; None if unknown.
 
         Returns:
-            None when the source promises nothing. The promise before each row is None when no row
+            None if the source promises nothing. The promise before each row is None if no row
             is older than it, which is mostly so, and seen at half the cost.
         """
         made_ns = (

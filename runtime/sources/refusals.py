@@ -21,7 +21,7 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
     Args:
         source: its name.
         row: the row's place in the input, from 0.
-        writer: its name; None: there is one writer.
+        writer: its name; None if there is one writer.
         got_ns: its event time.
         floor_ns: nothing older had been promised.
     """
@@ -51,7 +51,7 @@ def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
         f"source {source!r}: {early.rows:,} rows are held back, for their "
         f"{spec.time_column!r} is more than {format_ns(spec.ahead_ns)} ahead of "
         f"{arrival}, that of the nearest by {format_ns(early.first_by_ns)}; at most "
-        f"{MOST_ROWS:,} are held. So many are no clock that runs ahead: look at the time zone "
+        f"{MOST_ROWS:,} are held. So many do not come of a clock ahead: look at the time zone "
         "and the unit of both columns; or give an ahead= of at least that"
     )
 

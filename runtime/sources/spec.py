@@ -49,7 +49,7 @@ class BadRows(NamedTuple):
 
     Attributes:
         rows: columns `file` (string), `line` (int64, null if unknown), `reason` (string), `text`
-            (string: the record as it came, bytes that are no UTF-8 replaced).
+            (string: the record as it came, bytes that are not UTF-8 replaced).
     """
 
     rows: pa.RecordBatch
@@ -61,7 +61,7 @@ class Block(NamedTuple):
     Attributes:
         rows: the rows, or records that the input could not read.
         at: position before the first row: `open(name, at)` gives the same rows again, in blocks of
-            any size. None: not known.
+            any size. None if unknown.
     """
 
     rows: pa.RecordBatch | BadRows
@@ -86,7 +86,7 @@ class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
     def poll(self) -> Polled:
-        """Return the next block, None when none is there right now, or END_OF_INPUT.
+        """Return the next block; None if none is there right now, or END_OF_INPUT.
 
         Between blocks it may return `BadRows`, if its input has an attribute `on_bad` that is
         "skip" or "divert".
@@ -107,7 +107,7 @@ class Input(Protocol):
     On Ray it is read in a thread of its own, some rows ahead, so that a `poll` may wait. Attributes
     that are true say more, see `InputTraits`. One whose `replay` says that it knows positions is
     opened with `open(name, at)`: the name of a partition, "" if it has one only; and the position
-    of a block, None for the start.
+    of a block; None if at the start.
 
     One with several partitions has `partitions()`, which returns a list of `Partition`; each is a
     writer of its source. Each is opened by name, so it needs positions too.
@@ -234,21 +234,21 @@ class SourceSpec:
         event_time: when it happened: a column (timestamp, or integer in `time_unit`), or an
             expression over columns that is one, such as `col("ts").str.to_time("%d.%m.%Y %H:%M",
             zone="Europe/Berlin")`.
-        time_unit: unit of integer time columns: "ns", "us", "ms" or "s". None: "ns", and event
+        time_unit: unit of integer time columns: "ns", "us", "ms" or "s". If None, "ns", and event
             times that lie in January 1970 so, but in our days in another unit, are refused.
-        arrival: the column of when it arrived, same types; None: as event time.
-        speed: replay arrivals this many times faster than they were; None: as fast as
+        arrival: the column of when it arrived, same types; the event time if None.
+        speed: replay arrivals this many times faster than they were; None if as fast as
             possible, in the order of the input.
-        start: arrival at which the replay begins. None: the first of all sources of the flow that
-            are replayed, so that rows arrive as they did; of a live input, its own first. "own":
-            its own first, for a source that was recorded apart. A `datetime`, or its text such as
+        start: arrival at which the replay begins. If None, the first of all sources of the flow
+            that are replayed, so that rows arrive as they did; of a live input, its own first.
+            "own": its own first, for a source recorded apart. A `datetime`, or its text such as
             "2024-05-01 08:00": that time (UTC without a zone), and earlier rows are due with it.
         writer: the column that tells the writers of this source apart (a vehicle); each
             writer's own events are in time order, or out by `disorder_ns` at most. With a
             `disorder_ns` and no `promise` no writer may be further than that after the newest
-            event of all writers. None: the source is one writer.
+            event of all writers. None if the source is one writer.
         promise: per row, in nanoseconds whatever `time_unit` says: from this row on, the
-            source sends nothing older. None: the row's own event time (a source in order),
+            source sends nothing older. If None, the row's own event time (a source in order),
             or newest − disorder_ns where `out_of_order` is "sort" or "late".
         out_of_order: rule for an event that is older than the promise: "error" stop, naming it;
             "late" drop it, counted as late; "sort" hold events back for `disorder_ns` of event time
@@ -266,14 +266,15 @@ class SourceSpec:
             time), before it is not waited for until it speaks again. The source then promises
             the least over its writers (`idle_writers.py`), unless `promise` or `disorder_ns` says
             more; what an awakened or new writer sends that is older is late at a gate, no error.
-            None: any writer may always speak.
+            None if any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
             an event that is right has its time (or the input ends). Without `arrival` the rows
             of a live input arrive by the clock, when they are read; of a file or a table one that
-            is alone so far ahead of all before it is early (`believed.py`). None: clocks are right.
+            is alone so far ahead of all before it is early (`believed.py`). None if clocks are
+            right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
-            of it, is corrected by them first of all (`clock.py`). None: its clock is ours.
+            of it, is corrected by them first of all (`clock.py`). None if its clock is ours.
         on_bad: rule for a row whose event time, or arrival where that is used, is null, cannot be
             computed, or lies outside the years 1823 to 2116: "error" stop, naming it; "skip" omit
             it, and count it; "divert" send it to `Stream.diverted()`. A file's reader has an
@@ -346,7 +347,7 @@ class SourceSpec:
                 )
             return
         if not callable(getattr(self.input, "partitions", None)):
-            raise SettingError(f"{kind}.partitions is no method; write partitions(self)")
+            raise SettingError(f"{kind}.partitions is not a method; write partitions(self)")
         if not traits.has_positions:
             raise SettingError(
                 f"{kind} has partitions(), and each is opened by its name "
@@ -392,7 +393,7 @@ class SourceSpec:
         """Arrival at which the replay begins, as written; None if no time was.
 
         Raises:
-            SettingError: `start` is no time, or beyond 1677 to 2262.
+            SettingError: `start` is not a time, or beyond 1677 to 2262.
         """
         if self.start is None or self.start == OWN_START:
             return None
@@ -404,7 +405,7 @@ class SourceSpec:
                 time = datetime.fromisoformat(given)
         if time is None:
             raise SettingError(
-                f"start={shown(given)} is no time; write start='2024-05-01 08:00:00', or "
+                f"start={shown(given)} is not a time; write start='2024-05-01 08:00:00', or "
                 "start='own' to begin with the first arrival of this source"
             )
         start_ns = int(read_literal(time)[0])

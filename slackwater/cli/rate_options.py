@@ -68,7 +68,7 @@ def predicted_by(
 
 
 def known_rates(words: list[str] | None, history: Path | None) -> dict[str, Rate] | Rate | None:
-    """Return the rates of `--rate` options; None: the rates of the history.
+    """Return the rates of `--rate` options; None if those of the history hold.
 
     Raises:
         SettingError: as for `rates_of`.
@@ -80,7 +80,7 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
     """Return the rates of `--rate` options.
 
     Raises:
-        SettingError: there is no rate, a rate is no number, or both forms are mixed.
+        SettingError: there is no rate, a rate is not a number, or both forms are mixed.
     """
     if not words:
         raise SettingError("no rate is given: --rate 10000, or --rate SOURCE=N for each source")

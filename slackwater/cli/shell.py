@@ -79,7 +79,7 @@ class _Json:
 
 
 _json: ContextVar[_Json | None] = ContextVar("_json", default=None)
-"""Of the command that runs; None: of none."""
+"""Of the command that runs; None if none exists."""
 
 
 @contextmanager

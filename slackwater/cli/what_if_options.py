@@ -47,7 +47,7 @@ _SIZE = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kMG]?)")
 
 
 def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
-    """Return the model of links between nodes; None without options.
+    """Return the model of links between nodes; None if there are no options.
 
     Raises:
         SettingError: a capacity or a delay is not valid.
@@ -62,8 +62,8 @@ def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
     matched = _SIZE.fullmatch(capacity.strip())
     if matched is None or not float(matched[1].replace("_", "")):
         raise SettingError(
-            f"--link-capacity {shown(capacity)} is no number of bytes a second above 0; write it "
-            "like 125M, 2.5M or 800k"
+            f"--link-capacity {shown(capacity)} is not a number of bytes a second above 0; write "
+            "it like 125M, 2.5M or 800k"
         )
     size = float(matched[1].replace("_", "")) * _SIZES[matched[2]]
     return LinkModel(delay_ns=delay_ns, bytes_per_s=size)

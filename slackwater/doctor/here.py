@@ -19,7 +19,7 @@ def examine_here(facts: Mapping[str, Any] | None = None) -> list[Finding]:
     """Return the findings about this machine.
 
     Args:
-        facts: facts of `host_facts`; None: they are collected.
+        facts: facts of `host_facts`; None if they are to be collected.
     """
     facts = host_facts() if facts is None else facts
     versions = ", ".join(f"{name} {version}" for name, version in own_versions().items())

@@ -67,9 +67,9 @@ def read_launcher_file(path: Path) -> tuple[dict[str, Any] | None, list[Finding]
     except OSError as error:
         return None, [problem(name, f"{path} cannot be read: {error.strerror}")]
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        return None, [problem(name, f"is no YAML: {' '.join(str(error).split())}")]
+        return None, [problem(name, f"is not YAML: {' '.join(str(error).split())}")]
     if not isinstance(config, dict):
-        return None, [problem(name, "is no launcher file: it has no keys, such as provider")]
+        return None, [problem(name, "is not a launcher file: it has no keys, such as provider")]
     wrong = [*_schema_errors(config)] or [*_launcher_errors(config)]
     if wrong:
         return None, [problem(name, text) for text in wrong]

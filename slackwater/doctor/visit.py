@@ -43,7 +43,7 @@ class Login:
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": f"{REACH_S:.0f}",
-            # As Ray's launcher does. We send only a program, which is no secret.
+            # As Ray's launcher does. We send only a program, which is not a secret.
             "StrictHostKeyChecking": "no",
             "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",

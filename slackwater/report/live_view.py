@@ -51,7 +51,7 @@ def progress_shown(
 
 
 def notebook_cell() -> Any:
-    """Return a display of the notebook's running cell; None if this is no notebook."""
+    """Return a display of the notebook's running cell; None if this is not a notebook."""
     ipython: Any = sys.modules.get("IPython")  # imported by a notebook's kernel, never by us
     shell = None if ipython is None else ipython.get_ipython()
     if shell is None or not hasattr(shell, "kernel"):

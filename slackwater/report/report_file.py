@@ -74,7 +74,7 @@ def load_report(path: Path) -> JobReport:
     """Read a report that `save_report` wrote.
 
     Raises:
-        SlackwaterError: the file does not exist, or is no report of this version.
+        SlackwaterError: the file does not exist, or is not a report of this version.
     """
     return report_of(load_plain(path), path)
 
@@ -106,7 +106,7 @@ def report_of(plain: Mapping[str, Any], path: Path) -> JobReport:
     """Return the report in the JSON object of a file.
 
     Raises:
-        SlackwaterError: it is no report of this version.
+        SlackwaterError: it is not a report of this version.
     """
     try:
         if plain["format"] != _FORMAT:

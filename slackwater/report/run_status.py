@@ -107,7 +107,7 @@ def load_status(path: Path) -> RunStatus:
     """Return what a status file tells, and whether its run is still there.
 
     Raises:
-        SlackwaterError: the file does not exist, or is no report of this version.
+        SlackwaterError: the file does not exist, or is not a report of this version.
     """
     status, process = _read(path)
     if status.has_ended or (why := _why_lost(process, status.age_s)) is None:

@@ -156,7 +156,7 @@ class HalfAnInput:
 def test_what_is_no_input_is_refused_with_what_to_write(wrong: Any, says: str) -> None:
     flow = sw.Dataflow("f")
     said = message(TypeMismatch, lambda: flow.source("a", wrong, event_time="ts"))
-    assert "is no input" in said
+    assert "is not an input" in said
     assert says in said
     assert len(said) < 200
 

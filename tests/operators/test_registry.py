@@ -138,7 +138,7 @@ def test_a_step_that_leaves_something_out_is_refused_as_the_flow_is_built(
         def traits(self) -> StepTraits:
             return each_row("half")
 
-    with pytest.raises(FlowError, match=r"Half is no whole step yet: .*\bexplained\b.*\breads\b"):
+    with pytest.raises(FlowError, match=r"is not a whole step yet: .*\bexplained\b.*\breads\b"):
         Half(name="half", inputs=("rows",), schema=NO_COLUMNS)
 
 

@@ -118,9 +118,9 @@ def test_several_writers_are_bounded_by_a_policy_that_has_a_bound() -> None:
 def test_what_is_no_policy_is_refused() -> None:
     wrong: list[tuple[Any, str]] = [
         ("sorted", "'sorted' must be 'error', 'sort', 'late' or 'sequence', or an order"),
-        (7, "out_of_order=7 is no Reorder: it has no text"),
-        (sw.order.by_sequence, r"is no Reorder: it is a function: call it, by_sequence\(…\)"),
-        (Widening, "is no Reorder: .* 'error', 'sort', 'late' or 'sequence', or an order"),
+        (7, "out_of_order=7 is not a Reorder: it has no text"),
+        (sw.order.by_sequence, r"is not a Reorder: it is a function: call it, by_sequence\(…\)"),
+        (Widening, "is not a Reorder: .* 'error', 'sort', 'late' or 'sequence', or an order"),
     ]
     for given, said in wrong:
         with pytest.raises(SettingError, match=said):

@@ -77,7 +77,7 @@ def test_a_sink_takes_an_output() -> None:
     _, buses, _ = flow_with_streams()
     with pytest.raises(
         TypeMismatch,
-        match="sink 'out': 'out/' is no output; an output is parquet_sink",
+        match="sink 'out': 'out/' is not an output; an output is parquet_sink",
     ):
         buses.sink("out", "out/")  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="takes a function of a record batch"):
@@ -116,7 +116,7 @@ def test_a_step_that_feeds_itself_is_drawn_as_a_circle() -> None:
 def test_unknown_inputs_and_two_steps_of_one_name_are_refused() -> None:
     said = message(FlowError, lambda: flow_of_steps("f", [plain("slow", "slwo")]))
     assert said == (
-        "step 'slow': its input 'slwo' is no step of this flow; the nearest is 'slow'; "
+        "step 'slow': its input 'slwo' is not a step of this flow; the nearest is 'slow'; "
         "there are: slow"
     )
     with pytest.raises(DuplicateName, match="two steps are named 'a'"):

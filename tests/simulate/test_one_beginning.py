@@ -135,7 +135,7 @@ def test_rows_before_the_beginning_are_due_with_it() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"start": "yesterday"}, "start='yesterday' is no time; write start="),
+        ({"start": "yesterday"}, "start='yesterday' is not a time; write start="),
         ({"start": "9999-01-01"}, r"start='9999-01-01.*' is beyond the times"),
         ({"start": datetime(1500, 1, 1, tzinfo=UTC)}, r"start='1500-01-01.*' is beyond the times"),
         (

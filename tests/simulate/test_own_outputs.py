@@ -243,7 +243,7 @@ def test_what_is_no_output_is_refused_where_the_flow_is_written() -> None:
     for wrong, said in (
         (
             "out/",
-            r"sink 'mine': 'out/' is no output; an output is parquet_sink",
+            r"sink 'mine': 'out/' is not an output; an output is parquet_sink",
         ),
         (Noting, r"sink 'mine': Noting is a class, and .*; make one: Noting\(…\)"),
         (sw.parquet_sink, r"call it: parquet_sink\(…\)"),

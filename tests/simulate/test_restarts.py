@@ -61,7 +61,7 @@ def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_wa
 
 
 def test_what_is_no_plain_value_is_named_where_it_lies() -> None:
-    with pytest.raises(TypeError, match=r"both\.gate\.seen\[1\] is a Fraction, which is no plain"):
+    with pytest.raises(TypeError, match=r"both\.gate\.seen\[1\] is a Fraction, which is not a"):
         to_plain({"gate": {"seen": [1, Fraction(1, 2)]}}, where="both")
 
 

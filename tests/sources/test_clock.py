@@ -219,7 +219,7 @@ def test_settings_that_name_no_columns_are_refused() -> None:
     with pytest.raises(SettingError, match="unit='min' must be"):
         sw.clocks.clock_columns("off", unit="min")  # type: ignore[arg-type]
     unnamed = sw.clocks.clock_columns(3, unit="ms")  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match="clock column 3 is no column's name; write it as text"):
+    with pytest.raises(SchemaError, match="column 3 is not a column's name; write it as text"):
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock=unnamed)
 
 

@@ -159,7 +159,8 @@ class RuleAccounts:
     def _rate(self, name: str, beside: str) -> float:
         """Return a rule's rows a second, over the seconds shared with another rule.
 
-        The models begin later than the other rules. Rows lost earlier are no merit of the models.
+        The models begin later than the other rules. Rows lost earlier are not a merit of the
+        models.
         """
         rows = self._records[name].beside.get(beside)
         return rows.rate if rows else 0.0

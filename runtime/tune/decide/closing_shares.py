@@ -130,7 +130,7 @@ def _unbounded(stage: Stage, plan: Plan) -> str:
     if close.speed is None:
         return (
             f"the deadline of {deadline} says nothing of windows of {name!r}: its sources "
-            "are not replayed at one speed, so their arrivals are no time by the clock; write "
+            "are not replayed at one speed, so their arrivals are not times by the clock; write "
             "speed=1.0 at each"
         )
     return (

@@ -22,7 +22,7 @@ from slackwater.runtime.shown import in_words, shown
 
 
 class StepSamples(Mapping[Subject, StageSample]):
-    """Samples of steps that refuse wrong keys, as a dict would give None for them.
+    """Samples of steps that refuse wrong keys, as a dict would return None.
 
     A step that did not answer in the interval is missing, as in a dict.
 
@@ -187,11 +187,11 @@ class GuardedPolicy:
         rules: list[object] = [setting.rule]
         for trial in setting.trials:
             if not isinstance(trial, Trial):
-                raise SettingError(f"step {subject.name!r}: {shown(trial)} is no Trial")
+                raise SettingError(f"step {subject.name!r}: {shown(trial)} is not a Trial")
             rules.append(trial.rule)
         for rule in rules:
             if not isinstance(rule, ReleaseRule):
-                raise SettingError(f"step {subject.name!r}: {shown(rule)} is no ReleaseRule")
+                raise SettingError(f"step {subject.name!r}: {shown(rule)} is not a ReleaseRule")
 
     def _count(self, problem: BaseException) -> None:
         self.errors += 1

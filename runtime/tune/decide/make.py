@@ -39,7 +39,7 @@ def make_policy(
 
     Raises:
         SettingError: no policy has that name, it does not fit the graph's interval, or the user's
-            function made an object that is no policy.
+            function made an object that is not a policy.
     """
     paths, deadline_ns = Paths.of(graph), graph.deadline_ns
     if deadline_ns is None or not paths.tuned:

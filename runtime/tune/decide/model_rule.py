@@ -56,7 +56,7 @@ class ModelRule:
         deadline_ns: deadline of the flow.
         tuning: settings; see `Tuning`.
         history: samples of earlier runs, to begin with a model.
-        estimator: estimator for predictions; None: made by `tuning`.
+        estimator: estimator for predictions; None if it is made by `tuning`.
     """
 
     name = "model"

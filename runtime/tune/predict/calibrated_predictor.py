@@ -63,7 +63,7 @@ class CalibratedPredictor:
                 f"deviation, each ({len(x)},)"
             )
         if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            raise ArithmeticError("it predicts a value that is no number")
+            raise ArithmeticError("it predicts a value that is not a number")
         forecast = x[:, self._forecast]
         unseen = np.maximum(forecast - self._most, 0.0)
         return mean + forecast, np.hypot(deviation, UNSURE * unseen)

@@ -84,7 +84,7 @@ class Estimator:
         paths: paths of the flow.
         predictor: name in `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to copy,
             or a function that makes one from a seed.
-        rest_predictor: predictor for the steps that are not tuned; None: as `predictor`.
+        rest_predictor: predictor for the steps that are not tuned; `predictor` if None.
         window_s: most seconds to learn from.
         seed: seed of random draws.
 

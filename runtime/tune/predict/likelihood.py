@@ -40,7 +40,7 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
         at: shape (n, features).
         y: shape (n,).
         noise: shape (n,), the variance of each example: then one length is sought for all features.
-            None: one noise is sought for all, and a length for each feature.
+            None if one noise is sought for all, and a length for each feature.
 
     Source: C. E. Rasmussen and C. K. I. Williams (2005), §5.4.1.
     """

@@ -48,7 +48,7 @@ def make_predictor(predictor: str | Predictor | PredictorFactory, *, seed: int =
         seed: seed of its random draws.
 
     Raises:
-        SettingError: no predictor has that name, or the object is no predictor.
+        SettingError: no predictor has that name, or the object is not a predictor.
     """
     if not isinstance(predictor, str):
         own: Predictor = PREDICTOR.make(predictor, seed)

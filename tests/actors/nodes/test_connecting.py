@@ -80,7 +80,7 @@ def test_a_ray_client_address_is_taken_as_it_is() -> None:
     assert find_address("ray://10.0.0.1:10001") == "ray://10.0.0.1:10001"
     with pytest.raises(ClusterError, match=r"from outside the cluster 'ray://10.0.0.1:10001'"):
         find_address("ray://10.0.0.1")
-    with pytest.raises(ClusterError, match="is no address of a Ray head"):
+    with pytest.raises(ClusterError, match="is not an address of a Ray head"):
         find_address("http://10.0.0.1:8265")
 
 

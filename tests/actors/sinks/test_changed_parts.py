@@ -157,7 +157,7 @@ def test_a_folder_in_the_locks_place_is_named_and_the_advice_works(
     lock.mkdir()
     again = partial(opened, jsonl_sink(tmp_path, rows=4, resume=True))
     call = again if is_opening else partial(sink.write, rows(4, 4))
-    with pytest.raises(SinkError, match=r"\.lock is no regular file: move it away, or choose"):
+    with pytest.raises(SinkError, match=r"\.lock is not a regular file: move it away, or choose"):
         call()
     lock.rmdir()
     write_all(jsonl_sink(tmp_path, rows=4, resume=True))
@@ -185,7 +185,7 @@ def test_a_file_where_a_folder_should_be_is_named_and_the_advice_works(
     tmp_path: Path, name: str, make: Callable[[Path], None]
 ) -> None:
     make(tmp_path / "out")
-    with pytest.raises(SinkError, match=r"/out is no folder: move it away, or choose a path"):
+    with pytest.raises(SinkError, match=r"/out is not a folder: move it away, or choose a path"):
         opened(jsonl_sink(tmp_path / name))
     (tmp_path / "out").unlink()
     write_all(jsonl_sink(tmp_path / name))
@@ -199,7 +199,7 @@ def test_a_folder_in_the_manifests_place_is_named_and_the_advice_works(tmp_path:
     (path / ".slackwater.json").mkdir()
     with pytest.raises(SinkError, match=r"out/\.slackwater\.json: .*move .*/out away") as caught:
         sink.write(rows(4, 4))
-    with pytest.raises(SinkError, match=r"\.json is no regular file: move .*/out away, or choose"):
+    with pytest.raises(SinkError, match=r"\.json is not a regular file: move .*/out away, or"):
         opened(csv_sink(path, rows=4, resume=True))
     said = str(caught.value)
     assert "1 part with 4 rows is published" in said
@@ -248,9 +248,9 @@ def test_a_part_that_became_no_file_is_said_to_be_none(tmp_path: Path, becomes: 
     first.unlink()
     first.mkdir() if becomes == "folder" else first.symlink_to("nowhere")
     sink.close()
-    assert "part-00000001.jsonl with 4 rows is no file any more" in sink.progress.notes[0]
+    assert "part-00000001.jsonl with 4 rows is not a file any more" in sink.progress.notes[0]
     for mode in ("resume", "overwrite"):
-        with pytest.raises(SinkError, match=r"part-00000001.jsonl is no file any more"):
+        with pytest.raises(SinkError, match=r"part-00000001.jsonl is not a file any more"):
             opened(jsonl_sink(tmp_path, rows=4, **{mode: True}))  # type: ignore[arg-type]
 
 

@@ -56,7 +56,7 @@ def test_a_pipe_in_the_place_of_a_lock_or_manifest_is_refused_and_not_waited_for
     (tmp_path / "out").mkdir()
     hidden = {"out": f"out/.slackwater.{kind}", "one.jsonl": f".one.jsonl.slackwater.{kind}"}[name]
     os.mkfifo(tmp_path / hidden)
-    with pytest.raises(SinkError, match=f"slackwater.{kind} is no regular file.*choose a path"):
+    with pytest.raises(SinkError, match=f"slackwater.{kind} is not a regular file.*choose a path"):
         opened(jsonl_sink(tmp_path / name, overwrite=True))
     assert {path.name for path in (tmp_path / hidden).parent.iterdir()} <= {
         "out",

@@ -258,7 +258,7 @@ def test_a_folder_of_somebody_else_is_neither_read_nor_written(
     (place,) = (tmp_path / "own").iterdir()
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / place.name).symlink_to(place)
-    cases = ((tmp_path / "others", "is no folder"), (tmp_path / "own", "not of ours"))
+    cases = ((tmp_path / "others", "is not a folder"), (tmp_path / "own", "not of ours"))
     for path, told in cases:
         if told == "not of ours":
             monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # as if it were another's

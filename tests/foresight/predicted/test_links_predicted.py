@@ -226,8 +226,8 @@ def test_the_command_line_takes_links_and_costs(tmp_path: Path) -> None:
     both = ("--link-capacity", "1M", "--cost", "gate=50ms")
     assert "1 node keeps 1.00 s" in said("provision", target, "--rate", "10", *both)
     for wrong, told in (
-        (("--link-capacity", "much"), "'much' is no number of bytes a second above 0"),
-        (("--link-capacity", "0"), "'0' is no number of bytes a second above 0"),
+        (("--link-capacity", "much"), "'much' is not a number of bytes a second above 0"),
+        (("--link-capacity", "0"), "'0' is not a number of bytes a second above 0"),
         (("--link-delay", "-1s"), "--link-delay"),
         (("--cost", "gate"), "'gate' is not STAGE=TIME"),
         (("--cost", "gate=1ms", "--cost", "gate=2ms"), "is the second cost of 'gate'"),
@@ -239,7 +239,7 @@ def test_the_command_line_takes_links_and_costs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nothing", [None, True, "many", 1.5])
 def test_without_a_sample_nothing_is_predicted(nothing: Any) -> None:
     flow = flow_of({"a": np.arange(100) / 100})
-    said = "is no sample, and costs are known from nothing else: give a number"
+    said = "is not a sample, and costs are known from nothing else: give a number"
     with pytest.raises(SettingError, match=said):
         sw.Simulation(2).predict(flow, 10, sample=nothing)
     with pytest.raises(SettingError, match=said):

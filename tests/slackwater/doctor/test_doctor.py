@@ -109,7 +109,7 @@ def test_what_ray_would_refuse_is_named_by_its_key(
 def test_a_file_that_is_none_is_said(tmp_path: Path, environ: dict[str, str]) -> None:
     assert "cannot be read" in texts(examine_file(tmp_path / "no", environ=environ), "problem")
     broken = written(tmp_path, "provider: [")
-    assert "is no YAML" in texts(examine_file(broken, environ=environ), "problem")
+    assert "is not YAML" in texts(examine_file(broken, environ=environ), "problem")
     assert "has no keys" in texts(examine_file(written(tmp_path, "a"), environ=environ), "problem")
 
 

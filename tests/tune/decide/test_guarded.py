@@ -49,11 +49,11 @@ def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
 @pytest.mark.parametrize(
     ("wrong", "claim"),
     [
-        (SetRelease(Subject("gate"), None), "'gate': None is no ReleaseRule"),  # type: ignore[arg-type]
-        (SetRelease(Subject("gate"), RULE, trials=("model",)), "'gate': 'model' is no Trial"),  # type: ignore[arg-type]
+        (SetRelease(Subject("gate"), None), "'gate': None is not a ReleaseRule"),  # type: ignore[arg-type]
+        (SetRelease(Subject("gate"), RULE, trials=("model",)), "'gate': 'model' is not a Trial"),  # type: ignore[arg-type]
         (
             SetRelease(Subject("gate"), RULE, trials=(Trial("model", 5),)),
-            "'gate': 5 is no ReleaseRule",
+            "'gate': 5 is not a ReleaseRule",
         ),  # type: ignore[arg-type]
         (SetRelease(Subject("buses"), RULE), "step 'buses' has no gate"),
         (SetRelease("gate", RULE), "write sw.tuning.Subject('gate')"),  # type: ignore[arg-type]

@@ -81,7 +81,7 @@ def test_what_is_no_policy_is_refused_with_the_rule(policy: Any, says: str) -> N
 
 
 def test_what_a_function_makes_must_be_a_policy() -> None:
-    with pytest.raises(SettingError, match=r"which is no policy for it lacks decide\("):
+    with pytest.raises(SettingError, match=r"which cannot be a policy: it lacks decide\("):
         made(lambda _: Half())
 
 

@@ -87,7 +87,7 @@ def test_what_is_no_predictor_is_refused_with_the_rule(predictor: Any, says: str
 
 
 def test_what_a_function_makes_must_be_a_predictor() -> None:
-    with pytest.raises(SettingError, match=r"which is no predictor for it lacks fit\(x, y\)"):
+    with pytest.raises(SettingError, match=r"which cannot be a predictor: it lacks fit\(x, y\)"):
         make_predictor(lambda _: object())  # type: ignore[arg-type, return-value]
 
 
