@@ -43,6 +43,9 @@ _PRIOR, _PRIOR_EVEN = 16.0, 1.0
 
 An even chance counts for one: of such times nearly all windows miss a row, or nearly none.
 """
+_ABOVE_EVEN = np.where(_IS_EVEN, 0.25, 0.0)
+"""More than the raw chance of these classes: three of four such windows missed a row, where rows
+that were held up came together (docs/decisions/2026-11-29-stated-chances.md)."""
 _LEAST = 1e-4
 """Least chance that is stated where a row may come."""
 _LEAST_NEW, _SHARE_NEW, _MOST_NEW = 8, 8, 2_048
@@ -215,7 +218,7 @@ class Calibration:
         """Make the table from the counts."""
         prior = np.where(_IS_EVEN, _PRIOR_EVEN, _PRIOR * self._streak)
         weights = self._counts + prior
-        rates = (self._misses + prior * _MIDDLES) / weights
+        rates = (self._misses + prior * (_MIDDLES + _ABOVE_EVEN)) / weights
         early = slice(_SURE + 1, None)
         rates[early], weights[early] = _never_falling(rates[early], weights[early])
         remains = prior / weights

@@ -178,8 +178,10 @@ def test_a_stated_chance_never_falls_as_the_raw_one_rises(
     assert np.diff(chances).min() > -1e-12
 
 
-def test_before_anything_is_known_the_raw_chance_is_stated() -> None:
-    assert learned([0] * 13, [0] * 13)._chances(CLASSES, RAW) == pytest.approx(RAW)
+def test_before_anything_is_known_the_raw_chance_is_stated_and_more_where_it_is_even() -> None:
+    stated = learned([0] * 13, [0] * 13)._chances(CLASSES, RAW)
+    expected = np.where(np.isin(CLASSES, [12, 13]), np.minimum(RAW + 0.25, 1.0), RAW)
+    assert stated == pytest.approx(expected)
 
 
 def test_a_class_without_known_windows_states_the_share_it_is_pooled_with() -> None:
