@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, number
+from benchmarks.mace.drifting import steadied
 from benchmarks.mace.exact import Kept, loads_of
 from benchmarks.mace.judge import WORST, seeds_of
 from benchmarks.mace.load import EVENTS, Floats, Ints, parts, patterns_s
@@ -22,7 +23,6 @@ from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import SAMPLE, Queries, one_of_each, queries_of, stretch_rows
 from benchmarks.side_by_side import side_by_side
 from slackwater.runtime.foresight.excess import cumulative_excess, mace
-from slackwater.runtime.foresight.sample_statistics import steadied
 
 SIZES, QUICK_SIZES = (2, 3, 4, 5), (5,)
 QUICK_SEEDS = 4

@@ -3,7 +3,7 @@
 | file | contents |
 | --- | --- |
 | `query_graph.py` | operators: cost and results of an event; the load of arrivals |
-| `curves.py` | joins, windows, data that drift: nonlinear operators |
+| `curves.py` | joins, windows: nonlinear operators |
 | `sampled.py` | each stage in a run over a sample: costs of slices and rows |
 | `sample_statistics.py` | the query graph of a sample: costs, selectivities, fitted curves |
 | `recorded.py` | the same from the samples of earlier jobs: costs, selectivities, arrivals |

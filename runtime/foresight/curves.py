@@ -1,4 +1,4 @@
-"""Curves of nonlinear operators: joins, windows, data that drift. Source: [mace] §VI-C."""
+"""Curves of nonlinear operators: joins and windows. Source: [mace] §VI-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray
 
 __all__ = [
     "USUAL_S",
-    "DriftCurve",
     "JoinCurve",
     "ScaledCurve",
     "WindowCurve",
@@ -117,39 +116,6 @@ class WindowCurve:
     def at_speed(self, speed: float) -> WindowCurve:
         """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, size_s=self.size_s / speed, slide_s=self.slide_s / speed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftCurve:
-    """Curve of an operator whose selectivity changes with time, as the data drift.
-
-    Attributes:
-        from_s: start of each stretch of time, seconds from the start, ascending; times before the
-            first belong to it.
-        selectivity: events out for each event in, of each stretch.
-        cost_s: CPU seconds of an event.
-    """
-
-    from_s: tuple[float, ...]
-    selectivity: tuple[float, ...]
-    cost_s: float
-
-    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the work in each subinterval, shape (d,)."""
-        del width_s
-        return np.asarray(self.cost_s * arrivals.sum(axis=0))
-
-    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the events that leave in each subinterval, shape (d,)."""
-        middle_s = (np.arange(arrivals.shape[1]) + 0.5) * width_s
-        stretch = np.searchsorted(self.from_s, middle_s, side="right") - 1
-        return np.asarray(
-            np.asarray(self.selectivity)[np.maximum(stretch, 0)] * arrivals.sum(axis=0)
-        )
-
-    def at_speed(self, speed: float) -> DriftCurve:
-        """Return the curve for event time that is `speed` times faster than the clock."""
-        return replace(self, from_s=tuple(at_s / speed for at_s in self.from_s))
 
 
 @dataclass(frozen=True)

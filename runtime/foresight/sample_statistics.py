@@ -1,7 +1,7 @@
 """Query graph from a sample: cost and selectivity of each stage, fitted curves.
 
 ```
-rows in 6,000, out 5,700, slices    ─▶  ω = 0.2 ms, σ = 0.95; by stretches of time, on request
+rows in 6,000, out 5,700, slices    ─▶  ω = 0.2 ms, σ = 0.95
 … and their arrival times           ─▶  windows, joins: curves that fit the sample's results
 ```
 
@@ -12,14 +12,13 @@ Source: [mace] §III-B, §VI-B, §VI-C.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.foresight.curves import DriftCurve, JoinCurve, WindowCurve
+from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
 from slackwater.runtime.foresight.query_graph import (
     CostCurve,
     FloatArray,
@@ -28,15 +27,13 @@ from slackwater.runtime.foresight.query_graph import (
     arrivals_of,
 )
 from slackwater.runtime.foresight.rates import RecordedRate
-from slackwater.runtime.foresight.sampled import SampledStage, StageCost, full_rows, share_of
+from slackwater.runtime.foresight.sampled import SampledStage, StageCost, share_of
 
-__all__ = ["SampleShowsNothing", "Stretches", "query_graph_of_sample", "steadied"]
+__all__ = ["SampleShowsNothing", "query_graph_of_sample"]
 
 Times = Mapping[str, FloatArray | RecordedRate]
 CELLS = 4_000
 """Number of subintervals of a sample's time, to fit curves."""
-STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
-"""Steps of selectivity from one stretch to the next: variances, relative to all that is seen."""
 MOST_KEYS = 1e9
 """Number of keys that equals a separate key for each event."""
 
@@ -45,48 +42,30 @@ class SampleShowsNothing(SettingError):
     """Sample without rows, results or work: no prediction can be made from it."""
 
 
-@dataclass(frozen=True)
-class Stretches:
-    """Stretches of a source's sample: ranges of its rows stand for stretches of time.
-
-    Attributes:
-        rows: number of rows of the sample before each stretch; the first is 0.
-        from_s: start of each stretch in the predicted time, seconds from its start.
-    """
-
-    rows: Sequence[int]
-    from_s: Sequence[float]
-
-
 def query_graph_of_sample(
     stages: Sequence[SampledStage],
     *,
     slice_s: float,
     times_s: Times | None = None,
-    stretches: Mapping[str, Stretches] | None = None,
-    may_be_unseen: bool = True,
     is_all: bool = False,
 ) -> QueryGraph:
     """Return the query graph of a flow, its stages as operators.
 
     Each operator has a cost and a selectivity for each input. Windows and joins also have a curve
-    if the event times of the sample are known; others if their source's sample has stretches.
+    if the event times of the sample are known.
 
     Args:
         stages: samples of the stages, in topological order.
         slice_s: duration of a full slice (`Limits.slice_ns`).
         times_s: {source: event times of its sample, seconds, or its record}.
-        stretches: {source: stretches of its sample}.
-        may_be_unseen: whether a stage without events costs nothing; else it is an error.
         is_all: whether the sample has all rows of the sources, so that none can be larger.
 
     Raises:
         SampleShowsNothing: no source read a row, no sink got one, or no row cost any time.
-        SettingError: a stage got no event, and `may_be_unseen` is false.
     """
-    _check(stages, may_be_unseen=may_be_unseen, is_all=is_all)
+    _check(stages, is_all=is_all)
     sources = tuple(arrivals_of(stage.name) for stage in stages if not stage.inputs)
-    fit = _Fit(stages, slice_s, times_s or {}, stretches or {})
+    fit = _Fit(stages, slice_s, times_s or {})
     operators = tuple(fit.operator(stage) for stage in stages)
     if not any(cost for operator in operators for cost in operator.cost_s):
         read = sum(stage.rows_in for stage in stages if not stage.inputs)
@@ -97,18 +76,12 @@ def query_graph_of_sample(
     return QueryGraph(sources, operators)
 
 
-def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool, is_all: bool) -> None:
+def _check(stages: Sequence[SampledStage], *, is_all: bool) -> None:
     sources = [stage for stage in stages if not stage.inputs]
     if not any(stage.rows_in for stage in sources):
         raise SampleShowsNothing(
             f"the sample has no rows: sources {', '.join(s.name for s in sources)} are empty; "
             "give data with rows"
-        )
-    unseen = [stage.name for stage in stages if not stage.rows_in]
-    if unseen and not may_be_unseen:
-        raise SettingError(
-            f"stage {unseen[0]!r} got no event of the sample, so what an event costs it is not "
-            "known; take a larger sample, or one of other events"
         )
     feeding = {name for stage in stages for name in stage.inputs}
     sinks = [stage for stage in stages if stage.name not in feeding]
@@ -125,21 +98,12 @@ def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool, is_all: bool)
 class _Fit:
     """Fit of operators, one after the other, and of their events in the sample."""
 
-    def __init__(
-        self,
-        stages: Sequence[SampledStage],
-        slice_s: float,
-        times_s: Times,
-        stretches: Mapping[str, Stretches],
-    ) -> None:
+    def __init__(self, stages: Sequence[SampledStage], slice_s: float, times_s: Times) -> None:
         self._stages = stages
         self._slice_s = slice_s
         spans_s = [0.0, *(sum(stage.window_s) for stage in stages if stage.window_s)]
         self._width_s, counts = _by_time(times_s, more_s=max(spans_s))
-        self._from_s = {name: tuple(each.from_s) for name, each in stretches.items()}
-        self._bounds = {arrivals_of(name): each.rows for name, each in stretches.items()}
         self._timed: set[str] = set()  # stages whose rows arrive together, as windows end
-        self._of: dict[str, str] = {}  # {stage: the source whose stretches it has}
         # {stage: its events out, by the sample's time}
         self._out = {arrivals_of(name): each for name, each in counts.items()}
 
@@ -160,11 +124,9 @@ class _Fit:
         came = self._came(inputs)
         if stage.window_s is not None or not self._timed.isdisjoint(inputs):
             self._timed.add(stage.name)
-        made = replace(made, curve=self._curve(stage, came, share) or self._drift(stage, share))
+        made = replace(made, curve=self._curve(stage, came, share))
         if came is not None:
-            # Curves by the prediction's time do not hold for the sample's.
-            known = replace(made, curve=None) if isinstance(made.curve, DriftCurve) else made
-            self._out[stage.name] = known.output(came, self._width_s)
+            self._out[stage.name] = made.output(came, self._width_s)
         return made
 
     def _came(self, inputs: Sequence[str]) -> FloatArray | None:
@@ -187,28 +149,6 @@ class _Fit:
 
     def _cost(self, stage: SampledStage, more: Sequence[int]) -> StageCost:
         return stage.cost(more).in_full_slices(self._slice_s)
-
-    def _drift(self, stage: SampledStage, share: float) -> DriftCurve | None:
-        """Return selectivity by stretches; None: rows are of several sources or out of order."""
-        inputs = stage.inputs or (arrivals_of(stage.name),)
-        if len(inputs) != 1 or inputs[0] not in self._bounds or not len(stage.slice_in):
-            return None
-        source = self._of.get(inputs[0], stage.name)
-        seen, left = full_rows(stage)
-        if (seen[-1], left[-1]) != (stage.rows_in, stage.rows_out):
-            return None  # its slices do not show which rows made which results
-        ends = np.append(self._bounds[inputs[0]], seen[-1])
-        out = np.interp(ends, seen, left)
-        self._of[stage.name] = source
-        self._bounds[stage.name] = out[:-1].tolist()
-        selectivity = share * steadied(np.diff(ends), np.diff(out))
-        if np.ptp(selectivity) == 0:
-            return None
-        return DriftCurve(
-            from_s=self._from_s[source],
-            selectivity=tuple(selectivity.tolist()),
-            cost_s=self._cost(stage, ()).row_s * share,
-        )
 
 
 def _by_time(times_s: Times, *, more_s: float) -> tuple[float, dict[str, FloatArray]]:
@@ -278,57 +218,3 @@ def _join(
         return None
     compared = sum(stage.slice_pairs)
     return replace(curve, result=stage.rows_out / pairs, pair_s=cost.more_s * compared / pairs)
-
-
-def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
-    """Return the selectivity of each stretch without chance: shape (stretches,).
-
-    A stretch has few rows of the sample, so its selectivity is part drift, part chance. Selectivity
-    is modelled as a random walk, seen through the noise of that many rows. Its step is the one that
-    makes all observations the likeliest; the Kalman smoother then gives its course.
-    """
-    total = float(rows.sum())
-    mean = float(results.sum()) / total if total else 0.0
-    has = rows > 0
-    each = np.divide(results, rows, out=np.full(len(rows), mean), where=has)
-    varies = float(np.var(each[has])) if has.any() else 0.0
-    if varies == 0:
-        return np.full(len(rows), mean)
-    # The variance of a filter; of an operator with several results, that of chance.
-    spread = mean * (1 - mean) if mean < 1 else mean
-    chance = np.divide(spread, rows, out=np.full(len(rows), np.inf), where=has)
-    walks = [_Walk(each, chance, mean, varies, varies * part) for part in STEPS]
-    return max(walks, key=lambda walk: walk.likelihood).course()
-
-
-class _Walk:
-    """Random walk seen through noise: filter by Kalman, smoother by Rauch, Tung and Striebel.
-
-    Attributes:
-        likelihood: its logarithm, without a constant.
-    """
-
-    def __init__(
-        self, each: FloatArray, chance: FloatArray, level: float, variance: float, step: float
-    ) -> None:
-        self._step, self.likelihood = step, 0.0
-        self._levels: list[float] = []  # the level after each stretch
-        self._variances: list[float] = []  # the variance of that level
-        for seen, noise in zip(each.tolist(), chance.tolist(), strict=True):
-            if noise < float("inf"):
-                off, total = seen - level, variance + noise
-                self.likelihood -= (math.log(total) + off * off / total) / 2
-                level += variance / total * off
-                variance *= noise / total
-            self._levels.append(level)
-            self._variances.append(variance)
-            variance += step
-
-    def course(self) -> FloatArray:
-        """Return the likeliest level of each stretch."""
-        course, step = self._levels[:], self._step
-        for n in range(len(course) - 2, -1, -1):
-            variance = self._variances[n]
-            gain = variance / (variance + step) if variance else 0.0
-            course[n] += gain * (course[n + 1] - course[n])
-        return np.asarray(course)

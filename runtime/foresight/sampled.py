@@ -260,9 +260,3 @@ def as_shares(rows: Mapping[str, int]) -> dict[str, float]:
     """Return {source: its share of all rows}, to split a rate of all sources."""
     total = sum(rows.values())
     return {name: count / total if total else 0.0 for name, count in rows.items()}
-
-
-def full_rows(stage: SampledStage) -> FloatArray:
-    """Return the rows in and out until each slice's end: shape (2, slices + 1)."""
-    each = np.array([stage.slice_in, stage.slice_out], dtype=np.float64).reshape(2, -1)
-    return np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)
