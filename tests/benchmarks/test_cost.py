@@ -18,7 +18,6 @@ from benchmarks.engine.before import HOW, Child, before_ref, checkout, in_turns,
 from benchmarks.engine.before_after import figures_of, geometric_mean, slower
 from benchmarks.engine.before_after import run as compare
 from benchmarks.engine.live import Live, Silent, name_thread
-from benchmarks.engine.profile_slot import calls_of
 from benchmarks.engine.threads import (
     RAYS_MAIN,
     TICK_NS,
@@ -104,17 +103,6 @@ def test_what_wakes_is_told_by_thread_and_who_seldom_does_together() -> None:
 )
 def test_threads_are_grouped_by_the_kernels_name_for_them(name: str, group: str) -> None:
     assert group_of(name) == group
-
-
-def test_system_calls_of_perf_are_added_up_by_thread_and_what_was_not_counted_is_left_out() -> None:
-    said = (
-        "# started on\n\n"
-        "slot-node-1-41,2000,,raw_syscalls:sys_enter,0,100.00,,\n"
-        "ZMQbg/IO/0-42,7,,raw_syscalls:sys_enter,0,100.00,,\n"
-        "python-43,<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"
-    )
-    assert calls_of(said, {41: "slot-node-1"}) == {"slot-node-1": 2000, "ZMQbg/IO/0": 7}
-    assert calls_of("", {}) is None
 
 
 def test_a_live_input_hands_each_row_over_once_and_none_before_it_is_due(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.probslack.straightforward import Fit
 from slackwater.runtime.closing.histograms import MOST_VALUES, Histograms
 from slackwater.runtime.closing.tables import FOR_EVER_NS, MOST_OF_ONE, NEVER_NS, Tables
+from tests.closing.literal_probslack import Fit
 from tests.support.chance import chance
 from tests.support.examples import a_third
 

@@ -7,10 +7,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.probslack.straightforward import simulate
 from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.budget import GUARDS, GuardWord
 from slackwater.runtime.closing.probslack import ProbSlack
+from tests.closing.literal_probslack import simulate
 from tests.closing.streams import drawn, ran
 from tests.support.chance import chance
 

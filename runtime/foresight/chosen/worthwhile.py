@@ -18,8 +18,8 @@ from slackwater.runtime.plan.slots import SlotPlace
 __all__ = ["GAP", "MoveWorth", "move_worth", "worthwhile_moves"]
 
 GAP = "250ms"
-"""Assumed gap of a move: more than the median of the benchmark `replacing` with a small state, on a
-machine with six times as much work as cores."""
+"""Assumed gap of a move: more than the median measured with a small state, on a machine that has
+six times as much work as cores."""
 
 
 @dataclass(frozen=True, kw_only=True)

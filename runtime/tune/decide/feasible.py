@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slackwater.runtime.plan.plan import Plan
 
 HOP_NS = 200_000
-"""Least time of a message between slots: `python -m benchmarks hop` measures 0.2 ms."""
+"""Least time of a message between slots: 0.2 ms, measured with batches of ten rows."""
 
 
 def deadline_refusal(plan: Plan, *, hop_ns: int = HOP_NS) -> str | None:

@@ -10,14 +10,11 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner import chain, late_city, zipf
 from benchmarks.sltuner.deadline import Experiment, Outcome, named, run
-from benchmarks.sltuner.floor.annealing import attacked
 from benchmarks.sltuner.floor.arrivals import NotAloneError
-from benchmarks.sltuner.floor.bound import bound
 from benchmarks.sltuner.floor.clairvoyant import planned
 from benchmarks.sltuner.floor.hold_program import HoldProgram
 from benchmarks.sltuner.floor.local_search import (
     MOST_NS,
-    OFFSET_NS,
     RESERVE_S,
     on_grid,
     searched,
@@ -130,14 +127,6 @@ def test_a_second_that_may_be_over_saves_rows(gate: OneGate) -> None:
     rng = np.random.default_rng(SEED)
     never, once = best_of(gate, task, 1, effort=QUICK, rng=rng)
     assert once.cost < never.cost < np.inf
-
-
-def test_no_search_goes_below_the_bound(gate: OneGate, floor: tuple[Int64Array, float]) -> None:
-    as_judged, never_over = bound(gate, first_second=0)
-    attack = attacked(gate, first_second=0, evaluations=3, seed=SEED)
-    assert 0 < as_judged <= never_over <= min(floor[1], attack)
-    least = gate.part(0, SECONDS).evaluate(np.full(SECONDS, OFFSET_NS))
-    assert never_over < least.slack_ready.sum()
 
 
 def test_flows_of_another_shape_are_refused_by_name() -> None:

@@ -69,7 +69,7 @@ class Simulated:
     share_at: list[float]  # MER after each closing
 
 
-def simulate(  # noqa: PLR0913 - the settings of the listings
+def simulate(
     events: Sequence[Event],
     *,
     size: int,
