@@ -74,7 +74,7 @@ def test_a_page_begins_with_the_figures_of_each_of_its_benchmarks(page: str) -> 
 def test_a_page_of_benchmarks_is_short_and_plain(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(text.split()) <= MOST_WORDS
-    assert not faults_of_page(text)
+    assert not list(faults_of_page(text))
 
 
 def test_every_link_into_a_page_of_benchmarks_finds_its_heading() -> None:
