@@ -208,16 +208,21 @@ class ReadyStages:
 
     def _move_due(self, now_ns: int) -> None:
         """Add the stages to those that are ready whose time has come."""
-        for heap in (self._timed, self._guesses):
-            while heap.first_ns() <= now_ns:
-                work = heap.pop()
-                assert work.wakeup is not None, "its entry is up to date"
-                self._add(work, work.wakeup)
-        while self._paced.first_ns() <= now_ns:
-            work = self._paced.pop()
+        paced = self._paced
+        timed_ns, guess_ns = self._moved(self._timed, now_ns), self._moved(self._guesses, now_ns)
+        while (paced_ns := paced.first_ns()) <= now_ns:
+            work = paced.pop()
             work.entry = None
             self._newly_due.add(work.place)
-        self._later_ns = min(self.later())
+        self._later_ns = min(timed_ns, guess_ns, paced_ns)
+
+    def _moved(self, heap: _Heap, now_ns: int) -> int:
+        """Add a heap's stages that are due to those that are ready; return the next time."""
+        while (first_ns := heap.first_ns()) <= now_ns:
+            work = heap.pop()
+            assert work.wakeup is not None, "its entry is up to date"
+            self._add(work, work.wakeup)
+        return first_ns
 
     def newly_due(self, now_ns: int) -> Sequence[StageMachine]:
         """Return the paced sources with rows newly due, once, in their order."""
