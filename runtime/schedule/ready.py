@@ -217,7 +217,7 @@ class ReadyStages:
         self._later_ns = min(timed_ns, guess_ns, paced_ns)
 
     def _moved(self, heap: _Heap, now_ns: int) -> int:
-        """Add a heap's stages that are due to those that are ready; return the next time."""
+        """Move a heap's stages that are due; return when the next is."""
         while (first_ns := heap.first_ns()) <= now_ns:
             work = heap.pop()
             assert work.wakeup is not None, "its entry is up to date"
