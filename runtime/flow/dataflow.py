@@ -27,6 +27,7 @@ from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.operators import FlowMethods
+from slackwater.runtime.operators.ground.keep import gate_texts
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.other_names import option_choices
@@ -267,6 +268,8 @@ def explain_graph(graph: StepGraph) -> str:
         inputs = f" ← {', '.join(step.inputs)}" if step.inputs else ""
         lines += ["", f"{step.name} ({step.traits.kind}){inputs}"]
         lines += [f"    {line}" for line in step.explained(graph.steps)]
+        if step.traits.role is Role.AFTER_GATE:
+            lines += [f"    {line}" for line in gate_texts(step, graph.steps)]
         if step.traits.role is not Role.SINK:
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, Self
 
 import pyarrow as pa
 
@@ -21,7 +21,8 @@ from slackwater.runtime.plan.traits import Replica, Role, StepTraits
 
 Side = Literal["left", "right"]
 """Side of a step with two ports."""
-
+USERS: Final = {"of": "users"}
+"""Metadata of a field with a user's object: only a slot may unpickle it."""
 
 NO_LATE = (
     "step {who!r}: {of!r} is not an operator that keeps rows, so none comes too late "
@@ -86,16 +87,18 @@ class Step(ABC):
         del column
         return (None,) * len(self.inputs)
 
+    def keeps(self, steps: Mapping[str, Step]) -> str:
+        """Return the line of `explain` on rows kept after the gate; "" by default."""
+        del steps
+        return ""
+
     def bare(self) -> Self:
-        """Return the step without users' objects, which only a slot may unpickle.
-
-        By default the step itself: it has no such objects.
-        """
-        return self
-
-    def without(self, field: str) -> Self:
-        """Return the step with a field set to None and its traits unchanged."""
-        own: dict[str, Any] = {field: None}
+        """Return the step without users' objects and with its traits unchanged."""
+        own: dict[str, Any] = {
+            field.name: None for field in fields(self) if field.metadata == USERS
+        }
+        if not own:
+            return self
         made = replace(self, **own)
         vars(made)["traits"] = self.traits
         return made

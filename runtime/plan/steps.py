@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
-from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks import InputPrint, Output
@@ -25,7 +25,7 @@ from slackwater.runtime.sources.spec import SourceSpec, missing_methods
 class SourceStep(Step):
     """Step by which events enter."""
 
-    source: SourceSpec
+    source: SourceSpec = field(metadata=USERS)
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -42,7 +42,6 @@ class SourceStep(Step):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
-        del position, there
         return needed
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
@@ -123,10 +122,6 @@ class SourceStep(Step):
             )
         return InputPrint(*made)
 
-    def bare(self) -> SourceStep:
-        """Return the source without its input."""
-        return self.without("source")
-
 
 @dataclass(frozen=True, kw_only=True)
 class GateStep(GatedStep):
@@ -170,7 +165,6 @@ class GateStep(GatedStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield nothing: users do not write this step."""
-        del steps
         yield from ()
 
     def bare(self) -> GateStep:
@@ -184,7 +178,6 @@ class SideStep(Step):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """Return no column: the step does not take its input's results."""
-        del position, there, needed
         return frozenset()
 
 
@@ -202,7 +195,6 @@ class DivertedStep(SideStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the rows that the step takes."""
-        del steps
         yield f"takes    what {self.inputs[0]} could not use"
 
 
@@ -225,7 +217,6 @@ class LateStep(SideStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the rows that the step takes."""
-        del steps
         yield f"takes    what came too late to count in full at {self.inputs[0]}"
 
 
@@ -233,7 +224,7 @@ class LateStep(SideStep):
 class SinkStep(Step):
     """Step by which results leave."""
 
-    output: Output
+    output: Output = field(metadata=USERS)
 
     @cached_property
     def traits(self) -> StepTraits:
@@ -247,19 +238,13 @@ class SinkStep(Step):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """Return all columns."""
-        del position, needed
         return there
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the output and how it publishes rows."""
-        del steps
         first, *options = self.output.describe().splitlines() or [""]
         yield f"writes   {first}"
         yield from (f"         {line}" for line in options)
-
-    def bare(self) -> SinkStep:
-        """Return the sink without its output."""
-        return self.without("output")
 
 
 def sources_among(steps: Iterable[Step]) -> list[SourceStep]:

@@ -146,7 +146,7 @@ class ValueAccumulator:
         self._cells = GrowableArray(np.int64)
         self._values = GrowableArray(np.float64)
 
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002, D102 - no state per cell
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - no state per cell
         cells, values = self._of_batch(batch, cells)
         self._cells.append(cells)
         self._values.append(values)

@@ -238,7 +238,6 @@ class ByPolicy:
                 self.waited_ns = max(self.waited_ns, waited_ns)
 
     def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer
-        del frontier_ns
         return min(self._closed_ns, self._final_ns) if self._corrects else self._closed_ns
 
     def due_ns(self) -> int | None:  # noqa: D102 - see Closer

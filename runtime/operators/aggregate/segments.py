@@ -115,7 +115,6 @@ class ByWatermark:
     rows_held = waited_ns = 0
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:  # noqa: D102 - see Closer
-        del now_ns
         yield Segment(
             (*released.late, *released.ports),
             released.watermark_ns,

@@ -10,7 +10,7 @@ from typing import Literal, NoReturn
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import Drift
-from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.step import GatedStep, Step
@@ -32,7 +32,7 @@ class Aggregate(SaysOurName):
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
 
-    def _computed(self, other: object) -> NoReturn:  # noqa: ARG002 - as operators are called
+    def _computed(self, other: object) -> NoReturn:
         raise TypeError(f"{self._called} is no column; {answer_to('aggregates', 'arithmetic')}")
 
     __add__ = __sub__ = __mul__ = __truediv__ = __gt__ = __lt__ = _computed
@@ -145,7 +145,6 @@ class AggregateStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there, needed
         columns = {each.column for each in self.aggregates.values() if each.column is not None}
         if self.close is not None and self.close.type is not None:
             columns.add(self.close.type)
@@ -174,9 +173,6 @@ class AggregateStep(GatedStep):
             yield f"keeps    {_panes_text(self, steps)}"
         if self.close is not None:
             yield from _close_text(self, self.close)
-        yield f"gate     {self.release.text}"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)
 
 
 def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:

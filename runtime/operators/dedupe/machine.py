@@ -72,7 +72,6 @@ class DedupeMachine(PlainOperator):
         self.duplicates = self.dropped_early = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        del now_ns
         late, in_order = released.late[0], released.ports[0]
         leaves = [
             self._of_late(late) if late is not None and len(late) else None,

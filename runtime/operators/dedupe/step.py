@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from slackwater.runtime.model import Release, format_ns
-from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
@@ -44,7 +44,6 @@ class DedupeStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         return needed | set(self.on)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
@@ -53,8 +52,8 @@ class DedupeStep(GatedStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"on       {', '.join(self.on)}, within {format_ns(self.within_ns)}"
-        yield f"gate     {self.release.text}"
-        if silent := silent_text(steps, self.inputs):
-            yield f"keeps    keys until all have promised more; {silent}: of most_kept_rows rows"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)
+
+    def keeps(self, steps: Mapping[str, Step]) -> str:  # noqa: D102 - see Step
+        silent = silent_text(steps, self.inputs)
+        text = f"keys until all have promised more; {silent}: of most_kept_rows rows"
+        return text if silent else ""

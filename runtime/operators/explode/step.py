@@ -21,12 +21,10 @@ class ExplodeStep(EachRowStep):
         return each_row("explode")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         return needed | {self.column}
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (None if column == self.column else column,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"makes    a row of each element of {self.column}"

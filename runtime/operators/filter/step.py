@@ -19,12 +19,10 @@ class FilterStep(ChoosingStep):
         return each_row("filter", runs_users_code=self.predicate.runs_users_code)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         return needed | self.predicate.columns()
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (column,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"keeps    {self.predicate!s}"

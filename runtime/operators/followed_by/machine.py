@@ -88,7 +88,6 @@ class FollowedByMachine(PlainOperator):
         Raises:
             OperatorError: more events wait than may be held.
         """
-        del now_ns
         matches = None
         if (in_order := self._missed.in_time(released, self._passed_ns)) is not None:
             self._passed_ns = max(self._passed_ns, in_order.event_time_ns.item(-1))

@@ -11,7 +11,6 @@ import pyarrow as pa
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
-from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
 
@@ -72,7 +71,6 @@ class FollowedByStep(GatedStep):
         }
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         came = {old for name, (_, old) in self.names.items() if name in needed}
         bounds = self.drift.columns if self.drift else frozenset()
         return came | set(self.keys) | self.first.columns() | self.then.columns() | bounds
@@ -86,12 +84,8 @@ class FollowedByStep(GatedStep):
         return replace(self, schema=schema, keeps_late=keeps_late)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
         yield f"first    {self.first!s}"
         yield f"then     {self.then!s}, within {format_ns(self.within_ns)}"
         if self.drift:
             yield f"drift    {self.drift.text}: each match that may be one, marked"
-        yield f"gate     {self.release.text}"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)

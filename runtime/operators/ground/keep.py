@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.traits import Keep, Share, Sharing
+from slackwater.runtime.plan.traits import Keep, Share
 
 _SHARES: dict[Share, str] = {
     "keys": "each reads the rows of its keys",
@@ -34,9 +34,14 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
     return [step.name for step in upstream if step.source.promises_nothing]
 
 
-def replicas_text(sharing: Sharing) -> str:
-    """Return the line of `explain` on replicas."""
-    return f"replicas {sharing.replicas} after that gate, {_SHARES[sharing.share]}"
+def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
+    """Yield the lines of `explain` on a gate, the rows kept there, and replicas."""
+    replicas, share = step.traits.sharing
+    yield f"gate     {step.traits.release.text}"
+    if kept := step.keeps(steps):
+        yield f"keeps    {kept}"
+    if replicas > 1:
+        yield f"replicas {replicas} after that gate, {_SHARES[share]}"
 
 
 def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:

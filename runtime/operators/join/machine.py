@@ -127,7 +127,6 @@ class JoinMachine(PlainOperator):
         self.dropped_early = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        del now_ns
         missed = self._missed
         compared = self.comparisons
         late, results = self._join(*released.late), self._join(*released.ports)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import READY_ONLY, Release, format_ns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
-from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.plan.promises import PASSES
 from slackwater.runtime.plan.step import GatedStep, Side, Step
 from slackwater.runtime.plan.traits import MARKS, Keep, Replica, Role, Share, Sharing, StepTraits
@@ -64,7 +64,6 @@ class JoinStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del there
         wanted = needed | self._asked
         bounds = self.drift.columns if self.drift else frozenset()
         if position == 0:
@@ -99,7 +98,6 @@ class JoinStep(GatedStep):
     def late_columns(  # noqa: D102 - see Step
         self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
     ) -> tuple[Mapping[str, str] | None, ...]:
-        del who
         if side is None:
             return tuple(
                 dict(zip(self.left_on, keys, strict=True)) for keys in (self.left_on, self.right_on)
@@ -117,19 +115,16 @@ class JoinStep(GatedStep):
             yield f"drift    {self.drift.text}: each pair that may be near enough, marked"
         if self.where is not None:
             yield f"where    {self.where!s}"
-        yield f"gate     {self.release.text}"
-        if self.release != READY_ONLY:
-            yield f"keeps    {_keep_text(self, steps)}"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)
 
-
-def _keep_text(step: JoinStep, steps: Mapping[str, Step]) -> str:
-    """Return what a join keeps its rows by."""
-    within = format_ns(step.widest_ns)
-    silent = silent_text(steps, step.inputs)
-    if step.keep == "promise":
-        text = f"rows until all have promised {within} more, so that late ones find all partners"
-        return f"{text}; {silent}: as many as most_kept_rows" if silent else text
-    text = f"rows until {within} more were released; late ones may miss partners"
-    return f"{text} ({silent}; keep='promise' would keep all)" if silent else text
+    def keeps(self, steps: Mapping[str, Step]) -> str:  # noqa: D102 - see Step
+        if self.release == READY_ONLY:
+            return ""
+        within = format_ns(self.widest_ns)
+        silent = silent_text(steps, self.inputs)
+        if self.keep == "promise":
+            text = (
+                f"rows until all have promised {within} more, so that late ones find all partners"
+            )
+            return f"{text}; {silent}: as many as most_kept_rows" if silent else text
+        text = f"rows until {within} more were released; late ones may miss partners"
+        return f"{text} ({silent}; keep='promise' would keep all)" if silent else text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from slackwater.runtime.model import Columns
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground.user_code import Units
-from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.step import USERS, EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
 
 BatchFunction = Callable[[Columns], Columns]
@@ -20,7 +20,7 @@ BatchFunction = Callable[[Columns], Columns]
 class MapBatchesStep(EachRowStep):
     """The user's vectorised function, columns in, columns out, same rows."""
 
-    function: BatchFunction
+    function: BatchFunction = field(metadata=USERS)
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
     on_error: OnBad = "error"
@@ -33,14 +33,9 @@ class MapBatchesStep(EachRowStep):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
         # The user's function may read any column.
-        del position, needed
         return there
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
         if self.on_error != "error":
             yield f"errors   rows for which it raises: {self.on_error}"
-
-    def bare(self) -> MapBatchesStep:  # noqa: D102 - see Step
-        return self.without("function")

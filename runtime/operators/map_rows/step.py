@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground.user_code import Units
-from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.step import USERS, EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
 
 RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -20,7 +20,7 @@ RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 class MapRowsStep(EachRowStep):
     """The user's function on one row at a time: slow. None filters the row."""
 
-    function: RowFunction
+    function: RowFunction = field(metadata=USERS)
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
     on_error: OnBad = "error"
@@ -33,14 +33,9 @@ class MapRowsStep(EachRowStep):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
         # The user's function may read any column.
-        del position, needed
         return there
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
         if self.on_error != "error":
             yield f"errors   rows for which it raises: {self.on_error}"
-
-    def bare(self) -> MapRowsStep:  # noqa: D102 - see Step
-        return self.without("function")

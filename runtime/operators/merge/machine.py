@@ -19,12 +19,10 @@ class MergeMachine(PlainOperator):
     STATE = Fields()
 
     def __init__(self, step: MergeStep, *, most_kept_rows: int) -> None:
-        del step, most_kept_rows
         self.rows_held = 0
         self.late_dropped = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        del now_ns
         late, batch = released.late[0], released.ports[0]
         if late is not None:
             batch = late if batch is None else concat_batches([late, batch])

@@ -30,12 +30,10 @@ class MergeStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         return needed
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (column,) * len(self.inputs)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
-        yield f"gate     {self.release.text}"
+        yield from ()

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Release, format_ns
-from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.patterns.normal import Normal, Place, Sequence
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import (
@@ -192,9 +191,6 @@ class PatternStep(GatedStep):
         yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
         if self.shed is not None:
             yield f"shed     {self.shed.text}"
-        yield f"gate     {self.release.text}"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)
 
 
 def _columns_of(predicate: Expr | None, events: Several[str]) -> set[str]:

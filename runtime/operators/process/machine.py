@@ -72,7 +72,6 @@ class ProcessMachine(PlainOperator):
         self.timers = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        del now_ns
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
                 self._wait(batch)

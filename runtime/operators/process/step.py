@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.diverted import OnBad
-from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.operators.ground.user_code import Units
-from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 
@@ -20,7 +19,7 @@ class ProcessStep(GatedStep):
     """A user's object for each key takes the key's rows, and is called by timers."""
 
     keys: tuple[str, ...]
-    operator: Any
+    operator: Any = field(metadata=USERS)
     """Each key begins with a copy of this object."""
     within_ns: int | None
     """How long an object is kept after the last row of its key; None: to the end."""
@@ -53,11 +52,9 @@ class ProcessStep(GatedStep):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
         # The user's object may read any column.
-        del position, needed
         return there
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         yield f"by       {', '.join(self.keys)}"
         yield f"calls    {type(self.operator).__qualname__}, for each key"
         if self.within_ns is None:
@@ -67,9 +64,3 @@ class ProcessStep(GatedStep):
             yield f"keeps    a key {kept}; counts those that it forgets"
         if self.on_error != "error":
             yield f"errors   rows for which it raises: {self.on_error}"
-        yield f"gate     {self.release.text}"
-        if self.replicas > 1:
-            yield replicas_text(self.traits.sharing)
-
-    def bare(self) -> ProcessStep:  # noqa: D102 - see Step
-        return self.without("operator")

@@ -23,7 +23,6 @@ class SelectStep(EachRowStep):
         return each_row("select", runs_users_code=calls)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there, needed
         return {name for each in self.columns.values() for name in each.columns()}
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
@@ -31,7 +30,6 @@ class SelectStep(EachRowStep):
         return (kept.name if isinstance(kept, ColumnRef) else None,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         refs = {new: each for new, each in self.columns.items() if isinstance(each, ColumnRef)}
         renamed = [f"{new} = {each.name}" for new, each in refs.items() if new != each.name]
         if renamed:

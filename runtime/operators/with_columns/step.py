@@ -23,7 +23,6 @@ class WithColumnsStep(EachRowStep):
         return each_row("with_columns", runs_users_code=calls)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        del position, there
         computed = {name for each in self.columns.values() for name in each.columns()}
         return (needed - self.columns.keys()) | computed
 
@@ -31,6 +30,5 @@ class WithColumnsStep(EachRowStep):
         return (None if column in self.columns else column,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        del steps
         for name, expression in self.columns.items():
             yield f"assigns  {name} = {expression!s}"
