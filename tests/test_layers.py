@@ -375,7 +375,7 @@ def test_the_layer_rule_sees_an_import_however_it_is_written(source: str, claim:
         ),
         (
             "runtime/operators/join/machine.py",
-            "import slackwater.runtime.operators.merge.step",
+            "import slackwater.runtime.operators.merge.merge",
             True,
         ),
         ("runtime/operators/join/machine.py", "import slackwater.runtime.operators.registry", True),

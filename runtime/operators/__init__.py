@@ -1,15 +1,15 @@
-"""Operators change, drop and combine rows: each is a folder, and a line in `registry.py`.
+"""Operators change, drop and combine rows; `registry.py` has them all.
 
-| in a folder | contents |
+| folder | contents |
 | --- | --- |
-| `step.py` | the step of the flow: frozen settings, and the answers that the plan needs |
-| `machine.py` | the machine that works on rows, after a gate or on each row alone |
-| `stream.py` | the method of a stream that adds the step |
+| `each_row` | operators that look at each row alone: a file each |
+| others | an operator each: `step.py`, what a user writes; `machine.py`, what is done with rows |
+| `ground` | what they share |
 
-Shared code is in `ground/`. docs/add-an-operator.md says how to add an operator.
+docs/add-an-operator.md says how to add an operator.
 """
 
-from slackwater.runtime.operators.aggregate import (
+from slackwater.runtime.operators.aggregate.written import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,

@@ -1,28 +1,50 @@
-"""The registry of operators: a line for each method by which a stream gets one.
+"""The registry of operators: the methods of streams, and the machine of each step.
 
-An operator is its folder and its line here. Its step says what the plan needs
+An operator is its file or folder, and its lines here. Its step says what the plan needs
 (`runtime/plan/step.py`), its machine keeps the contract in `runtime/operators/ground/contract.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.operators.aggregate import Aggregating
-from slackwater.runtime.operators.dedupe import Deduping
-from slackwater.runtime.operators.explode import Exploding
-from slackwater.runtime.operators.filter import Filtering
-from slackwater.runtime.operators.followed_by import FollowedBy
-from slackwater.runtime.operators.ground.contract import Entry, Operator, Stateless
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.stream import Aggregating
+from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
+from slackwater.runtime.operators.dedupe.machine import DedupeMachine
+from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping
+from slackwater.runtime.operators.each_row.columns import (
+    Selecting,
+    SelectMachine,
+    SelectStep,
+    WithColumns,
+    WithColumnsMachine,
+    WithColumnsStep,
+)
+from slackwater.runtime.operators.each_row.explode import ExplodeMachine, ExplodeStep, Exploding
+from slackwater.runtime.operators.each_row.filter import Filtering, FilterMachine, FilterStep
+from slackwater.runtime.operators.each_row.functions import (
+    CallingFunctions,
+    MapBatchesMachine,
+    MapBatchesStep,
+    MapRowsMachine,
+    MapRowsStep,
+)
+from slackwater.runtime.operators.followed_by.machine import FollowedByMachine
+from slackwater.runtime.operators.followed_by.step import FollowedBy, FollowedByStep
+from slackwater.runtime.operators.ground.contract import Operator, Stateless
 from slackwater.runtime.operators.ground.streams import AnyStream
-from slackwater.runtime.operators.join import Joining
-from slackwater.runtime.operators.map_batches import MappingBatches
-from slackwater.runtime.operators.map_rows import MappingRows
-from slackwater.runtime.operators.merge import FlowMerging, Merging
-from slackwater.runtime.operators.pattern import Patterning
-from slackwater.runtime.operators.process import Processing
-from slackwater.runtime.operators.select import Selecting
-from slackwater.runtime.operators.with_columns import WithColumns
+from slackwater.runtime.operators.join.step import Joining, JoinStep
+from slackwater.runtime.operators.join.uncertain import join_machine
+from slackwater.runtime.operators.merge.merge import FlowMerging, MergeMachine, MergeStep, Merging
+from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.stream import Patterning
+from slackwater.runtime.operators.process.machine import ProcessMachine
+from slackwater.runtime.operators.process.step import Processing, ProcessStep
 from slackwater.runtime.plan.step import EachRowStep, Step
 
 
@@ -31,8 +53,7 @@ class StreamMethods(
     WithColumns,
     Selecting,
     Exploding,
-    MappingBatches,
-    MappingRows,
+    CallingFunctions,
     Merging,
     Aggregating,
     Joining,
@@ -51,13 +72,23 @@ class FlowMethods(
     """The operators of several streams of a flow."""
 
 
-ENTRIES: dict[type[Step], Entry] = {
-    entry.step: entry
-    for methods in (StreamMethods, FlowMethods)
-    for one in methods.__mro__
-    if isinstance(entry := vars(one).get("_entry"), Entry)
+MACHINES: dict[type[Step], Callable[..., Any]] = {
+    FilterStep: FilterMachine,
+    WithColumnsStep: WithColumnsMachine,
+    SelectStep: SelectMachine,
+    ExplodeStep: ExplodeMachine,
+    MapBatchesStep: MapBatchesMachine,
+    MapRowsStep: MapRowsMachine,
+    MergeStep: MergeMachine,
+    AggregateStep: aggregate_machine,
+    JoinStep: join_machine,
+    DedupeStep: DedupeMachine,
+    FollowedByStep: FollowedByMachine,
+    PatternStep: pattern_machine,
+    ProcessStep: ProcessMachine,
 }
-"""{class of step: its entry}."""
+"""{class of step: maker of its machine}: of a `Stateless` for a step that looks at each row alone;
+of an `Operator`, with `most_kept_rows=` (see Limits), for others."""
 
 
 def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
@@ -70,9 +101,7 @@ def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) ->
     Raises:
         FlowError: a step of another kind.
     """
-    machine: Operator = _entry_of(step, is_each_row=False).machine(
-        step, most_kept_rows=most_kept_rows
-    )
+    machine: Operator = _maker_of(step, is_each_row=False)(step, most_kept_rows=most_kept_rows)
     return machine
 
 
@@ -82,21 +111,21 @@ def make_stateless(step: Step) -> Stateless:
     Raises:
         FlowError: a step of another kind.
     """
-    machine: Stateless = _entry_of(step, is_each_row=True).machine(step)
+    machine: Stateless = _maker_of(step, is_each_row=True)(step)
     return machine
 
 
-def _entry_of(step: Step, *, is_each_row: bool) -> Entry:
-    entry = ENTRIES.get(type(step))
-    if entry is None or issubclass(entry.step, EachRowStep) is not is_each_row:
+def _maker_of(step: Step, *, is_each_row: bool) -> Callable[..., Any]:
+    maker = MACHINES.get(type(step))
+    if maker is None or isinstance(step, EachRowStep) is not is_each_row:
         what = "does not look at each row alone" if is_each_row else "keeps no state"
         takes = [
             one.__name__.removesuffix("Step")
-            for one in ENTRIES
+            for one in MACHINES
             if issubclass(one, EachRowStep) is is_each_row
         ]
         raise FlowError(
             f"step {step.name!r} ({type(step).__name__}) {what}; here are machines for "
             f"{', '.join(takes)}"
         )
-    return entry
+    return maker

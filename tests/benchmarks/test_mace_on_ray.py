@@ -21,7 +21,7 @@ from benchmarks.mace.query import STAGES, add_query
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, QueryOperator
 from slackwater.runtime.foresight.curves import WindowCurve
 from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.prepare import prepare
 from slackwater.runtime.simulate import LinkModel, Simulation
@@ -139,8 +139,8 @@ def simulated(plan: Plan) -> JobReport:
 @pytest.fixture
 def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[Thread]:
     counted = Thread()
-    for step, entry in service.OWN_ENTRIES.items():
-        monkeypatch.setitem(ENTRIES, step, entry)
+    for step, entry in service.OWN_MACHINES.items():
+        monkeypatch.setitem(MACHINES, step, entry)
     monkeypatch.setitem(service.WAYS, "counted", (counted, by_the_clock, counted.spend))
     yield counted
     service._ACCOUNTS.pop("counted", None)
@@ -159,12 +159,12 @@ def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thr
 def test_a_step_that_works_brings_its_machine_to_the_slot_that_unpickles_it() -> None:
     for stage in working(a_plan(), COSTS_NS, way="counted").stages:
         packed = pickle.dumps(stage.chain if stage.kind in ("source", "sink") else stage.step)
-        for step in service.OWN_ENTRIES:
-            assert step not in ENTRIES
+        for step in service.OWN_MACHINES:
+            assert step not in MACHINES
         arrived = pickle.loads(packed)  # noqa: S301 - our own
-        assert set(service.OWN_ENTRIES) <= set(ENTRIES), arrived
-        for step in service.OWN_ENTRIES:
-            del ENTRIES[step]
+        assert set(service.OWN_MACHINES) <= set(MACHINES), arrived
+        for step in service.OWN_MACHINES:
+            del MACHINES[step]
 
 
 def test_slices_take_some_ten_milliseconds() -> None:

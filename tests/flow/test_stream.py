@@ -18,9 +18,9 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.model import ReleaseRule
 from slackwater.runtime.operators.aggregate.step import Aggregate, Window
-from slackwater.runtime.operators.filter.step import FilterStep
-from slackwater.runtime.operators.merge.step import MergeStep
-from slackwater.runtime.operators.select.step import SelectStep
+from slackwater.runtime.operators.each_row.columns import SelectStep
+from slackwater.runtime.operators.each_row.filter import FilterStep
+from slackwater.runtime.operators.merge.merge import MergeStep
 from tests.support.streams import (
     BUS,
     TIMES,

@@ -15,7 +15,7 @@ from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import START_NS, ReleaseRule, batch_of
-from slackwater.runtime.operators.merge.step import MergeStep
+from slackwater.runtime.operators.merge.merge import MergeStep
 from tests.support.flows import MS, simulated
 from tests.support.told import put
 

@@ -15,12 +15,10 @@ from slackwater.runtime.errors import FlowError, OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, Columns, batch_of
 from slackwater.runtime.operators import make_operator, make_stateless
-from slackwater.runtime.operators.filter.step import FilterStep
-from slackwater.runtime.operators.map_batches.step import MapBatchesStep
-from slackwater.runtime.operators.map_rows.step import MapRowsStep
-from slackwater.runtime.operators.merge.step import MergeStep
-from slackwater.runtime.operators.select.step import SelectStep
-from slackwater.runtime.operators.with_columns.step import WithColumnsStep
+from slackwater.runtime.operators.each_row.columns import SelectStep, WithColumnsStep
+from slackwater.runtime.operators.each_row.filter import FilterStep
+from slackwater.runtime.operators.each_row.functions import MapBatchesStep, MapRowsStep
+from slackwater.runtime.operators.merge.merge import MergeStep
 
 TIMES = pa.timestamp("ns")
 

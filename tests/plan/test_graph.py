@@ -20,9 +20,9 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.model import ReleaseRule
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.each_row.columns import WithColumnsStep
+from slackwater.runtime.operators.each_row.filter import FilterStep
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.operators.with_columns.step import WithColumnsStep
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
 from tests.support.streams import (

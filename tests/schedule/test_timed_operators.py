@@ -18,8 +18,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.ground import Entry
-from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.traits import StepTraits
@@ -72,7 +71,7 @@ def timed(step: TimedStep, *, most_kept_rows: int) -> AggregateMachine:
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ENTRIES, TimedStep, Entry(TimedStep, timed))
+    monkeypatch.setitem(MACHINES, TimedStep, timed)
 
 
 def counted(*, is_timed: bool, sink: Any = None) -> sw.Dataflow:

@@ -22,9 +22,9 @@ from slackwater.actors.slot.host import AWAKE_NS, NAP_S
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.ground.contract import Entry, Result
+from slackwater.runtime.operators.ground.contract import PlainStateless, Result
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
@@ -147,10 +147,10 @@ class Work:
 
 
 class Arriving:
-    """A step that brings its machine with it: the slot that unpickles it has an entry for it."""
+    """A step that brings its machine with it: the slot that unpickles it has its entry."""
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        ENTRIES.update(OWN_ENTRIES)
+        MACHINES.update(OWN_MACHINES)
         vars(self).update(state)
 
 
@@ -180,11 +180,8 @@ class WorkStep(Arriving, EachRowStep):
         yield f"takes    {self.work.row_ns / 1e3:.0f} µs a row, {self.work.way}"
 
 
-class WorkMachine:
+class WorkMachine(PlainStateless):
     """Takes the time of each batch."""
-
-    row_tests = None
-    failed = None
 
     def __init__(self, step: WorkStep) -> None:
         self._work = step.work
@@ -217,7 +214,7 @@ class WorkedOperator:
     def __init__(self, step: WorkedAggregate | WorkedJoin, *, most_kept_rows: int) -> None:
         of = AggregateStep if isinstance(step, AggregateStep) else JoinStep
         self._work = step.work
-        self._inner: Any = ENTRIES[of].machine(step, most_kept_rows=most_kept_rows)
+        self._inner: Any = MACHINES[of](step, most_kept_rows=most_kept_rows)
 
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Return what the machine makes of it, later."""
@@ -231,10 +228,10 @@ class WorkedOperator:
         return getattr(self._inner, name)
 
 
-OWN_ENTRIES: dict[type[Step], Entry] = {
-    WorkStep: Entry(WorkStep, WorkMachine),
-    WorkedAggregate: Entry(WorkedAggregate, WorkedOperator),
-    WorkedJoin: Entry(WorkedJoin, WorkedOperator),
+OWN_MACHINES: dict[type[Step], Callable[..., Any]] = {
+    WorkStep: WorkMachine,
+    WorkedAggregate: WorkedOperator,
+    WorkedJoin: WorkedOperator,
 }
 """For the slots of these benchmarks alone: the runtime's operators are in its registry."""
 

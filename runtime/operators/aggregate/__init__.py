@@ -8,31 +8,3 @@
 | `window.py`, `cells.py`, `panes.py` | the windows of a row, and the state of each window |
 | `needs.py`, `accumulators.py`, `whole_sum.py` | the values that are computed |
 """
-
-from slackwater.runtime.operators.aggregate.step import Aggregate, Late, Window
-from slackwater.runtime.operators.aggregate.stream import Aggregating
-from slackwater.runtime.operators.aggregate.written import (
-    count,
-    max,  # noqa: A004 - read as sw.max("speed")
-    mean,
-    min,  # noqa: A004 - read as sw.min("speed")
-    quantile,
-    sliding,
-    sum,  # noqa: A004 - read as sw.sum("flow")
-    tumbling,
-)
-
-__all__ = [
-    "Aggregate",
-    "Aggregating",
-    "Late",
-    "Window",
-    "count",
-    "max",
-    "mean",
-    "min",
-    "quantile",
-    "sliding",
-    "sum",
-    "tumbling",
-]

@@ -21,9 +21,7 @@ from slackwater.runtime.operators.aggregate.schema import (
     with_three,
 )
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
-from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
 from slackwater.runtime.operators.ground import checks
-from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.streams import (
     AnyStream,
@@ -41,8 +39,6 @@ _RUNTIME = str(Path(__file__).parents[2])
 
 class Aggregating(AnyStream):
     """Streams can be aggregated."""
-
-    _entry = Entry(AggregateStep, aggregate_machine)
 
     @checked_call
     def aggregate(  # noqa: PLR0913 - each option is one word of what an aggregate means
@@ -90,7 +86,7 @@ class Aggregating(AnyStream):
         _check_window(window, step=name)
         keys = names_of(by)
         aggregates = checks.together(columns, named, step=name)
-        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        checks.replicas(replicas, keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)

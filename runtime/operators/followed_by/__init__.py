@@ -7,7 +7,3 @@
 | `held.py` | the events that wait for others |
 | `before.py` | which event is before which, and which may be the first that follows |
 """
-
-from slackwater.runtime.operators.followed_by.stream import FollowedBy
-
-__all__ = ["FollowedBy"]

@@ -2,7 +2,7 @@
 
 | page | contents |
 | --- | --- |
-| `contract.py` | the promises of every operator, and how it is registered |
+| `contract.py` | the promises of every operator |
 | `streams.py`, `flow_builder.py`, `checks.py`, `keep.py` | what streams share |
 | `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
 | `user_code.py`, `fit.py` | the user's functions and expressions, and what they return |
@@ -11,7 +11,6 @@
 """
 
 from slackwater.runtime.operators.ground.contract import (
-    Entry,
     Operator,
     PlainOperator,
     Result,
@@ -19,4 +18,4 @@ from slackwater.runtime.operators.ground.contract import (
 )
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 
-__all__ = ["Entry", "LateRows", "Missed", "Operator", "PlainOperator", "Result", "Stateless"]
+__all__ = ["LateRows", "Missed", "Operator", "PlainOperator", "Result", "Stateless"]

@@ -22,7 +22,6 @@ from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, checked_condition, lit
 from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.nearest import no_column
-from slackwater.runtime.plan.traits import Share
 from slackwater.runtime.shown import shown
 
 MOST_REPLICAS = 1024
@@ -193,8 +192,8 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(count: int, share: Share, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
-    """Return a step's number of replicas, and the share of each.
+def replicas(count: int, *, keys: Sequence[str], step: str) -> None:
+    """Check a step's number of replicas.
 
     Raises:
         SettingError: not from 1 to `MOST_REPLICAS`.
@@ -214,7 +213,6 @@ def replicas(count: int, share: Share, *, keys: Sequence[str], step: str) -> tup
             f"step {step!r}: replicas={count} share its rows by key, and it has none; "
             "give it a key, by=..., or replicas=1"
         )
-    return count, share
 
 
 def together(

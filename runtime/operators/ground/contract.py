@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from slackwater.runtime.expressions.row_tests import RowTests
@@ -12,21 +11,6 @@ from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.failed_rows import FailedRows
 from slackwater.runtime.operators.ground.late_rows import LateRows
-from slackwater.runtime.plan.step import Step
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An operator, as it is registered (`runtime/operators/registry.py`).
-
-    Attributes:
-        step: its step of a flow.
-        machine: makes its `Stateless`, if the step looks at each row alone; else, with
-            `most_kept_rows=` (see Limits), its `Operator`.
-    """
-
-    step: type[Step]
-    machine: Callable[..., Any]
 
 
 class Result(NamedTuple):
@@ -115,6 +99,13 @@ class PlainOperator:
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {}
+
+
+class PlainStateless:
+    """Defaults of a machine without tests of single rows, where the first failure ends the job."""
+
+    row_tests: RowTests | None = None
+    failed: FailedRows | None = None
 
 
 class Stateless(Protocol):

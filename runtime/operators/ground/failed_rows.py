@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from slackwater.runtime.errors import OperatorError
@@ -14,7 +14,7 @@ from slackwater.runtime.operators.ground.user_code import Units, given, rows_of
 from slackwater.runtime.shown import in_words, is_of, text_of
 from slackwater.runtime.shown_rows import cell_shown
 
-__all__ = ["FailedRows", "failed_rows"]
+__all__ = ["FailedRows", "errors_text", "failed_rows"]
 
 
 _STEP = re.compile("^step '[^']*': ")  # a diverted row has it in a column
@@ -23,6 +23,12 @@ _STEP = re.compile("^step '[^']*': ")  # a diverted row has it in a column
 def failed_rows(on_error: OnBad) -> FailedRows | None:
     """Return where rows are kept that fail; None if the first ends the job."""
     return None if on_error == "error" else FailedRows(is_diverted=on_error == "divert")
+
+
+def errors_text(on_error: OnBad) -> Iterator[str]:
+    """Yield the line of `explain` on rows that fail, if the job goes on without them."""
+    if on_error != "error":
+        yield f"errors   rows for which it raises: {on_error}"
 
 
 class FailedRows:

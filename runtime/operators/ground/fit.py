@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.result_types import TYPES
-from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.model import Batch, Column, Columns
 from slackwater.runtime.model.schema import is_sound
 from slackwater.runtime.operators.ground.user_code import row_of
 from slackwater.runtime.shown import shown, text_of
@@ -41,6 +42,16 @@ def fitted(
             f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
             f"{described(values)}: {text_of(problem, _MOST_REASON)}{_first_of(values, to, rows)}"
         ) from problem
+
+
+def fitted_columns(
+    values: Mapping[str, Any], schema: pa.Schema, *, step: str, rows: Batch | None = None
+) -> Columns:
+    """Return the columns of a schema, each made of its values as `fitted` makes them."""
+    return {
+        field.name: fitted(values[field.name], field.type, name=field.name, step=step, rows=rows)
+        for field in schema
+    }
 
 
 def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:

@@ -7,18 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.model import Release
+from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
 from slackwater.runtime.other_names import SaysItHasNoParts
+from slackwater.runtime.plan.slack import Slack
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.shown import shown
 
 Names = str | Sequence[str]
+
+
+class GateSettings(TypedDict):
+    """Settings of a step's gate: fields of the step."""
+
+    release: Release
+    replicas: int
 
 
 class AnyStream(SaysItHasNoParts):
@@ -52,6 +62,19 @@ class AnyStream(SaysItHasNoParts):
     def _add(self, step: Step) -> Self:
         self.flow.put(step)
         return type(self)(self.flow, step)
+
+    def _gate(
+        self, slack: Slack, replicas: int, keys: tuple[str, ...], *, step: str
+    ) -> GateSettings:
+        """Return the settings of the gate of a step that keeps rows of its keys.
+
+        Raises:
+            FlowError: the rows may be corrected ones, or several replicas have no keys to share.
+            SettingError: `replicas` or `slack` is out of range.
+        """
+        checks.replicas(replicas, keys=keys, step=step)
+        refuse_revised(self.flow, self.name, step=step)
+        return {"release": self.flow.release_of(slack, step=step), "replicas": replicas}
 
     def _step_name(self, kind: str, name: Any) -> str:
         """Return the step's name; refuse a `name=` that was meant for a column."""

@@ -7,7 +7,3 @@
 | `uncertain.py` | the same, where clocks may be off |
 | `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |
 """
-
-from slackwater.runtime.operators.join.stream import Joining
-
-__all__ = ["Joining"]

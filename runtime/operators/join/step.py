@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.comparable import Operand
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import READY_ONLY, Release, format_ns
-from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.expressions.holding import cast_of_both
+from slackwater.runtime.model import READY_ONLY, Duration, Release, duration_ns, format_ns
+from slackwater.runtime.model.schema import is_text
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.checks import is_whole, key_types, unique_columns
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
+from slackwater.runtime.operators.ground.streams import (
+    AnyStream,
+    Names,
+    check_own,
+    names_of,
+    refuse_revised,
+)
 from slackwater.runtime.plan.promises import PASSES
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Side, Step
 from slackwater.runtime.plan.traits import MARKS, Keep, Replica, Role, Share, Sharing, StepTraits
 
@@ -128,3 +144,158 @@ class JoinStep(GatedStep):
             return f"{text}; {silent}: as many as most_kept_rows" if silent else text
         text = f"rows until {within} more were released; late ones may miss partners"
         return f"{text} ({silent}; keep='promise' would keep all)" if silent else text
+
+
+def joined_schema(
+    left: pa.Schema,
+    right: pa.Schema,
+    on: tuple[Sequence[str], Sequence[str]],
+    *,
+    suffix: str,
+    step: str,
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Return the columns of pairs, and {right column: name it leaves under}, without keys.
+
+    Args:
+        left: columns of the left rows; they keep their names.
+        right: columns of the right rows; a name that the left has too gets `suffix`.
+        on: keys of the left, keys of the right, pairwise.
+        suffix: suffix of right columns.
+        step: the step's name, for errors.
+
+    Raises:
+        FlowError: no keys, or not pairwise.
+        ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
+        DuplicateName: two columns would leave under one name.
+    """
+    left_on, right_on = on
+    if not left_on or len(left_on) != len(right_on):
+        raise FlowError(
+            f"step {step!r}: a join needs keys, as many on the left ({len(left_on)}) as on the "
+            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to pair every row "
+            "with every other, assign the same literal to both sides"
+        )
+    pairs = zip(
+        left_on,
+        key_types(left, left_on, step=step),
+        right_on,
+        key_types(right, right_on, step=step),
+        strict=True,
+    )
+    for left_key, left_type, right_key, right_type in pairs:
+        if left_type == right_type or (is_text(left_type) and is_text(right_type)):
+            continue
+        if not (is_whole(left_type) and is_whole(right_type)):
+            raise TypeMismatch(
+                f"step {step!r}: left key {left_key!r} is {left_type} and right key "
+                f"{right_key!r} is {right_type}; keys need one type on both sides: before the join "
+                f"{cast_of_both(Operand(left_type), Operand(right_type))}, in with_columns"
+            )
+    right_names = {
+        name: name + suffix if name in left.names else name
+        for name in right.names
+        if name not in right_on
+    }
+    way_out = "choose another suffix=, or rename with .select(new='old') before the join"
+    unique_columns([*left.names, *right_names.values()], step=step, way_out=way_out)
+    fields = [pa.field(leaves, right.field(name).type) for name, leaves in right_names.items()]
+    return pa.schema([*left, *fields]), right_names
+
+
+def judged(schema: pa.Schema, drift: Drift | None, *, step: str) -> pa.Schema:
+    """Return the schema of pairs: with drift= there is a last column, `certain`.
+
+    Raises:
+        DuplicateName: there is a column of that name.
+    """
+    if drift is None:
+        return schema
+    way_out = "drift= adds one of that name: rename it with .select(new='old') before"
+    unique_columns([*schema.names, CERTAIN], step=step, way_out=way_out)
+    return schema.append(pa.field(CERTAIN, pa.bool_()))
+
+
+class Joining(AnyStream):
+    """Streams can be joined."""
+
+    @checked_call
+    def join(  # noqa: PLR0913 - each option is one word of what a join means
+        self,
+        other: Self,
+        on: Names = (),
+        *,
+        within: Duration,
+        left_on: Names = (),
+        right_on: Names = (),
+        where: Expr | None = None,
+        drift: DriftGiven = None,
+        suffix: str = "_right",
+        slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+    ) -> Self:
+        """Pair rows of two streams with equal keys and event times at most `within` apart.
+
+        Args:
+            other: the right stream; may be this one.
+            on: key columns of both; or `left_on` and `right_on`, pairwise.
+            within: longest distance of partners, "5s".
+            left_on: keys of this stream.
+            right_on: keys of the other; they do not leave, being equal to the left ones.
+            where: a further condition on pairs, over the columns that leave.
+            drift: how far an event's time may be off, either way: "5ms", or the name of a column
+                that both streams have, with each event's own bound in whole nanoseconds (see
+                `clock_bound`). A pair that may be at most `within` apart leaves, with a column
+                `certain`: whether it surely is. A pair that is not is also marked `uncertain`, and
+                sinks count those. At most half of `within`. Source: [thesis] §3.2.3, §6.2.
+            suffix: suffix of right columns whose name the left has too.
+            slack: how long its gate waits; AS_FLOW: as the flow says.
+            keep: "promise": a row stays until no partner of it can follow, so that late rows find
+                all of theirs. "slack": until what was released is more than `within` past it, as
+                in [ssg]; late rows may miss some. None: as the flow says.
+            replicas: the number of replicas, in slots of their own, after one gate that is a
+                stage of its own. 1: gate and join are one stage. The rows are the same for any
+                number of them; a sink gets them in an order that differs from run to run, unless a
+                gate (`merge`) stands before it.
+            share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
+                stores its share of them, and compares all with what it stores: for few keys,
+                or if a few keys have most of the rows.
+            name: the name of the step.
+        """
+        name = self.flow.name_for("join", name)
+        check_own(self.flow, other, step=name)
+        refuse_revised(self.flow, self.name, other.name, step=name)
+        both, left_keys, right_keys = map(names_of, (on, left_on, right_on))
+        if both and (left_keys or right_keys):
+            raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
+        if both:
+            left_keys = right_keys = both
+        schema, right_names = joined_schema(
+            self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
+        )
+        checks.replicas(replicas, keys=left_keys, step=name)
+        if where is not None:
+            where = checks.predicate(where, schema, step=name, what="where")
+        within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
+        schemas = [self.schema, other.schema]
+        allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
+        inputs = (self.name, other.name)
+        return self._add(
+            JoinStep(
+                name=name,
+                inputs=inputs,
+                schema=judged(schema, allowed, step=name),
+                left_on=left_keys,
+                right_on=right_keys,
+                within_ns=within_ns,
+                where=where,
+                drift=allowed,
+                right_names=right_names,
+                release=self.flow.release_of(slack, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs),
+                replicas=replicas,
+                share=share,
+            )
+        )

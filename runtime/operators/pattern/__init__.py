@@ -16,7 +16,3 @@
 | `overload.py` | how much is dropped; when rows are passed over |
 | `what_if.py` | what shedding costs in matches |
 """
-
-from slackwater.runtime.operators.pattern.stream import Patterning
-
-__all__ = ["Patterning"]

@@ -12,7 +12,6 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.model import Duration
 from slackwater.runtime.operators.ground import checks
-from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import (
     AnyStream,
     Names,
@@ -27,7 +26,6 @@ from slackwater.runtime.operators.pattern.checked import (
     check_meaning,
     scope_of,
 )
-from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
 from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.language import OpenedBy, Part
 from slackwater.runtime.patterns.normalise import normal_of
@@ -44,8 +42,6 @@ Consumption = Literal["consumed", "zero"]
 
 class Patterning(AnyStream):
     """Streams can be searched for patterns."""
-
-    _entry = Entry(PatternStep, pattern_machine)
 
     @checked_call
     def pattern(  # noqa: PLR0913 - each option is one word of what a pattern means
@@ -124,7 +120,7 @@ class Patterning(AnyStream):
             _check_shed(shed, scope, step=name)
             feature = check_feature(shed.feature, self.schema, step=name)
             shed = replace(shed, feature=feature)
-        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        checks.replicas(replicas, keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         once = () if selection == "cumulative" else sorted(normal.once)
         events = [normal.asked[number].name for number in once]

@@ -27,7 +27,7 @@ from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
-from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.fit import fitted_columns
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import given, rows_of, sample_of
@@ -302,9 +302,5 @@ def _places_by_key(codes: list[int], start: int, stop: int) -> dict[int, list[in
 
 
 def _columns_of(rows: list[Mapping[str, Any]], step: ProcessStep) -> Columns:
-    return {
-        field.name: fitted(
-            [row[field.name] for row in rows], field.type, name=field.name, step=step.name
-        )
-        for field in step.schema
-    }
+    values = {name: [row[name] for row in rows] for name in step.schema.names}
+    return fitted_columns(values, step.schema, step=step.name)
