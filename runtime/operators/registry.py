@@ -11,8 +11,7 @@ from typing import Any
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.aggregate.stream import Aggregating
+from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating
 from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping

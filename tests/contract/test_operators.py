@@ -18,13 +18,10 @@ from slackwater.runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, B
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.schema import with_three
-from slackwater.runtime.operators.aggregate.step import (
-    Aggregate,
-    AggregateStep,
-    CloseInTime,
-    Window,
-)
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
 from slackwater.runtime.operators.ground import Operator

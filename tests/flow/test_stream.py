@@ -17,7 +17,7 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.model import ReleaseRule
-from slackwater.runtime.operators.aggregate.step import Aggregate, Window
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.each_row.columns import SelectStep
 from slackwater.runtime.operators.each_row.filter import FilterStep
 from slackwater.runtime.operators.merge.merge import MergeStep

@@ -18,7 +18,8 @@ from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRe
 from slackwater.runtime.operators.aggregate import machine as aggregate
 from slackwater.runtime.operators.aggregate.accumulators import SortedValues, quantile
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
-from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from tests.operators.literal import (
     LiteralAggregate,
     Segment,

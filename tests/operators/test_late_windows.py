@@ -16,10 +16,11 @@ from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.cells import PaneCells
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
-from slackwater.runtime.operators.aggregate.panes import PaneCells
-from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground.codes import IntCodes
 from slackwater.runtime.operators.join.step import JoinStep
 from tests.support.rules import rule

@@ -16,7 +16,8 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, READY_ONLY, batch_of
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.schema import with_three
-from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground.drift import Drift
 from tests.operators.literal import (
     LiteralAggregate,

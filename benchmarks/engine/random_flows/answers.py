@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.engine.random_flows.twin import TIME, kind_of, pandas_type
-from slackwater.runtime.operators.aggregate.step import Aggregate, Window
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 
 
 def aggregated(

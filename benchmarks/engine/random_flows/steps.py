@@ -16,7 +16,7 @@ from benchmarks.engine.random_flows.answers import aggregated, joined
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
 from benchmarks.engine.random_flows.functions import Halved, KeepSome
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
-from slackwater.runtime.operators.aggregate.step import Aggregate
+from slackwater.runtime.operators.aggregate.written import Aggregate
 
 Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
 MOST_ROWS = 4_000

@@ -1,17 +1,19 @@
-"""Checks of `close=` of an aggregate, where a user writes it."""
+"""`close=` of an aggregate: its settings, and their checks where a user writes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import EventDriven
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
-from slackwater.runtime.operators.aggregate.step import CloseInTime, Window
+from slackwater.runtime.operators.aggregate.written import Window
 from slackwater.runtime.operators.ground.checks import word_type
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.plan.arrivals import (
@@ -23,6 +25,37 @@ from slackwater.runtime.plan.arrivals import (
 from slackwater.runtime.plan.slack import AsFlow, Slack
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.shown import shown
+
+
+@dataclass(frozen=True)
+class CloseInTime:
+    """A policy closes windows by the arrivals of rows, and not by the watermark.
+
+    Attributes:
+        policy: the policy that closes windows.
+        type: the column that tells types of rows apart, each with its own delays; None: rows of one
+            source are of one type.
+        speed: how many times faster than the clock arrivals go; None if that is not known, as the
+            sources are not replayed at one speed.
+        every_ns: a tenth of the windows' slide: the policy hears at this interval how far arrivals
+            have come.
+        awaits: whether the promises of its gate tell that each source has been heard, where windows
+            close by the clock: every source promises something before its end.
+        untold: reasons why windows close by the clock of the slot instead: sources without an
+            arrival column, and steps whose rows are new events. Empty if they close by arrivals.
+    """
+
+    policy: Closing
+    type: str | None
+    speed: float | None
+    every_ns: int
+    awaits: bool = False
+    untold: tuple[str, ...] = ()
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether no source tells of arrivals."""
+        return bool(self.untold)
 
 
 def close_of(

@@ -21,8 +21,9 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     Values,
     quantile,
 )
-from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep
+from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator, mean_of, sum_of
+from slackwater.runtime.operators.aggregate.written import Aggregate
 
 
 class Need(NamedTuple):

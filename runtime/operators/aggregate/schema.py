@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
-from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
+from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import (
     column_type,
     is_whole,
@@ -20,6 +21,13 @@ from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.shown import shown
 
+Late = Literal["drop", "correct"]
+"""The fate of a row that comes after the close of its window: it is counted, or the window's result
+leaves again, as long as the frontier has not passed it."""
+REVISION = "revision"
+"""The column of late="correct": how often the result of a window and key had left before."""
+CHANCE = "chance_missing"
+"""The column of close=: the chance, when the window closed, that a row of it was still to come."""
 WINDOW_COLUMNS = ("window_start", "window_end")
 _OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "name")
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"

@@ -15,7 +15,7 @@ from math import gcd
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
-from slackwater.runtime.operators.aggregate.step import Window
+from slackwater.runtime.operators.aggregate.written import Window
 from slackwater.runtime.operators.ground.arrays import unfold
 
 

@@ -5,11 +5,52 @@ areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateName, Window
+from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.shown import shown
+
+AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
+
+
+@dataclass(frozen=True)
+class Aggregate(SaysOurName):
+    """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
+
+    _called, _place = "an aggregate", "aggregates"
+    _inner = frozenset(("kind", "column", "level", "scale"))
+
+    kind: AggregateName
+    column: str | None = None
+    level: float | None = None
+    scale: int = 0
+    """Digits after the point of a column of decimals, known once the step is made."""
+
+    def _computed(self, other: object) -> NoReturn:
+        raise TypeError(f"{self._called} is no column; {answer_to('aggregates', 'arithmetic')}")
+
+    __add__ = __sub__ = __mul__ = __truediv__ = __gt__ = __lt__ = _computed
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _computed
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows [k·slide, k·slide + size) of event time, for all whole k.
+
+    Tumbling windows have slide = size.
+    """
+
+    size_ns: int
+    slide_ns: int
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether each event falls in one window."""
+        return self.size_ns == self.slide_ns
 
 
 @checked_call

@@ -1,4 +1,4 @@
-"""The step of a dedupe."""
+"""`dedupe`: its step, and the method that makes it."""
 
 from __future__ import annotations
 

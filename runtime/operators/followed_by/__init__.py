@@ -2,8 +2,7 @@
 
 | page | contents |
 | --- | --- |
-| `step.py`, `stream.py` | what a user writes, and the step made of it |
-| `machine.py` | rows in, matches out |
-| `held.py` | the events that wait for others |
+| `step.py` | what a user writes, and the step made of it |
+| `machine.py` | rows in, matches out; the events that wait for others |
 | `before.py` | which event is before which, and which may be the first that follows |
 """

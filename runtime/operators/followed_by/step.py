@@ -1,4 +1,4 @@
-"""The step of a pattern of two events."""
+"""`followed_by`: its step, and the method that makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step of a join."""
+"""`join`: its step, the columns that leave, and the method that makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step of a custom operator."""
+"""`process`: the step of a custom operator, and the method that makes it."""
 
 from __future__ import annotations
 
