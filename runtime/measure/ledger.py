@@ -12,7 +12,7 @@ loops ────────────┼──────▲   │        
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from slackwater.runtime.errors import LedgerError
@@ -23,8 +23,10 @@ from slackwater.runtime.measure.outcomes import (
     FILTERED,
     FORGOTTEN,
     IN_FLIGHT,
+    LATE,
     OF_JOB,
     OUT,
+    READY,
     SHED,
     Counts,
     LedgerPlace,
@@ -32,7 +34,6 @@ from slackwater.runtime.measure.outcomes import (
     of_jobs,
 )
 from slackwater.runtime.measure.report import ChannelReport, JobReport, StageReport
-from slackwater.runtime.measure.shared import as_one_stage
 
 
 def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledger:
@@ -48,7 +49,7 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     then its rows in flight count as source events, as far as there were any: the ledger may
     blame too much, never too little.
 
-    A gate and the replicas that it feeds count as one stage (runtime/measure/shared.py), so an
+    A gate and the replicas that it feeds count as one stage (`as_one_stage`), so an
     event counts once, however many replicas get it.
 
     Rows that a stage took were sent, though the sender may have died before it reported them. Such
@@ -240,3 +241,65 @@ class _Tally:
             self.counts[IN_FLIGHT] -= twice
             self.entered += more - twice
         return Ledger(self.entered, self.copies, self.counts, untold=self.untold)
+
+
+def as_one_stage(
+    stages: Sequence[StageReport], channels: Sequence[ChannelReport]
+) -> tuple[list[StageReport], list[ChannelReport]]:
+    """Return the reports, each gate and its replicas as one under the gate's name.
+
+    ```
+    buses ─▶ join.gate ─▶ join.1 ─▶ out             buses ─▶ join.gate ─▶ out
+                  └─────▶ join.2 ─────┘        ⇒
+    ```
+
+    Of replicas that get all rows the first one's counts stand for all, since all decide equally
+    which rows are late. Of replicas that share by keys the counts add up.
+    """
+    gates = {stage.name: stage for stage in stages if stage.kind == "gate"}
+    if not gates:
+        return list(stages), list(channels)
+    gate_of = {c.target: c.source for c in channels if c.source in gates}  # {replica: its gate}
+    by_name = {stage.name: stage for stage in stages}
+    whole: list[StageReport] = []
+    for stage in stages:
+        if stage.name in gates:
+            whole.append(_whole(stage, by_name, [c for c in channels if c.source == stage.name]))
+        elif stage.name not in gate_of:
+            whole.append(stage)
+    carried = [
+        replace(channel, source=gate_of.get(channel.source, channel.source))
+        for channel in channels
+        if channel.source not in gates
+    ]
+    return whole, carried
+
+
+def _whole(
+    gate: StageReport, by_name: Mapping[str, StageReport], parts: Sequence[ChannelReport]
+) -> StageReport:
+    names = list(dict.fromkeys(channel.target for channel in parts))
+    counted = names[:1] if gate.share == "all" else names
+    replicas = [by_name[name] for name in counted if name in by_name]  # without a report if it died
+    on_the_wire = sum(channel.in_flight for channel in parts if channel.target in counted)
+    counts = gate.counts.added(
+        (outcome, replica.counts[outcome])
+        for outcome in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
+        for replica in replicas
+    )
+    counts[IN_FLIGHT] += on_the_wire
+    for outcome in (FILTERED, SHED, FAILED, *at_stages(LedgerPlace.BESIDE, LedgerPlace.STATE)):
+        counts[outcome] = sum(replica.counts[outcome] for replica in replicas)
+    # The gate knows how rows went on. Rows that replicas then left out as late were late at the
+    # gate; if more rows went on at the gate than here, those furthest from "in order" count first.
+    counts[LATE] = max(counts[LATE] - sum(replica.late_dropped for replica in replicas), 0)
+    used = sum(replica.used for replica in replicas)
+    for outcome in reversed(at_stages(LedgerPlace.WENT_ON)):
+        counts[outcome] = min(counts[outcome], used)
+        used -= counts[outcome]
+    counts[READY] += used
+    return replace(
+        gate,
+        counts=counts,
+        rows_out=sum(by_name[name].rows_out for name in names if name in by_name),
+    )

@@ -6,11 +6,10 @@ its live estimate, as the control loop asks them. Names that a host needs are ex
 """
 
 from slackwater.runtime.control.commands import SetRelease
-from slackwater.runtime.tune.decide.chosen import chosen_tuning
 from slackwater.runtime.tune.decide.closing_shares import with_closing_shares
 from slackwater.runtime.tune.decide.feasible import HOP_NS, deadline_refusal
 from slackwater.runtime.tune.decide.guarded import GuardedPolicies, GuardedPolicy
-from slackwater.runtime.tune.decide.make import make_policy
+from slackwater.runtime.tune.decide.make import chosen_tuning, make_policy
 from slackwater.runtime.tune.job_deciders import JobDeciders, MakeEstimator
 from slackwater.runtime.tune.record.contract import SlackPolicy
 from slackwater.runtime.tune.record.paths import Paths, measured_ns

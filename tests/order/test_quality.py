@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.order.aq_k_slack import Adapting
+from slackwater.runtime.order.aq_k_slack import Adapting, Delays
 from slackwater.runtime.order.buffer import Released
 from slackwater.runtime.order.coverage import Coverage, Of
-from slackwater.runtime.order.delays import Delays
 from slackwater.runtime.order.ldop import Ldop, _Distance
 
 MS, S = 10**6, 10**9

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.tune.decide.climb import Options, climb
-from slackwater.runtime.tune.decide.trigger import Search, triggered
+from slackwater.runtime.tune.decide.model_rule import Search, triggered
 
 
 @pytest.mark.parametrize(
