@@ -302,7 +302,7 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 class OwnRows:
-    """Last gaps and delays of each type, and the number of its last row, kept over all fits.
+    """Last gaps and delays of each type, kept over all fits.
 
     ```
     fits     |------ T ------|------ T ------|------ T ------|

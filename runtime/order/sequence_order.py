@@ -251,7 +251,7 @@ _NO_WRITER = -1
 
 
 class SequenceMerge:
-    """Merge of a source's writers that holds rows until the source has promised no older one.
+    """Merge of writers that holds rows until older ones are promised away.
 
     ```
     promised   5    9    9    12

@@ -361,9 +361,9 @@ MOST_GAPS = 4_096
 
 
 class GivenUp:
-    """Runs of numbers given up that have not come since: they tell late rows from duplicates.
+    """Runs of numbers given up that have not come since.
 
-    The oldest are forgotten first.
+    They tell late rows from duplicates. The oldest are forgotten first.
 
     Attributes:
         forgotten: the highest number of a gap that is no longer remembered; None if all are.

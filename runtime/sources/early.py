@@ -229,7 +229,7 @@ __all__ = ["BelievedTimes"]
 
 
 class BelievedTimes:
-    """Newest event time so far, without rows that are alone far ahead, for rows without arrivals.
+    """Newest event time so far, without rows that are alone far ahead.
 
     ```
     event time   10   11   99   12   13   70   71   14        ahead_ns=5

@@ -168,7 +168,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class PaneCells:
-    """PaneCells has the cells of each pane, so that a search skips other panes' cells.
+    """PaneCells has the cells of each pane: a search skips other panes.
 
     Cells are added in the order of their numbers. They are numbered as they appear, so the cells of
     a pane mostly follow each other: a pane has a few runs of cells.

@@ -239,7 +239,7 @@ class FollowedByMachine(PlainOperator):
 
 
 class Held:
-    """Rows that may begin a match, or end one to come, in the order of the stream.
+    """Rows that may begin or end a match, in the order of the stream.
 
     Attributes:
         rows: rows, with the columns that matches need; None: no row has come yet.

@@ -102,7 +102,7 @@ class PlainOperator:
 
 
 class PlainStateless:
-    """Defaults of a machine without tests of single rows, where the first failure ends the job."""
+    """Defaults of a machine without row tests, whose first failure ends the job."""
 
     row_tests: RowTests | None = None
     failed: FailedRows | None = None

@@ -26,7 +26,7 @@ def failed_rows(on_error: OnBad) -> FailedRows | None:
 
 
 def errors_text(on_error: OnBad) -> Iterator[str]:
-    """Yield the line of `explain` on rows that fail, if the job goes on without them."""
+    """Yield the line of `explain` on rows that may fail without an end."""
     if on_error != "error":
         yield f"errors   rows for which it raises: {on_error}"
 
