@@ -20,8 +20,9 @@ import numpy as np
 
 from slackwater.runtime.closing.lines import Lines
 from slackwater.runtime.closing.spans import Spans
-from slackwater.runtime.closing.windows import WindowEnds, unfolded
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.ranges import unfold
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -152,7 +153,7 @@ def _released(
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
     high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
-    span, window = unfolded(low, counts)
+    span, window = unfold(low, counts)
     alpha_ns = windows.ends_ns(window) - spans.known_ns[span]
     index, from_ns, until_ns = lines.ranges(spans.types[span], alpha_ns)
     span, window = span[index], window[index]
@@ -176,7 +177,7 @@ def _passed(
     low = np.where(spans.is_first, first, np.maximum(before, first))
     high = np.minimum(after - 1, last)
     counts = np.where(spans.begin_ns < spans.end_ns[-1], np.maximum(high - low + 1, 0), 0)
-    return unfolded(low, counts)
+    return unfold(low, counts)
 
 
 def _all_passed(

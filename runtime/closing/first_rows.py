@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.closing.windows import Ranges, WindowEnds, merged, unfolded
+from slackwater.runtime.closing.windows import Ranges, WindowEnds, merged
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
 
 LAST = 2**62
@@ -57,7 +58,7 @@ class FirstRows:
         begins, ends = merged(
             np.concatenate([before[:, 0], low]), np.concatenate([before[:, 1], high])
         )
-        _, windows = unfolded(begins, ends - begins + 1)
+        _, windows = unfold(begins, ends - begins + 1)
         first_row = _first_of(
             windows.searchsorted(low), windows.searchsorted(high, side="right") - 1, len(windows)
         )
@@ -74,12 +75,12 @@ def _first_of(low: Int64Array, high: Int64Array, places: int) -> Int64Array:
         return first_row
     before = np.concatenate([[-1], np.maximum.accumulate(high)[:-1]])
     new = np.maximum(low, before + 1)
-    row, place = unfolded(new, np.maximum(high - new + 1, 0))
+    row, place = unfold(new, np.maximum(high - new + 1, 0))
     first_row[place] = row
     # A row out of order may lie in places that newer rows have skipped.
     holes = np.concatenate([[0], np.cumsum(first_row == len(low))])
     back = np.flatnonzero((low <= before) & (low <= high))
     back = back[holes[high[back] + 1] > holes[low[back]]]
-    row, place = unfolded(low[back], high[back] - low[back] + 1)
+    row, place = unfold(low[back], high[back] - low[back] + 1)
     np.minimum.at(first_row, place, back[row])
     return first_row

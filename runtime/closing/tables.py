@@ -16,8 +16,8 @@ import numpy as np
 
 from slackwater.runtime.closing.histograms import ROUNDING, Histograms
 from slackwater.runtime.closing.policy import FloatArray
-from slackwater.runtime.closing.windows import unfolded
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfold
 
 MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
 """Most cells of all lines together, and most and fewest of one: above, cells of β are longer."""
@@ -126,7 +126,7 @@ class Tables:
             ascending.
         """
         rows = self._rows(which, alpha_ns)
-        index, number = unfolded(
+        index, number = unfold(
             released.first[rows], released.first[rows + 1] - released.first[rows]
         )
         return index, released.from_ns[number], released.until_ns[number]

@@ -87,22 +87,6 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Arra
     return firsts[starts], lasts[np.append(starts[1:] - 1, -1)]
 
 
-def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the numbers in ranges, each with the index of its range.
-
-    Args:
-        low: shape (ranges,), the first number of each.
-        counts: shape (ranges,), how many numbers each has.
-
-    Returns:
-        Both of shape (numbers,): the index of the range, and the number.
-    """
-    index = np.repeat(np.arange(len(low)), counts)
-    begins = np.cumsum(counts) - counts
-    numbers: Int64Array = np.arange(len(index)) + (low - begins)[index]
-    return index, numbers
-
-
 def exact_sum(values: Int64Array) -> int:
     """Return the sum of fewer than 2³¹ whole numbers, which may exceed 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFF_FFFF).sum())

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfolded
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.places import Sizes
-from slackwater.runtime.shedding.spans import Dropped, Spans, unfolded
+from slackwater.runtime.shedding.spans import Dropped, Spans
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 CHANCE = "chance"

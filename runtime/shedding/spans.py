@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfolded
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,3 @@ def starts_of(part: Int64Array, sizes: Int64Array, parts: int) -> Int64Array:
     """Return the first position P of each part: the least with P·parts ≥ part·size."""
     starts: Int64Array = -(-part * sizes // parts)
     return starts
-
-
-def unfolded(low: Int64Array, counts: Int64Array) -> Int64Array:
-    """Return low, low + 1, … for each, so many."""
-    begins = np.cumsum(counts) - counts
-    values: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
-    return values

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray, unfold
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
 """The values of a batch for an accumulator: the cells of rows, and an array of as many values, or

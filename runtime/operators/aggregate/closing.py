@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.closing.policy import ClosingCounts
-from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import (
     END_NS,
     PLACE_BITS,
@@ -59,8 +58,7 @@ class ByPolicy:
         assert close is not None, "else windows close by the watermark"
         self._close, self._corrects = close, step.late == "correct"
         self._policy = close.policy.part(step.replica.of if step.replica else 1)
-        self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
-        self.run = self._policy.begin(self._windows)
+        self.run = self._policy.begin(step.window)
         self._types = KeyIndex(1)
         self._held: list[Batch] = []  # rows whose turn has not come
         self.rows_held = 0

@@ -15,6 +15,7 @@ result is null if it has no values; `count()` counts rows, `count("x")` those wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import keep, keep_keys
 from slackwater.runtime.model.nullable import nulled
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import REVISED, marked
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
@@ -48,8 +50,8 @@ from slackwater.runtime.operators.aggregate.schema import CHANCE, REVISION
 from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows, weights_of
-from slackwater.runtime.operators.ground.arrays import slices_of_weight, unfold
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.arrays import slices_of_weight
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 from slackwater.runtime.operators.ground.user_code import row_of
@@ -61,7 +63,7 @@ _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are computed in blocks of about so many cells (or values)."""
 
 
-class AggregateMachine(PlainOperator):
+class AggregateMachine(LateOperator):
     """The machine of an `AggregateStep`.
 
     A row counts in those of its windows that are still open (late="correct": not yet final) when
@@ -170,21 +172,14 @@ class AggregateMachine(PlainOperator):
     def rows_held(self) -> int:  # noqa: D102 - see Operator
         return self._rows_held + self._closer.rows_held
 
-    @property
-    def late_dropped(self) -> int:  # noqa: D102 - see Operator
-        return self._missed.dropped
-
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
         """Count rows in their cells; add cells to `late` if closed windows change."""
         panes = self._windows.panes_of(batch.event_time_ns)
         oldest = panes.item(panes.argmin())  # half the time of min()
         if oldest < self._windows.first_whole_pane(self._last_kept):
-            in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
-            if self._step.keeps_late:
-                by_arrivals = self._step.close is not None
-                of_panes = (panes, self._windows, self._last_kept)
-                self._missed.add([missed_windows(batch, *of_panes, by_arrivals=by_arrivals)])
-            self._missed.dropped += len(batch) - len(in_time)
+            is_open = panes >= self._windows.first_open_pane(self._last_kept)
+            in_time = np.flatnonzero(is_open)
+            self._miss(batch, batch.event_time_ns, panes, is_dropped=~is_open)
             if not len(in_time):
                 return
             if len(in_time) < len(batch):
@@ -194,17 +189,48 @@ class AggregateMachine(PlainOperator):
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
-        size = len(self._cells)
-        try:
-            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
-                for accumulator in self._all:
-                    accumulator.add(batch, cells, size)
-        except OperatorError as problem:
-            row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
-            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+        self._add(batch, cells, self._all)
         self._rows_held += len(batch)
         if self._corrects and oldest < whole:
             late.append(cells)
+
+    def _miss(
+        self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
+    ) -> None:
+        """Count rows of which some missed a window, by their panes.
+
+        A row is late by the distance from its time to the end of the last window that is done.
+
+        Args:
+            batch: the rows that came.
+            times: shape (rows,), their times in the window that they may have missed.
+            panes: shape (rows,), their panes there.
+            is_dropped: shape (rows,), whether no window of theirs is open.
+        """
+        self._missed.dropped += int(np.count_nonzero(is_dropped))
+        if not self._step.keeps_late:
+            return
+        windows, last = self._windows, self._last_kept
+        missed = np.flatnonzero(panes < windows.first_whole_pane(last))
+        end_ns = END_NS if last == END_NS else windows.end_ns(last)
+        late_by_ns = end_ns - times.take(missed)
+        found_ns = START_NS
+        if self._step.close is not None and last != END_NS:
+            # By arrivals a row is late as it comes, which no cut of the rows into reads changes:
+            # the last moment in the first window that is open.
+            found_ns = min(windows.end_ns(last + 1), END_NS) - 1
+        rows = batch.take(missed)
+        self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed), found_ns)])
+
+    def _add(self, rows: Batch, cells: Int64Array, accumulators: Iterable[Accumulator]) -> None:
+        size = len(self._cells)
+        try:
+            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
+                for accumulator in accumulators:
+                    accumulator.add(rows, cells, size)
+        except OperatorError as problem:
+            row = "" if problem.place is None else f"\n{row_of(rows, problem.place)}"
+            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
 
     def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -392,31 +418,6 @@ class AggregateMachine(PlainOperator):
         of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
         held = of_panes.cells(of_panes.between(START_NS, END_NS))
         self._rows_held = int(self._held.state.take(held).sum())
-
-
-def missed_windows(
-    batch: Batch, panes: Int64Array, windows: Windows, last_closed: int, *, by_arrivals: bool
-) -> LateRows:
-    """Return the rows of an aggregate's input that missed a window.
-
-    A row is late by the distance from its event time to the end of the last window that is done.
-
-    Args:
-        batch: the rows that came.
-        panes: shape (rows,): the pane of each row.
-        windows: the windows of the aggregate.
-        last_closed: the last window that is done.
-        by_arrivals: whether windows close by them. Then a row is found late as it arrives: no cut
-            of the rows into reads changes that moment.
-    """
-    missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
-    rows = batch.take(missed)
-    end_ns = END_NS if last_closed == END_NS else windows.end_ns(last_closed)
-    is_dropped = panes.take(missed) < windows.first_open_pane(last_closed)
-    found_ns = START_NS
-    if by_arrivals and last_closed != END_NS:  # the last moment in the first window that is open
-        found_ns = min(windows.end_ns(last_closed + 1), END_NS) - 1
-    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped, found_ns)
 
 
 class Revisions:

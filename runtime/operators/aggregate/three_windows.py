@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import (
     END_NS,
     START_NS,
@@ -41,8 +40,6 @@ from slackwater.runtime.operators.aggregate.needs import Need, accumulators_of, 
 from slackwater.runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Result
-from slackwater.runtime.operators.ground.late_rows import LateRows
-from slackwater.runtime.operators.ground.user_code import row_of
 
 _TURNS = (1, 0, -1)
 """An event's time moves by so many bounds for the low, the middle and the high window."""
@@ -118,16 +115,9 @@ class ThreeWindows(AggregateMachine):
             if not there[0].any():
                 return
         cells = self._cells_of(batch, panes, there)
-        size = len(self._cells)
-        try:
-            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
-                for number, window in enumerate(self._three):
-                    rows = batch if there is None else batch.keep(there[number])
-                    for accumulator in (*self._own, *window.all):
-                        accumulator.add(rows, cells[number], size)
-        except OperatorError as problem:
-            row = "" if problem.place is None else f"\n{row_of(rows, problem.place)}"
-            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+        for number, window in enumerate(self._three):
+            rows = batch if there is None else batch.keep(there[number])
+            self._add(rows, cells[number], (*self._own, *window.all))
         self._rows_held += len(cells[0])
         if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
             late += cells
@@ -151,26 +141,6 @@ class ThreeWindows(AggregateMachine):
             each[is_there], codes.repeat(3).reshape(each.shape)[is_there], keys=keys
         )
         return [cells[is_there[:, number], number] for number in range(3)]
-
-    def _miss(
-        self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
-    ) -> None:
-        """Count rows for which at least the high window had closed.
-
-        Args:
-            batch: the rows that came.
-            times: shape (rows,), their times in that window.
-            panes: shape (rows,), their panes in that window.
-            is_dropped: shape (rows,): all three windows had closed.
-        """
-        self._missed.dropped += int(np.count_nonzero(is_dropped))
-        if self._step.keeps_late:
-            windows, last = self._windows, self._last_kept
-            missed = np.flatnonzero(panes < windows.first_whole_pane(last))
-            end_ns = END_NS if last == END_NS else windows.end_ns(last)
-            late_by_ns = end_ns - times.take(missed)
-            rows = batch.take(missed)
-            self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed))])
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of the three windows, their mean, the least and the greatest."""

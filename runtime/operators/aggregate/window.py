@@ -15,8 +15,8 @@ from math import gcd
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.operators.aggregate.written import Window
-from slackwater.runtime.operators.ground.arrays import unfold
 
 
 class Windows:
@@ -44,7 +44,7 @@ class Windows:
         """Return the last window whose end is not after the watermark; all at END_NS."""
         if watermark_ns == END_NS:
             return END_NS
-        return (watermark_ns - self._window.size_ns) // self._window.slide_ns
+        return self._window.first_after(watermark_ns) - 1
 
     def first_open_pane(self, last_closed: int) -> int:
         """Return the first pane that is in a window still open; older panes are done."""
@@ -62,7 +62,7 @@ class Windows:
 
     def end_ns(self, window: int) -> int:
         """Return the end of a window."""
-        return window * self._window.slide_ns + self._window.size_ns
+        return self._window.end_ns(window)
 
     def bounds_ns(self, windows: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return start and end of these windows."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from slackwater.runtime.calls import checked_call
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.other_names import SaysOurName, answer_to
@@ -38,14 +39,8 @@ class Aggregate(SaysOurName):
 
 
 @dataclass(frozen=True)
-class Window:
-    """Windows [k·slide, k·slide + size) of event time, for all whole k.
-
-    Tumbling windows have slide = size.
-    """
-
-    size_ns: int
-    slide_ns: int
+class Window(WindowEnds):
+    """Windows of an aggregate; tumbling windows have slide = size."""
 
     @property
     def is_tumbling(self) -> bool:

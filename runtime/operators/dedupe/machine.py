@@ -22,7 +22,7 @@ from slackwater.runtime.model.divided import keep, keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground.arrays import GrowableArray
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
 
@@ -31,7 +31,7 @@ _ROUNDS = 3
 """So many rows of one key that leave with one read are found all at once."""
 
 
-class DedupeMachine(PlainOperator):
+class DedupeMachine(LateOperator):
     """The machine of a `DedupeStep`.
 
     Args:
@@ -84,10 +84,6 @@ class DedupeMachine(PlainOperator):
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"duplicates": self.duplicates, "dropped_early": self.dropped_early}
-
-    @property
-    def late_dropped(self) -> int:  # noqa: D102 - see Operator
-        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator

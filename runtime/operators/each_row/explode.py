@@ -14,6 +14,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.nested_methods import lists_of
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.schema import column_of_arrow, inside_type, is_list
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import PlainStateless
@@ -60,9 +61,7 @@ class ExplodeMachine(PlainStateless):
         values, starts, ends = lists_of(batch.columns[self._column])
         sizes = ends - starts
         repeats = np.maximum(sizes, 1)
-        rows = np.repeat(np.arange(len(batch)), repeats)
-        first = np.cumsum(repeats) - repeats
-        places = np.repeat(starts, repeats) + (np.arange(len(rows)) - np.repeat(first, repeats))
+        rows, places = unfold(starts, repeats)
         elements = values.take(pa.array(places, mask=np.repeat(sizes == 0, repeats)))
         exploded = batch.take(rows)
         return Batch.like(exploded, {**exploded.columns, self._column: column_of_arrow(elements)})

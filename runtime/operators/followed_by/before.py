@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
-from slackwater.runtime.operators.ground.arrays import unfold
+from slackwater.runtime.model.ranges import unfold
 
 
 class Moments(NamedTuple):

@@ -39,14 +39,14 @@ from slackwater.runtime.operators.followed_by.before import (
     not_done,
 )
 from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import holds
 
 
-class FollowedByMachine(PlainOperator):
+class FollowedByMachine(LateOperator):
     """The machine of a `FollowedByStep`.
 
     A late row is not looked at: it is counted in `late_dropped`. Event and stimulus time of a match
@@ -111,10 +111,6 @@ class FollowedByMachine(PlainOperator):
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return self._drift.counts(self.bounds_cut)
-
-    @property
-    def late_dropped(self) -> int:  # noqa: D102 - see Operator
-        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator

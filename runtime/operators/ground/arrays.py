@@ -1,4 +1,4 @@
-"""Small array tools that the operators share: arrays that grow, ranges that unfold."""
+"""Small array tools that the operators share: arrays that grow, runs, slices of a weight."""
 
 from __future__ import annotations
 
@@ -83,26 +83,6 @@ def starts_of_runs(values: Int64Array) -> Int64Array:
     if values[0] == values[-1] and bool((values == values[0]).all()):
         return np.zeros(1, dtype=np.int64)
     return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
-
-
-def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return, for every number in the ranges [start, start + count), its range and itself.
-
-    ```
-    starts 5 9    ranges 0 0 0 1 1
-    counts 3 2    values 5 6 7 9 10
-    ```
-    """
-    return np.arange(len(counts)).repeat(counts), unfolded(starts, counts)
-
-
-def unfolded(starts: Int64Array, counts: Int64Array) -> Int64Array:
-    """Return every number in the ranges [start, start + count), as `unfold` does."""
-    shifts = starts - counts.cumsum()
-    shifts += counts
-    values: Int64Array = shifts.repeat(counts)
-    values += np.arange(len(values))
-    return values
 
 
 def slices_of_weight(weights: Int64Array, limit: int) -> Iterator[slice]:

@@ -10,7 +10,7 @@ from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.failed_rows import FailedRows
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 
 
 class Result(NamedTuple):
@@ -99,6 +99,16 @@ class PlainOperator:
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {}
+
+
+class LateOperator(PlainOperator):
+    """Defaults of an operator that counts rows as late in `_missed`."""
+
+    _missed: Missed
+
+    @property
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
+        return self._missed.dropped
 
 
 class PlainStateless:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfolded
+from slackwater.runtime.model.ranges import unfolded
+from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight
 
 _RUN_BITS = 5
 _ENTRY_BITS = 63 - _RUN_BITS

@@ -31,7 +31,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 from slackwater.runtime.operators.ground.user_code import holds
@@ -57,7 +57,7 @@ _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
 
-class JoinMachine(PlainOperator):
+class JoinMachine(LateOperator):
     """The machine of a `JoinStep`.
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
@@ -174,10 +174,6 @@ class JoinMachine(PlainOperator):
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._state.rows)
-
-    @property
-    def late_dropped(self) -> int:  # noqa: D102 - see Operator
-        return self._missed.dropped
 
     # -- rows in ------------------------------------------------------------------------
 
@@ -334,7 +330,7 @@ class JoinMachine(PlainOperator):
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
         # No expression sees stimulus times, and few see event times: others stand in for them.
-        times = self._state.rows.later_ns(pairs) if self._where_reads_time else pairs[_LEFT]
+        times = self._state.rows.later(pairs)[0] if self._where_reads_time else pairs[_LEFT]
         batch = Batch(
             event_time_ns=times,
             stimulus_time_ns=times,

@@ -295,14 +295,6 @@ class HeldRows:
         time_ns = max(times(own), times(other))
         return time_ns, max(stimuli(own), stimuli(other)), self._places.item(other)
 
-    def later_ns(self, pairs: tuple[Int64Array, Int64Array]) -> Int64Array:
-        """Return the later event time of each pair of rows."""
-        times = self._times
-        later: Int64Array = np.maximum(
-            times.take(pairs[0] - self.origin), times.take(pairs[1] - self.origin)
-        )
-        return later
-
     @property
     def has_marks(self) -> bool:
         """Whether a row has ever had a mark."""

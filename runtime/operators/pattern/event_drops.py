@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.ground.arrays import unfold
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow, whole
 from slackwater.runtime.operators.pattern.overload import Overload

@@ -25,7 +25,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted_columns
 from slackwater.runtime.operators.ground.keys import KeyIndex
@@ -38,7 +38,7 @@ _MOST_CALLS = 10_000
 """Most calls of `on_time` of one object after the last row of the stream."""
 
 
-class ProcessMachine(PlainOperator):
+class ProcessMachine(LateOperator):
     """The machine of a `ProcessStep`.
 
     Attributes:
@@ -91,10 +91,6 @@ class ProcessMachine(PlainOperator):
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers, "forgotten": self._objects.forgotten}
-
-    @property
-    def late_dropped(self) -> int:  # noqa: D102
-        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:  # noqa: D102
