@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
 import psutil
@@ -74,31 +73,3 @@ class MemoryOnce:
         """Return it, when it has been taken."""
         self._timer.join()
         return self._found
-
-
-class SlotMemory:
-    """Samples the RSS of each slot actor from a thread of its own, until closed.
-
-    Attributes:
-        samples: [(seconds since the start, {node's place: bytes})]; one slot actor on each node.
-    """
-
-    def __init__(self, every_s: float = 0.02) -> None:
-        self.samples: list[tuple[float, dict[int, int]]] = []
-        self._every_s = every_s
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop sampling."""
-        self._is_over.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        actors = [p for p in all_processes() if kind_of(p) == "slot actors"]
-        actors.sort(key=lambda actor: actor.ppid())  # a node's raylet; they started in turn
-        began_s = time.monotonic()
-        while not self._is_over.wait(self._every_s):
-            now = {n: p.memory_info().rss for n, p in enumerate(actors, 1) if p.is_running()}
-            self.samples.append((time.monotonic() - began_s, now))

@@ -28,8 +28,6 @@ STAGES = (
     *("men", "visitors", "both", "share", "report", "out"),
 )
 """The operators of one query: what `add_query` names `1.visits`, and so on."""
-EACH_VISIT = STAGES[:5]
-"""Those that see every visit; `domain` and `of_domain` see those within a site."""
 
 Columns = dict[str, Any]
 Bools = npt.NDArray[np.bool_]

@@ -17,7 +17,7 @@ from benchmarks.sltuner.deadline import (
     run,
     run_all,
 )
-from benchmarks.sltuner.floor.clairvoyant import clairvoyant
+from benchmarks.sltuner.floors import floor_of
 from benchmarks.sltuner.panels import draw
 from benchmarks.sltuner.rival_policies import HELD_SPLIT, LAST_SPLIT
 
@@ -30,23 +30,20 @@ ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clo
 
 @dataclass(frozen=True)
 class Contest:
-    """Policies of the contest by name, beside the clairvoyant one and ours.
+    """Policies of the contest by name, beside ours.
 
     Attributes:
         low: a static slack that loses order.
         high: one that must break the deadline, as must "largest delay", or the test is none; None:
             neither must.
         also: rivals of this contest alone.
-        quick_also: rivals that a quick run has too; it has one round of the clairvoyant search.
-        at_most: so many times the slack-ready rows of the best rival that keeps the deadline are
-            allowed to ours; None: they must be fewer, and near the clairvoyant policy's.
+        quick_also: rivals that a quick run has too.
     """
 
     low: str
     high: str | None = None
     also: Sequence[str] = ()
     quick_also: Sequence[str] = ()
-    at_most: float | None = None
 
     def rivals(self, *, is_quick: bool) -> list[str]:
         """Return the rivals, in the order of the table."""
@@ -69,24 +66,18 @@ class Contest:
         """
         is_quick = options.quick
         rivals = self.rivals(is_quick=is_quick)
-        floor, ours, *others = run_all(
-            one,
-            seed=options.seed,
-            rivals=rivals,
-            floor=partial(clairvoyant, one, seed=options.seed, rounds=1 if is_quick else 4),
-        )
+        outcomes = run_all(one, seed=options.seed, rivals=rivals)
         must_break = [] if self.high is None else [self.high, NEWEST]
-        breaking = [others[rivals.index(name)].policy for name in must_break]
-        outcomes = [floor, ours, *others]
+        breaking = [outcomes[1 + rivals.index(name)].policy for name in must_break]
+        name = f"{one.name}-{what.replace(' ', '')}" if what else one.name
         judge(
             result,
             outcomes,
+            floor=floor_of(name, options),
             breaking=breaking,
             what=what,
-            at_most=self.at_most,
             beats_rivals=not is_quick,
         )
-        name = f"{one.name}-{what.replace(' ', '')}" if what else one.name
         result.notes.append(f"drawn: {draw(outcomes, name)}")
         return {outcome.policy: outcome for outcome in outcomes}
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check
 from benchmarks.side_by_side import side_by_side
+from benchmarks.sltuner.floors import Floor
 from benchmarks.sltuner.rival_policies import RIVALS
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Limits, Tuning
@@ -33,7 +34,7 @@ TIE = 0.005
 """Two policies tie whose slack-ready rows differ by at most this share. What both keep back is
 2.5 % of the deadline, and on `sltuner-drift` whether that is of event time or of the clock is worth
 0.1 %: so little says nothing of who decides better."""
-OURS, FLOOR = "sltuner", "clairvoyant"
+OURS = "sltuner"
 HEADER = ["policy", "over", "largest, s", "slack-ready", "late, used", "late, lost", "detected"]
 """As `Outcome.figures`, behind the policy."""
 CALIBRATION_SEED = 1_000
@@ -214,59 +215,43 @@ def calibrated(experiment: Experiment, *, seed: int) -> list[StageSample]:
     return list(run(experiment, policy, seed=seed + CALIBRATION_SEED).samples)
 
 
-def allowed(floor: Outcome) -> float:
-    """Return how many slack-ready rows are near the clairvoyant policy's."""
-    return 1.25 * floor.slack_ready_rows + 0.01 * floor.events
-
-
 def judge(
     result: Result,
     outcomes: Sequence[Outcome],
     *,
+    floor: Floor | None = None,
     breaking: Sequence[str] = (),
     what: str = "",
-    at_most: float | None = None,
     beats_rivals: bool = True,
 ) -> None:
     """Fill in table, figures and claims of one experiment.
 
     Args:
         result: to be filled.
-        outcomes: one for each policy; the claims are about ours. The clairvoyant one, if it is
-            there, is the floor.
+        outcomes: one for each policy; the claims are about ours.
+        floor: floor of the run; None if it is not known.
         breaking: policies that must break the deadline, or the test is none.
         what: which of several experiments in one result.
-        at_most: claim to have at most so many times the slack-ready rows of the best rival, and
-            nothing of the floor; None: claim to have fewer, and to be near the floor.
         beats_rivals: claim to have fewer; it may need the full run.
     """
     of = f"{what}, " if what else ""
     by_name = {one.policy: one for one in outcomes}
-    ours, floor = by_name[OURS], by_name.get(FLOOR)
+    ours = by_name[OURS]
     for one in outcomes:
         figures = one.figures()
         result.rows.append([f"{of}{one.policy}", f"{one.over:.1%}", *list(figures.values())[1:-1]])
         result.figures[f"{of}{one.policy}"] = figures
-    rivals = {o.policy: o for o in outcomes if o.policy not in (OURS, FLOOR)}
+    rivals = {o.policy: o for o in outcomes if o.policy != OURS}
     kept = [one for one in rivals.values() if one.keeps]
     best = min(kept, key=lambda one: one.slack_ready_rows) if kept else None
     result.claims.append(
         Claim(f"{of}share of seconds over the deadline", ours.over, "<=", OVER_AT_MOST)
     )
-    if at_most is None and floor is not None:
+    if floor is not None:
         result.claims += _near_the_floor(ours, floor, of)
     if best is not None:
         result.notes.append(_compared(ours, best, of))
-    if best is not None and at_most is not None:
-        result.claims.append(
-            Claim(
-                f"{of}slack-ready rows / those of the best rival that keeps the deadline",
-                ours.slack_ready_rows / max(best.slack_ready_rows, 1),
-                "<=",
-                at_most,
-            )
-        )
-    elif best is not None and beats_rivals:
+    if best is not None and beats_rivals:
         result.claims.append(
             Claim(
                 f"{of}slack-ready rows: fewer than every rival that keeps the deadline",
@@ -281,16 +266,17 @@ def judge(
     ]
 
 
-def _near_the_floor(ours: Outcome, floor: Outcome, of: str) -> list[Claim]:
-    detected = ours.detected_rows / max(floor.detected_rows, 1)
+def _near_the_floor(ours: Outcome, floor: Floor, of: str) -> list[Claim]:
     return [
         Claim(
             f"{of}slack-ready rows / (1.25 clairvoyant + 1 % of the events)",
-            ours.slack_ready_rows / allowed(floor),
+            ours.slack_ready_rows / floor.allowed(ours.events),
             "<=",
             1.0,
         ),
-        Claim(f"{of}detected events / clairvoyant", detected, ">=", 0.95),
+        Claim(
+            f"{of}detected events / clairvoyant", ours.detected_rows / floor.detected, ">=", 0.95
+        ),
     ]
 
 
@@ -307,14 +293,8 @@ def _compared(ours: Outcome, best: Outcome, of: str) -> str:
     )
 
 
-def run_all(
-    experiment: Experiment,
-    *,
-    seed: int,
-    rivals: Sequence[str],
-    floor: Callable[[], Outcome] | None = None,
-) -> list[Outcome]:
-    """Return the outcomes of the floor, if any, of ours, calibrated, and of rivals by their names.
+def run_all(experiment: Experiment, *, seed: int, rivals: Sequence[str]) -> list[Outcome]:
+    """Return the outcomes of ours, calibrated, and of rivals by their names.
 
     Each in virtual time, so they share the machine: one process for each core.
     """
@@ -326,8 +306,7 @@ def run_all(
     def of(rival: str) -> Callable[[], Outcome]:
         return lambda: run(experiment, named(rival), seed=seed)
 
-    first = [] if floor is None else [floor]
-    return side_by_side([*first, ours, *map(of, rivals)], what="runs")
+    return side_by_side([ours, *map(of, rivals)], what="runs")
 
 
 def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:

@@ -11,12 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.frame import save_picture
-from benchmarks.sltuner.deadline import FLOOR, OURS, Floats, Outcome
+from benchmarks.sltuner.deadline import OURS, Floats, Outcome
 
 SIZE_IN = (11.0, 7.5)
 DPI = 110
-FRONT = {FLOOR: "black", OURS: "red"}
-"""Drawn in front, the last of them foremost; the others behind them, thin."""
 
 
 def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/benchmarks")) -> Path:
@@ -30,9 +28,9 @@ def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/ben
     ]
     axes = figure.subplots(2, 2, sharex=True).ravel()
     colours = cycle(mpl.colormaps["tab20"].colors)  # type: ignore[attr-defined]
-    for one in sorted(outcomes, key=lambda one: (one.policy in FRONT, one.policy == OURS)):
-        colour = FRONT.get(one.policy) or next(colours)
-        is_front = one.policy in FRONT
+    for one in sorted(outcomes, key=lambda one: one.policy == OURS):
+        is_front = one.policy == OURS
+        colour = "red" if is_front else next(colours)
         for axis, (_, values) in zip(axes, panels, strict=True):
             drawn = values(one)
             known = np.flatnonzero(~np.isnan(drawn))  # nothing left in the other seconds

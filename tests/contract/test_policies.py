@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from benchmarks.sltuner.floor.planned_slack import PlannedSlack
 from benchmarks.sltuner.rival_policies import RIVALS
 from slackwater.runtime.config import Tuning
 from slackwater.runtime.control import FlowGraph
@@ -35,7 +34,6 @@ POLICIES = [
     "ready-only",
     "calibration",
     "500ms",
-    "clairvoyant",
 ]
 
 
@@ -52,9 +50,6 @@ def plan() -> Plan:
 
 @pytest.fixture(params=POLICIES)
 def policy(request: pytest.FixtureRequest) -> SlackPolicy:
-    if request.param == "clairvoyant":
-        gate = Paths.of(FlowGraph.of(plan())).tuned[0]
-        return PlannedSlack({second: {gate: second} for second in range(0, 20, 2)})
     own = RIVALS.get(request.param, request.param)
     made = make_policy(FlowGraph.of(plan()), Tuning(policy=own))
     assert made is not None

@@ -10,7 +10,6 @@ LONGEST = (
     "tests/actors/slot/test_without_pandas.py",
     "tests/actors/wire/test_channel.py",
     "tests/actors/wire/test_hostile_peers.py",
-    "tests/benchmarks/sltuner/floor/test_floor.py",
     "tests/contract/test_bad_stretches.py",
     "tests/contract/test_operators.py",
     "tests/contract/test_slots.py",

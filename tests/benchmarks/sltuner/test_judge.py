@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.frame import Claim, Result, held
-from benchmarks.sltuner.deadline import FLOOR, HEADER, OURS, Outcome, judge
+from benchmarks.frame import Claim, Options, Result, held
+from benchmarks.sltuner.deadline import HEADER, OURS, Outcome, judge
+from benchmarks.sltuner.floors import FLOORS, Floor, floor_of
 from benchmarks.sltuner.panels import draw
 
 
@@ -30,9 +31,9 @@ def outcome(policy: str, slack_ready: int, *, latency_s: float = 1.0) -> Outcome
     )
 
 
-def judged(ours: int, *rivals: Outcome, at_most: float | None = None) -> Result:
+def judged(ours: int, *rivals: Outcome, floor: Floor | None = None) -> Result:
     result = Result("", HEADER)
-    judge(result, [outcome(FLOOR, 90), outcome(OURS, ours), *rivals], at_most=at_most)
+    judge(result, [outcome(OURS, ours), *rivals], floor=floor)
     return result
 
 
@@ -59,10 +60,19 @@ def test_a_tie_is_said_and_changes_no_claim() -> None:
     assert "1.0% more" in judged(1_010, outcome("a", 1_000)).notes[0]
 
 
-def test_at_most_so_many_times_the_best_rule() -> None:
-    rivals = outcome("a", 100), outcome("b", 200)
-    assert claim(judged(110, *rivals, at_most=1.1), "best rival").holds
-    assert not claim(judged(111, *rivals, at_most=1.1), "best rival").holds
+@pytest.mark.parametrize(("ours", "holds"), [(135, True), (136, False)])
+def test_near_the_floor_is_a_quarter_and_a_hundredth_of_the_events(ours: int, holds: bool) -> None:
+    result = judged(ours, floor=Floor(100, detected=105))
+    assert claim(result, "1.25 clairvoyant").holds is holds
+    assert claim(result, "detected events").value == pytest.approx(100 / 105)
+
+
+def test_a_floor_is_known_of_full_runs_of_one_seed() -> None:
+    name = next(iter(FLOORS))
+    assert floor_of(name, Options()) == FLOORS[name]
+    assert floor_of(name, Options(quick=True)) is None
+    assert floor_of(name, Options(seed=2)) is None
+    assert floor_of("another", Options()) is None
 
 
 def test_of_several_seeds_it_is_said_on_how_many_a_claim_holds() -> None:

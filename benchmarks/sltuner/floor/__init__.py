@@ -1,1 +1,0 @@
-"""The floor that every policy is held against: how few slack-ready rows there can be."""
