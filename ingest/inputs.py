@@ -20,6 +20,7 @@ from slackwater.ingest.hive import (
     types_of_folders,
     value_of_folder,
 )
+from slackwater.ingest.memory import check_batch_rows
 from slackwater.ingest.paths import content_of, files_of, no_files, overlap, passed_over, print_of
 from slackwater.ingest.positions import check_name, digest_of, facts_of
 from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
@@ -125,8 +126,7 @@ class FileInput(ABC):
     """The hint if no file shows any columns."""
 
     def __post_init__(self) -> None:
-        if self.batch_rows < 1:
-            raise SettingError(f"batch_rows={self.batch_rows} must be at least 1")
+        check_batch_rows(self.batch_rows)
         if self.columns is not None and not self.columns:
             raise SettingError("columns=[] reads nothing; name some, or None for all")
 

@@ -23,6 +23,19 @@ from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import a_kind, shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
 
+MOST_BATCH_ROWS = 2**31 - 1
+"""Most rows that Arrow's readers take at a time."""
+
+
+def check_batch_rows(rows: int) -> None:
+    """Check the most rows of a block.
+
+    Raises:
+        SettingError: a block would have none, or more than Arrow reads.
+    """
+    if not 1 <= rows <= MOST_BATCH_ROWS:
+        raise SettingError(f"batch_rows={rows} must be from 1 to {MOST_BATCH_ROWS:,}")
+
 
 @checked_call
 def table(
@@ -40,10 +53,9 @@ def table(
 
     Raises:
         SchemaError: columns of different lengths, values without one type, or no table.
-        SettingError: batch_rows < 1.
+        SettingError: batch_rows < 1, or ≥ 2³¹.
     """
-    if batch_rows < 1:
-        raise SettingError(f"batch_rows={batch_rows} must be at least 1")
+    check_batch_rows(batch_rows)
     try:
         # A frame of pandas has columns as a dict has, and NaN is null there.
         has_columns = hasattr(type(data), "items")

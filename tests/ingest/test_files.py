@@ -108,8 +108,9 @@ def test_blocks_are_no_larger_than_asked(kind: str, tmp_path: Path) -> None:
         sizes.append(len(block))
     assert max(sizes) <= 4
     assert sum(sizes) == 10
-    with pytest.raises(SettingError, match="batch_rows=0"):
-        input_of(kind, tmp_path, batch_rows=0)
+    for rows in (0, 10**30):
+        with pytest.raises(SettingError, match=f"batch_rows={rows} must be from 1 to"):
+            input_of(kind, tmp_path, batch_rows=rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -315,8 +316,9 @@ def test_a_table_that_is_none_is_refused() -> None:
     for wrong in ({"t": [1], "x": []}, {"t": [1, "a"]}):
         with pytest.raises(SchemaError, match="every column needs"):
             ingest.table(wrong)
-    with pytest.raises(SettingError, match="batch_rows"):
-        ingest.table({"t": [1]}, batch_rows=0)
+    for rows in (0, 10**30):
+        with pytest.raises(SettingError, match=f"batch_rows={rows} must be from 1 to"):
+            ingest.table({"t": [1]}, batch_rows=rows)
 
 
 def test_blocks_come_as_they_are_cut() -> None:
