@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from examples.real_data import phone_network
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 
 WAIT = "10s"
 """Phones lose their network for seconds: so long a number is missed, and a phone may be silent."""

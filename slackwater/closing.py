@@ -1,5 +1,5 @@
 """Policies by which windows close in time (docs/closing.md)."""
 
-from slackwater.runtime.closing import event_driven, ignore, mean_delay, probslack
+from slackwater.runtime.closing.words import event_driven, ignore, mean_delay, probslack
 
 __all__ = ["event_driven", "ignore", "mean_delay", "probslack"]

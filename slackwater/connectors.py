@@ -1,7 +1,7 @@
 """Custom inputs and outputs (docs/extending.md)."""
 
 from slackwater.ingest import blocks
-from slackwater.runtime.sinks import Output, OutputContext, Sink, SinkProgress, SinkTraits
+from slackwater.runtime.sinks.output import Output, OutputContext, Sink, SinkProgress, SinkTraits
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,

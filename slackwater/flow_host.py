@@ -27,7 +27,7 @@ from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.runtime.plan.beginning import beginning_lines
 from slackwater.runtime.plan.plan import PlacedBy, Plan
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.runtime.prepare import admit, prepare
+from slackwater.runtime.prepare.prepare import admit, prepare
 from slackwater.runtime.tune import HOP_NS
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ from slackwater.runtime.flow import (
     when,
     where,
 )
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.simulation import Simulation
 
 if TYPE_CHECKING:

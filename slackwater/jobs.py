@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.foresight.chosen.admission import RunningFlow
-from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
 from slackwater.runtime.measure.assemble import unused_notes
+from slackwater.runtime.measure.ledger import refuse_imbalance
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Duration
 from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.plan.plan import Plan, collect_sinks

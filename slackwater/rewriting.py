@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
-from slackwater.runtime.rewrite import FlowPlan, rewrites_of, thinkable
+from slackwater.runtime.rewrite.moves import FlowPlan, rewrites_of, thinkable
 from slackwater.runtime.shown import shown
 
 __all__ = ["rewritten"]

@@ -21,7 +21,7 @@ from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.observed.history import KeptJob, sample_of_jobs
 from slackwater.runtime.foresight.observed.sampling import HERE, Clocks, take_sample
 from slackwater.runtime.foresight.rates import Rate
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import CostModel
 
 __all__ = ["History", "sample_flow", "sample_of_history", "statistics"]

@@ -19,12 +19,15 @@ from slackwater.jobs import (
     latency_of,
     wanted_moves,
 )
-from slackwater.runtime.control import Decider, FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import Decider
 from slackwater.runtime.errors import SettingError, SlackwaterError
 from slackwater.runtime.foresight.live import LiveEstimate
 from slackwater.runtime.interrupts import for_user
-from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
+from slackwater.runtime.measure.ledger import refuse_imbalance
 from slackwater.runtime.measure.published import published_notes
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.placement.moved import moved_plan
 from slackwater.runtime.plan.plan import Plan, collect_sinks

@@ -28,9 +28,10 @@ from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of
-from slackwater.runtime.sinks import HasEnded, Sink, SinkProgress, SinkRun
+from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
+from slackwater.runtime.sinks.output import HasEnded, Sink, SinkProgress
 from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy
 from slackwater.runtime.sinks.way_on import missing_parts, way_on
 

@@ -16,8 +16,9 @@ from slackwater.actors.kernel.boot import boot_id
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.actors.kernel.process_identity import start_of
 from slackwater.runtime.errors import SinkError
-from slackwater.runtime.sinks import HasEnded, SinkRun
+from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.lock import Holder, judged
+from slackwater.runtime.sinks.output import HasEnded
 
 __all__ = ["Lock", "LockGone", "here_as"]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.shown_rows import batch_shown
-from slackwater.runtime.sinks import Sink
+from slackwater.runtime.sinks.output import Sink
 
 
 class CollectSink(Sink):

@@ -19,7 +19,7 @@ from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks import FileTraits, Output, OutputContext, SinkTraits
+from slackwater.runtime.sinks.output import FileTraits, Output, OutputContext, SinkTraits
 from slackwater.runtime.sinks.rolling import PART_ROWS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkRun
+from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun
 
 __all__ = ["input_prints", "release", "sink_runs", "slots_with_inputs"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from slackwater.actors.sinks.csv_text import text_of
-from slackwater.runtime.sinks import Sink
+from slackwater.runtime.sinks.output import Sink
 from slackwater.runtime.terminal_text import sanitized
 
 __all__ = ["PrintSink"]

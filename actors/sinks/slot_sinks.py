@@ -16,8 +16,9 @@ from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.schema import ArrowRows
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SinkStep
-from slackwater.runtime.sinks import HasEnded, Output, OutputContext, Sink, SinkRun
+from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.named_sink import open_named
+from slackwater.runtime.sinks.output import HasEnded, Output, OutputContext, Sink
 
 __all__ = ["NOBODY", "SlotSinks", "print_line"]
 

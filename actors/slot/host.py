@@ -62,7 +62,8 @@ from slackwater.runtime.schedule import (
 )
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.shown import MOST_ERROR, MOST_SHOWN, in_words, text_of, trace_of
-from slackwater.runtime.sinks import HasEnded, InputPrint, SinkRun
+from slackwater.runtime.sinks.fingerprint import InputPrint, SinkRun
+from slackwater.runtime.sinks.output import HasEnded
 
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""

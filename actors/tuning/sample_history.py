@@ -18,7 +18,7 @@ from pathlib import Path
 
 from slackwater.actors.tuning.job_records import read_record, record_lines
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND

@@ -24,7 +24,7 @@ from slackwater.actors.tuning.back_off import BackOff
 from slackwater.actors.tuning.process import TunerProcess
 from slackwater.actors.tuning.sample_history import most_samples
 from slackwater.actors.tuning.tuner import THREADS, Tuner, TunerState
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import ClusterError
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample

@@ -32,13 +32,13 @@ from slackwater.actors.kernel.process_identity import PidFile
 from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.tuning.sample_history import JobHistory, in_order, most_samples
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import (
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import (
     Action,
     Ask,
     ControlLoop,
     Decide,
     Decider,
-    FlowGraph,
     LoopState,
     Tell,
     WakeAt,

@@ -19,7 +19,7 @@ from benchmarks.engine.join_throughput import results, verify
 from benchmarks.engine.running import TIMEOUT_S, arrays_of, join_offline, timed
 from benchmarks.engine.workload import Mapped, join_flow
 from benchmarks.frame import check, plain
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 
 MODE = "on arrival"
 

@@ -42,7 +42,7 @@ from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
 from slackwater.runtime.foresight.sampled import sampled_stages
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredSlice, NotedCost, Simulation
 
 SECONDS = 140

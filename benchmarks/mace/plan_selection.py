@@ -46,8 +46,8 @@ from slackwater.runtime.foresight.curves import JoinCurve
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Batch, Column
-from slackwater.runtime.prepare import prepare
-from slackwater.runtime.rewrite import FlowPlan
+from slackwater.runtime.prepare.prepare import prepare
+from slackwater.runtime.rewrite.moves import FlowPlan
 from slackwater.runtime.rewrite.search import far_up, search_plans
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 

@@ -21,7 +21,7 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
 from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
 from slackwater.runtime.foresight.query_graph import QueryGraph, QueryOperator
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.model import Batch
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.simulate import CostModel, Simulation

@@ -24,7 +24,7 @@ import slackwater as sw
 from benchmarks.mace.load import Floats
 from examples.real_data import stock_ticks
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.rewrite import FlowPlan, Rewrite, Share, rewrites_of, split_all
+from slackwater.runtime.rewrite.moves import FlowPlan, Rewrite, Share, rewrites_of, split_all
 
 WITHIN_S = 60
 SIMILAR = 0.1

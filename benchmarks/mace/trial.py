@@ -28,7 +28,7 @@ from slackwater.runtime.foresight.sampled import sampled_stages
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost, Simulation
 
 SAMPLE = 0.08

@@ -19,7 +19,9 @@ from benchmarks.order.pictures import draw_many
 from benchmarks.order.replay import Outcome, buffered, pooled, sequenced
 from benchmarks.side_by_side import side_by_side
 from examples.real_data import phone_network, soccer
-from slackwater.runtime.order import aq_k_slack, by_sequence, mp_k_slack
+from slackwater.runtime.order.aq_k_slack import aq_k_slack
+from slackwater.runtime.order.k_slack import mp_k_slack
+from slackwater.runtime.order.sequence import by_sequence
 
 SOURCES, QUICK_SOURCES = (1, 2, 5, 10, 20), (1, 5)
 ROWS, QUICK_ROWS = DATASETS[2].rows, 200_000

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.frame import check
 from benchmarks.order.disorder import MS, Arrivals, steps_back
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array
-from slackwater.runtime.order import Reorder
+from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
 

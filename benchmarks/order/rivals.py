@@ -8,7 +8,9 @@ from typing import Any
 
 from benchmarks.order.disorder import Arrivals
 from benchmarks.order.replay import Outcome, buffered, sequenced
-from slackwater.runtime.order import aq_k_slack, by_sequence, k_slack, mp_k_slack
+from slackwater.runtime.order.aq_k_slack import aq_k_slack
+from slackwater.runtime.order.k_slack import k_slack, mp_k_slack
+from slackwater.runtime.order.sequence import by_sequence
 
 ENOUGH = 99.97
 """Percent of the rows out of order that are to be mended."""

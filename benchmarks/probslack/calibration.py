@@ -27,9 +27,9 @@ from benchmarks.probslack.streams import (
 )
 from benchmarks.probslack.trial import conditioned, paper, seeds_of, windows_of
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import BoolArray, Int64Array
 
 __all__ = ["deciles", "run", "told_and_missed"]

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.frame import Claim, Options, Result, counted
 from benchmarks.probslack.streams import EVENTS, MS, Stream, generated
 from benchmarks.probslack.trial import LENGTH_MS, T, extended, paper, range_of, windows_of
-from slackwater.runtime.closing import Closing, ClosingRun
 from slackwater.runtime.closing.histograms import Histograms
+from slackwater.runtime.closing.policy import Closing, ClosingRun
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.probslack_run import ProbSlackRun
 from slackwater.runtime.closing.simple import EventDriven

@@ -27,8 +27,7 @@ from benchmarks.probslack.trial import (
     windows_of,
 )
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.closing import Closing
-from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.policy import Closing, FloatArray
 from slackwater.runtime.closing.simple import EventDriven
 
 MISS, FREQUENCY_MS = 0.1, 30.0

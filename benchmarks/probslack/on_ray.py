@@ -18,8 +18,7 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
 from examples import buses_in_time
 from examples.real_data import phone_network
-from slackwater.runtime.closing import ClosingCounts
-from slackwater.runtime.closing.policy import Closing
+from slackwater.runtime.closing.policy import Closing, ClosingCounts
 
 MISS = 0.1
 NODES = 2

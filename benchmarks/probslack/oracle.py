@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import BoolArray, Int64Array
 

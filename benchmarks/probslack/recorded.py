@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from benchmarks.probslack.streams import MS, Stream
 from examples.buses_in_time import STALE_S
 from examples.real_data import phone_network, warsaw
-from slackwater.runtime.closing import Closing
+from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
 

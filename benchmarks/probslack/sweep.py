@@ -19,7 +19,7 @@ from benchmarks.probslack.trial import (
     windows_of,
 )
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.closing import Closing
+from slackwater.runtime.closing.policy import Closing
 
 S = TypeVar("S")
 Found = Mapping[str, Sequence[Outcome]]

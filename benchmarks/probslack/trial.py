@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.frame import Options
 from benchmarks.probslack.oracle import oracle
 from benchmarks.probslack.streams import MS, Stream
-from slackwater.runtime.closing import Closing, WindowEnds
-from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.policy import Closing, FloatArray
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.settings import FIRST_ROWS
 from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import Int64Array
 
 FREQUENCIES_MS = (5, 10, 15, 20, 25, 30, 35, 40)

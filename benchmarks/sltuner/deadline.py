@@ -19,7 +19,7 @@ from benchmarks.sltuner.floors import Floor
 from benchmarks.sltuner.rival_policies import RIVALS
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.placement.place import place

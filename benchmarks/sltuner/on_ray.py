@@ -30,7 +30,7 @@ from benchmarks.sltuner.deadline import (
 )
 from benchmarks.sltuner.deadline import run as simulate
 from slackwater.actors.tuning.sample_history import SampleHistory
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND

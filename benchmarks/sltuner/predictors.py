@@ -22,7 +22,7 @@ from benchmarks.sltuner.deadline import LIMITS, MakePolicy
 from benchmarks.sltuner.late_city import source
 from benchmarks.sltuner.rival_predictors import MODELS
 from examples.city import zipf_delays
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
 from slackwater.runtime.model.subject import Subject

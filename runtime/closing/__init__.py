@@ -6,19 +6,3 @@ under one of the simple policies or under ProbSlack. ProbSlack is `histograms` a
 (statistics of the rows), `tables` and `lines` (how long to wait for each type), `candidates` or
 `disorder` (when windows may close), `budget` and `settling` (when they do).
 """
-
-from slackwater.runtime.closing.policy import ClosedWindows, Closing, ClosingCounts, ClosingRun
-from slackwater.runtime.closing.windows import WindowEnds
-from slackwater.runtime.closing.words import event_driven, ignore, mean_delay, probslack
-
-__all__ = [
-    "ClosedWindows",
-    "Closing",
-    "ClosingCounts",
-    "ClosingRun",
-    "WindowEnds",
-    "event_driven",
-    "ignore",
-    "mean_delay",
-    "probslack",
-]

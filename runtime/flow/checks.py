@@ -12,8 +12,8 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
 from slackwater.runtime.shown import a_kind, shown
-from slackwater.runtime.sinks import Output, SinkTraits
 from slackwater.runtime.sinks.named_sink import called_by_name as called_of_output
+from slackwater.runtime.sinks.output import Output, SinkTraits
 from slackwater.runtime.sources.columns import check_source_columns
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import Input, SourceSpec

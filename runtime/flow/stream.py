@@ -24,7 +24,7 @@ from slackwater.runtime.operators.ground.streams import Keyed
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side, Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SinkStep
-from slackwater.runtime.sinks import Output
+from slackwater.runtime.sinks.output import Output
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

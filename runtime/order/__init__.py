@@ -1,19 +1,1 @@
 """Policies that put a source's rows in order, and the buffers that hold rows."""
-
-from slackwater.runtime.order.aq_k_slack import aq_k_slack
-from slackwater.runtime.order.coverage import error_within
-from slackwater.runtime.order.k_slack import k_slack, mp_k_slack
-from slackwater.runtime.order.ldop import ldop
-from slackwater.runtime.order.reorder import Reorder, Reordering
-from slackwater.runtime.order.sequence import by_sequence
-
-__all__ = [
-    "Reorder",
-    "Reordering",
-    "aq_k_slack",
-    "by_sequence",
-    "error_within",
-    "k_slack",
-    "ldop",
-    "mp_k_slack",
-]

@@ -17,7 +17,7 @@ from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
-from slackwater.runtime.sinks import FileTraits, SinkTraits
+from slackwater.runtime.sinks.output import FileTraits, SinkTraits
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
 

@@ -22,7 +22,7 @@ from slackwater.runtime.plan.steps import (
     sources_among,
 )
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sinks import FileTraits
+from slackwater.runtime.sinks.output import FileTraits
 
 _YEAR_NS = 365 * 86_400 * 10**9
 

@@ -16,7 +16,8 @@ from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import a_kind, shown
-from slackwater.runtime.sinks import InputPrint, Output
+from slackwater.runtime.sinks.fingerprint import InputPrint
+from slackwater.runtime.sinks.output import Output
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import SourceSpec, missing_methods
 

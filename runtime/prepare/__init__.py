@@ -4,7 +4,3 @@
 | --- | --- |
 | `prepare.py` | all steps: checks, placement, fingerprints, settings, verdict |
 """
-
-from slackwater.runtime.prepare.prepare import admit, prepare
-
-__all__ = ["admit", "prepare"]

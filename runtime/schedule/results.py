@@ -25,7 +25,7 @@ from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import sinks_among
 from slackwater.runtime.schedule.actions import Egress, Rest
 from slackwater.runtime.schedule.slot import Slot
-from slackwater.runtime.sinks import SinkTraits
+from slackwater.runtime.sinks.output import SinkTraits
 from slackwater.runtime.sinks.rolling import RollingPolicy
 
 __all__ = [

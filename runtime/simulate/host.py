@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slackwater.runtime.control import Command, Decider, FlowGraph, SetRelease
+from slackwater.runtime.control.commands import Command, SetRelease
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import Decider
 from slackwater.runtime.errors import JobStopped, SlackwaterError
 from slackwater.runtime.interrupts import CtrlC
 from slackwater.runtime.life import StopAsked

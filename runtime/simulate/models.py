@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from slackwater.runtime.calls import checked_fields
-from slackwater.runtime.control import Decider
+from slackwater.runtime.control.loop import Decider
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.plan.plan import Stage

@@ -18,19 +18,18 @@ from typing import Protocol
 
 import numpy as np
 
-from slackwater.runtime.control import (
+from slackwater.runtime.control.commands import Command, SetRelease
+from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import (
     Action,
     Ask,
-    Command,
     ControlLoop,
     Decide,
     Decider,
-    FlowGraph,
     LoopState,
-    SetRelease,
     Tell,
     WakeAt,
-    Wanted,
     name_of,
 )
 from slackwater.runtime.errors import SettingError

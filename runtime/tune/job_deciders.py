@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from slackwater.runtime.control import Decider, FlowGraph, RestBehind, Wanted
+from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import Decider
+from slackwater.runtime.control.rest import RestBehind
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport

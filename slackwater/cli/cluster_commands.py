@@ -35,7 +35,7 @@ from slackwater.report.live_view import LiveView
 from slackwater.report.render import plain_console, tabulate
 from slackwater.report.sanitize import echo
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import format_ns
 
 if TYPE_CHECKING:

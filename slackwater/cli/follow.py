@@ -22,7 +22,8 @@ from slackwater.report.report_file import (
 )
 from slackwater.report.run_status import beating, save_status
 from slackwater.runtime.errors import SinkError, SlackwaterError
-from slackwater.runtime.measure import JobReport, ledger_of
+from slackwater.runtime.measure.ledger import ledger_of
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.shown import text_of
 
 STATUS_EVERY_S = 1.0

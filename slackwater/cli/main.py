@@ -43,7 +43,8 @@ from slackwater.report.live_view import LiveView
 from slackwater.report.run_folders import RUNS, new_run_folder
 from slackwater.report.run_status import find_report, find_status
 from slackwater.report.sanitize import echo
-from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.ledger import imbalances
+from slackwater.runtime.measure.report import JobReport
 
 STALE_S = 15.0
 """Silence after which a status gets a note: a run touches it every few seconds."""

@@ -26,7 +26,7 @@ from slackwater.report.report_file import json_text
 from slackwater.report.sanitize import echo, sanitized_json
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.interrupts import Terminated
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 
 app = typer.Typer(
     name="slackwater",

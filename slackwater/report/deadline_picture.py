@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from slackwater.report.kept import kept
 from slackwater.report.picture import INK, LIMIT, new_figure, plain_text, style_panel, write_png
-from slackwater.runtime.measure import TuningReport, TuningSpan
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.measure.tuning_series import TuningSpan
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from slackwater.runtime.measure import JobReport, TuningReport
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from slackwater.runtime.plurals import count_of
 

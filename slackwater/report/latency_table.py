@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from slackwater.report.render import old_columns, plain_console, say, tabulate
-from slackwater.runtime.measure import ChannelReport, JobReport, SinkReport, StageReport
+from slackwater.runtime.measure.report import ChannelReport, JobReport, SinkReport, StageReport
 from slackwater.runtime.model import format_ns
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.outcomes import LATE, Counts, LedgerPlace, of_jobs
+from slackwater.runtime.measure.report import JobReport
 
 __all__ = ["ledger_line"]
 

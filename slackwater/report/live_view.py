@@ -18,7 +18,9 @@ from rich.text import Text
 from slackwater.report.kept import slack_words
 from slackwater.report.sanitize import sanitized
 from slackwater.report.tables import format_count
-from slackwater.runtime.measure import JobReport, LatencyHistogram, StageReport, standing
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.report import JobReport, StageReport
+from slackwater.runtime.measure.standstill import standing
 from slackwater.runtime.model import END_NS, START_NS, format_ns
 from slackwater.runtime.notebook import fixed_width
 

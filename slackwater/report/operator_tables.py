@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slackwater.report.tables import Column, format_count, percent
-from slackwater.runtime.measure import StageReport
+from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.shedding.counts import SheddingCounts
 

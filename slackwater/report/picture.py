@@ -13,8 +13,9 @@ import numpy as np
 
 from slackwater.report.prediction_table import prediction_lines
 from slackwater.report.report_file import replace_file
-from slackwater.runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
 from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.report import JobReport, SinkReport
+from slackwater.runtime.measure.series import LatencySeries, SeriesBin
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.plurals import count_of
 

@@ -19,17 +19,17 @@ from slackwater.report.operator_tables import closing_columns, feature_text, she
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
 from slackwater.report.tables import Column, format_count, percent, turned
-from slackwater.runtime.measure import (
+from slackwater.runtime.measure.ledger import imbalances
+from slackwater.runtime.measure.outcomes import LedgerPlace, at_stages
+from slackwater.runtime.measure.report import (
     ChannelReport,
     ClockReport,
     JobReport,
     SinkReport,
     StageReport,
-    TuningReport,
-    imbalances,
-    standing,
 )
-from slackwater.runtime.measure.outcomes import LedgerPlace, at_stages
+from slackwater.runtime.measure.standstill import standing
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.model.row_marks import row_marks
 from slackwater.runtime.plurals import count_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError, SlackwaterError, way_out
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.shown import a_kind
 
 REPORT_FILE = "report.json"

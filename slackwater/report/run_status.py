@@ -32,7 +32,7 @@ from slackwater.report.report_file import (
     save_report,
 )
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 
 __all__ = [
     "BEAT_S",

@@ -23,7 +23,7 @@ from slackwater.runtime.foresight.curves import WindowCurve
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Plan
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import LinkModel, Simulation
 
 MS = 1_000_000

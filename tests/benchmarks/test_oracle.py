@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.probslack.oracle import oracle
-from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.windows import WindowEnds
 from tests.closing.streams import columns, drawn
 from tests.support.chance import chance
 from tests.support.examples import a_third

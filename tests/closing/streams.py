@@ -8,7 +8,8 @@ from random import Random
 
 import numpy as np
 
-from slackwater.runtime.closing import Closing, ClosingCounts, ClosingRun, WindowEnds
+from slackwater.runtime.closing.policy import Closing, ClosingCounts, ClosingRun
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.state import restore, save
 

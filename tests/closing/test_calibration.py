@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks.probslack.calibration import Told, deciles, told_and_missed
 from benchmarks.probslack.streams import DELAYS, GAPS, MS, Draw, geometric, stream_of
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.histograms import Histograms
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.tables import Tables
+from slackwater.runtime.closing.windows import WindowEnds
 
 DRAWS: dict[str, tuple[Draw, Draw]] = {
     "geometric": (geometric(20), geometric(3)),

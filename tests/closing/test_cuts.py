@@ -9,9 +9,11 @@ from unittest.mock import patch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from slackwater.runtime.closing import Closing, WindowEnds, probslack_run, settling
+from slackwater.runtime.closing import probslack_run, settling
+from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing.windows import WindowEnds
 from tests.closing.streams import Row, columns, drawn, ran
 from tests.support.chance import Seeded, chance
 from tests.support.examples import a_third

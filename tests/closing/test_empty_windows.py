@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.probslack.streams import MS, geometric, stream_of
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import START_NS
 from tests.closing.streams import columns, drawn
 from tests.closing.test_cuts import POLICIES

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import slackwater as sw
 from benchmarks.probslack.streams import Stream
 from benchmarks.probslack.trial import tried
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import GUARDS, Budget, GuardWord
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.errors import SettingError
 from tests.closing.streams import columns, drawn, missed, ran
 from tests.support.chance import chance

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import slackwater as sw
 from benchmarks.probslack.calibration import Told, told_and_missed
 from benchmarks.probslack.streams import DELAYED, MS, Stream, delayed
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.calibration import Calibration, _never_falling
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.settings import Settings
 from slackwater.runtime.closing.simple import EventDriven
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 
 WINDOWS = WindowEnds(2_000 * MS, 40 * MS)

@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.closing.budget import GUARDS, GuardWord
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.windows import WindowEnds
 from tests.closing.literal_probslack import simulate
 from tests.closing.streams import drawn, ran
 from tests.support.chance import chance

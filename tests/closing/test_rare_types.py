@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks.probslack.calibration import told_and_missed
 from benchmarks.probslack.streams import MS, Stream, geometric, stream_of
-from slackwater.runtime.closing import ClosingCounts, WindowEnds
 from slackwater.runtime.closing.budget import GUARDS, GuardWord
-from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.policy import ClosingCounts, FloatArray
 from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import BoolArray, Int64Array
 from tests.closing.streams import Row, columns
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from slackwater.runtime.control import Action, Ask, ControlLoop, Decide, Tell, WakeAt
 from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.loop import Action, Ask, ControlLoop, Decide, Tell, WakeAt
 from tests.control.test_loop import GRAPH, S, loop_of, sample
 from tests.support.rules import release
 

@@ -13,7 +13,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import ClusterError, FlowError, WorkerDied
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.crowds import crowd
 from tests.support.endless import EndlessInput
 from tests.support.flows import sorted_rows

@@ -20,7 +20,7 @@ from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.wire.channel import ChannelKeys
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput

@@ -10,7 +10,7 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner.rival_policies import RIVALS
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import NS_PER_SECOND, START_NS

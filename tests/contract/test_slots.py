@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.plan.plan import Plan

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from slackwater.runtime.control import Command, Move, SetRelease, Shed, Wanted, Warn, settled
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from slackwater.runtime.control.deciders import Wanted, settled
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.subject import Subject

@@ -7,19 +7,17 @@ from random import Random
 
 import pytest
 
-from slackwater.runtime.control import (
+from slackwater.runtime.control.commands import Command, Move, Warn
+from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import (
     Action,
     Ask,
-    Command,
     ControlLoop,
     Decide,
-    FlowGraph,
     LoopState,
-    Move,
     Tell,
     WakeAt,
-    Wanted,
-    Warn,
 )
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from slackwater.runtime.control import FlowGraph, RestBehind, Shed
+from slackwater.runtime.control.commands import Shed
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.rest import RestBehind
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.whole_steps import by_step
 from slackwater.runtime.model.subject import Subject

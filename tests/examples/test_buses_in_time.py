@@ -6,7 +6,7 @@ import pytest
 
 import slackwater as sw
 from examples import buses_in_time
-from slackwater.runtime.closing import ClosingCounts
+from slackwater.runtime.closing.policy import ClosingCounts
 
 
 def closed(policy: object, rows: int = 40_000) -> ClosingCounts:

@@ -14,7 +14,7 @@ from slackwater.runtime.foresight.carried import StepStatistics, carried
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.foresight.step_curves import step_curves
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.sampling import sample_flow
 
 TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "k": [1, 2], "x": [0.5, 1.5]})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slackwater.runtime.control import FlowGraph, StepNode
+from slackwater.runtime.control.graph import FlowGraph, StepNode
 from slackwater.runtime.foresight import QueryGraph, QueryOperator, circles
 from slackwater.runtime.foresight.held_up import HeldUp, held_up
 from slackwater.runtime.foresight.layout import Network, Way

@@ -19,7 +19,7 @@ from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
 from slackwater.runtime.foresight.sampled import SampledStage, sampled_stages
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Stage, plan_stages
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import LinkModel, MeasuredSlice, NotedCost
 from slackwater.runtime.simulate import Simulation as SimulationRun
 

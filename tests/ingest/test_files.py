@@ -16,7 +16,7 @@ import pytest
 from slackwater import ingest
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
-from slackwater.runtime.sources import END_OF_INPUT, Input, SourceReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, Input, SourceReader
 from tests.support.readers import JitterInput, next_rows
 
 KINDS = ["parquet", "jsonl", "csv"]

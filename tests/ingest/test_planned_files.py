@@ -11,9 +11,9 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.schedule.source_node import SourceNode
-from slackwater.runtime.sources import Input
+from slackwater.runtime.sources.spec import Input
 from tests.ingest.test_files import input_of, rows_of, write
 from tests.support.restoring import renewed
 from tests.support.sources import drain, machine, take, times

@@ -8,8 +8,8 @@ import pytest
 
 import slackwater as sw
 from slackwater.jobs import latency_of
-from slackwater.runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
 from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.report import ChannelReport, ClockReport, JobReport, SinkReport
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from tests.support.streams import flow_with_streams

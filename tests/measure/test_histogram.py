@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.measure import LatencyHistogram
+from slackwater.runtime.measure.histogram import LatencyHistogram
 
 ONE_US = 1_000
 TEN_HOURS_NS = 36_000 * 10**9

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.report.ledger_text import ledger_line
 from slackwater.runtime.errors import LedgerError
-from slackwater.runtime.measure import (
-    ChannelReport,
-    JobReport,
-    Ledger,
-    StageReport,
-    imbalances,
-    ledger_of,
-    refuse_imbalance,
-)
 from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
 from slackwater.runtime.measure.outcomes import OUT, SHED, Counts
+from slackwater.runtime.measure.report import ChannelReport, JobReport, StageReport
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.shedding.settings import Drops

@@ -11,15 +11,10 @@ import pytest
 
 import slackwater as sw
 from slackwater.report.render import report_text
-from slackwater.runtime.measure import (
-    ChannelReport,
-    JobReport,
-    Ledger,
-    StageReport,
-    imbalances,
-    outcomes,
-)
+from slackwater.runtime.measure import outcomes
 from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.outcomes import (
     IN_FLIGHT,
     LATE,
@@ -31,6 +26,7 @@ from slackwater.runtime.measure.outcomes import (
     of_jobs,
     registered,
 )
+from slackwater.runtime.measure.report import ChannelReport, JobReport, StageReport
 from slackwater.runtime.model import Message
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages

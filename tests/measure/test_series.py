@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.measure import LatencySeries
-from slackwater.runtime.measure.series import MAX_BINS
+from slackwater.runtime.measure.series import MAX_BINS, LatencySeries
 
 SECOND = 10**9
 MS = 10**6

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slackwater.runtime.measure import ChannelReport, Standstill, standing, standstills
+from slackwater.runtime.measure.report import ChannelReport, Standstill
+from slackwater.runtime.measure.standstill import standing, standstills
 from tests.support.reports import stage
 
 S = 10**9

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.measure import GateSpan, GateTuning, TuningReport, TuningSeries, TuningSpan
-from slackwater.runtime.measure.tuning_series import MOST_SPANS
+from slackwater.runtime.measure.tuning import GateTuning, TuningReport
+from slackwater.runtime.measure.tuning_series import MOST_SPANS, GateSpan, TuningSeries, TuningSpan
 
 
 def span(second: int, latency_ns: int = 1) -> TuningSpan:

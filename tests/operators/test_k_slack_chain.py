@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import START_NS, ReleaseRule, batch_of
 from slackwater.runtime.operators.merge.merge import MergeStep

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.order import Reorder
 from slackwater.runtime.order.buffer import Buffering
 from slackwater.runtime.order.largest_delay import LargestDelay
+from slackwater.runtime.order.reorder import Reorder
 from tests.support.buffers import buffered, largest_delays, left, rest
 from tests.support.flows import simulated
 from tests.support.sources import Stuttering, block, drain, machine, times

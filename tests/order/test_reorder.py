@@ -12,13 +12,12 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.model import END_NS
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.order import Reorder
-from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
+from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, SortedWithin
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
-from slackwater.runtime.sources import SourceSpec
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.flows import simulated
 from tests.support.reorders import Widening
 from tests.support.sources import NOW, drain, machine, take, times

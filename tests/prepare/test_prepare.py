@@ -11,10 +11,10 @@ import pytest
 import slackwater as sw
 from slackwater.actors.jobs.job import RayJob
 from slackwater.actors.slot.host import SlotHost
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.plan.slot_plan import slot_plan
-from slackwater.runtime.prepare import admit, prepare
+from slackwater.runtime.prepare.prepare import admit, prepare
 from slackwater.runtime.simulate import Simulation
 from slackwater.runtime.tune import HOP_NS
 

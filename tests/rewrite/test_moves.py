@@ -11,7 +11,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.rewrite import Before, FlowPlan, Share, Split, rewrites_of
+from slackwater.runtime.rewrite.moves import Before, FlowPlan, Share, Split, rewrites_of
 
 Build = Callable[[sw.Stream, sw.Stream], sw.Stream]
 TABLE = pa.table(

@@ -13,7 +13,7 @@ from slackwater.runtime.foresight import Workload
 from slackwater.runtime.foresight.carried import StepStatistics, carried
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.plan.step import ChoosingStep
-from slackwater.runtime.rewrite import FlowPlan, rewrites_of, split_all
+from slackwater.runtime.rewrite.moves import FlowPlan, rewrites_of, split_all
 from slackwater.runtime.rewrite.search import Cost, far_up, search_plans
 
 TABLE = pa.table(

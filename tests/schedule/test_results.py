@@ -13,7 +13,7 @@ from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, carry_out, rest_of
 from slackwater.runtime.schedule.results import Abort, Close, Commit, End, Flush
-from slackwater.runtime.sinks import FileTraits, SinkTraits
+from slackwater.runtime.sinks.output import FileTraits, SinkTraits
 
 DONE = [End("out"), Flush("out"), Commit("out"), Close("out")]
 

@@ -12,7 +12,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import END_NS, START_NS, GateRead
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine

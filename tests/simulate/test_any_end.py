@@ -10,7 +10,8 @@ import pytest
 
 from slackwater.runtime.errors import ClusterError, OperatorError, SlackwaterError, WorkerDied
 from slackwater.runtime.life import TimeLimits
-from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.ledger import imbalances
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.simulate import (
     ClusterGoes,
     CostModel,

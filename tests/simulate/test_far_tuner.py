@@ -11,7 +11,8 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import Command, FlowGraph, Move, SetRelease, Warn
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Warn
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule

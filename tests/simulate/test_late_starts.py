@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.closing import ClosingCounts
+from slackwater.runtime.closing.policy import ClosingCounts
 
 MS = 1_000_000
 LATE_START = 3_000

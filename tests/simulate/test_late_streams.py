@@ -11,7 +11,7 @@ import pytest
 import slackwater as sw
 from slackwater.report.render import report_text
 from slackwater.runtime.config import Limits
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import READY_ONLY
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.schedule.actions import Rest, Slice

@@ -7,7 +7,7 @@ import pytest
 import slackwater as sw
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.flows import simulated
 from tests.support.numbered import all_parts_flow, numbered_flow, shuffled_devices
 

@@ -13,7 +13,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.plan.beginning import Beginning
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 
 MS = 10**6
 BASE_NS = 1_700_000_000 * 10**9

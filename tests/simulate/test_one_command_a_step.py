@@ -11,16 +11,11 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import (
-    Command,
-    ControlLoop,
-    FlowGraph,
-    RestBehind,
-    SetRelease,
-    Shed,
-    Tell,
-    Wanted,
-)
+from slackwater.runtime.control.commands import Command, SetRelease, Shed
+from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import ControlLoop, Tell
+from slackwater.runtime.control.rest import RestBehind
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
 from slackwater.runtime.model.subject import GATE, Subject

@@ -14,7 +14,7 @@ import pytest
 import slackwater as sw
 from examples import own_input, own_output
 from slackwater.runtime.errors import FlowError, SinkError, TypeMismatch
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.flows import simulated
 from tests.support.own_inputs import Feed
 from tests.support.own_outputs import Noting, NotingSink

@@ -14,7 +14,7 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Limits
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import JobStopped
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule

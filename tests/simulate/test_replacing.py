@@ -13,10 +13,11 @@ import pytest
 
 import slackwater as sw
 from slackwater.report.render import report_text
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import FlowError, SettingError, SlackwaterError, WorkerDied
-from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.outcomes import SLACK_READY
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slots import SlotPlace

@@ -13,8 +13,8 @@ import pytest
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.control import FlowGraph
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.subject import Subject

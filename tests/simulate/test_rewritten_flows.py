@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.rewrite import FlowPlan, rewrites_of
+from slackwater.runtime.rewrite.moves import FlowPlan, rewrites_of
 from tests.support.filtered_flows import draw_filtered_flow, results_of
 
 MOST_REWRITES = 12

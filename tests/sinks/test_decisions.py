@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.measure.report import SinkReport
-from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkTraits
+from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint
 from slackwater.runtime.sinks.lock import Holder, judged
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
+from slackwater.runtime.sinks.output import SinkTraits
 from slackwater.runtime.sinks.rolling import RollingPolicy
 
 HOLDER = Holder(

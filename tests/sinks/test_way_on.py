@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slackwater.runtime.errors import SinkError
-from slackwater.runtime.sinks import Fingerprint, SinkRun
+from slackwater.runtime.sinks.fingerprint import Fingerprint, SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.open_decision import ExistingOutput, open_decision, resume_refusal
 from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy

@@ -23,11 +23,14 @@ from slackwater.runtime.model import PLACE_BITS, START_NS, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.order import aq_k_slack, by_sequence, k_slack, ldop, mp_k_slack
+from slackwater.runtime.order.aq_k_slack import aq_k_slack
+from slackwater.runtime.order.k_slack import k_slack, mp_k_slack
+from slackwater.runtime.order.ldop import ldop
+from slackwater.runtime.order.sequence import by_sequence
 from slackwater.runtime.schedule.source_node import SourceNode
-from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.clock_columns import clock_columns
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.readers import JitterInput
 from tests.support.reorders import Widening
 from tests.support.sources import next_due_ns, take

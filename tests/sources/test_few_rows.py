@@ -21,9 +21,8 @@ from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.source_node import SourceNode
-from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.column_reader import ColumnReader
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, SourceSpec
 from tests.support.sources import handed, next_due_ns, take
 from tests.support.states import canonical
 

@@ -18,8 +18,8 @@ from slackwater import ingest
 from slackwater.runtime.errors import OrderError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.idle_writers import IdleWriters
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.sources import Stuttering, drain, machine, take, times
 
 IDLE_NS = 15

@@ -18,7 +18,7 @@ from slackwater.runtime.order.ldop import ldop
 from slackwater.runtime.order.sequence import by_sequence
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.promises import of_source
-from slackwater.runtime.sources import SourceSpec
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.sources import drain, machine, take, times
 
 IN_ORDER: dict[str, dict[str, Any]] = {

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import START_NS, batch_of
 from slackwater.runtime.order.sorting import SortBuffer
-from slackwater.runtime.sources import END_OF_INPUT, writers
+from slackwater.runtime.sources import writers
+from slackwater.runtime.sources.spec import END_OF_INPUT
 from slackwater.runtime.sources.writers import WriterTable
 
 

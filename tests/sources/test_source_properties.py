@@ -22,7 +22,7 @@ from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.source_node import SourceNode
-from slackwater.runtime.sources import SourceSpec
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.readers import JitterInput
 from tests.support.sources import next_due_ns, take
 

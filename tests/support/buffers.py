@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from slackwater.runtime.model import START_NS, batch_of
-from slackwater.runtime.order import Reordering
+from slackwater.runtime.order.reorder import Reordering
 
 
 def left(

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from slackwater.cli import main
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from tests.support.reports import city_report
 
 FLOW = '''

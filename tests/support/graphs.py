@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slackwater.runtime.control import PlacedPart, StepNode
+from slackwater.runtime.control.graph import PlacedPart, StepNode
 from slackwater.runtime.model.subject import GATE, Subject
 from slackwater.runtime.tune import Paths
 

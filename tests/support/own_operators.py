@@ -9,7 +9,8 @@ import pyarrow as pa
 
 import slackwater as sw
 from examples import own_operator
-from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.ledger import imbalances
+from slackwater.runtime.measure.report import JobReport
 from tests.support.flows import simulated
 
 WHAT = {"bus": "string", "what": "string", "seconds": "float64"}

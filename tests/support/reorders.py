@@ -9,7 +9,7 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.order import Reordering
+from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.order.sorting import SortBuffer
 
 HOUR_NS = 3_600 * 10**9

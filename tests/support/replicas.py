@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.flows import simulated
 
 ROWS = 500

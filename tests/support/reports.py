@@ -6,19 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from slackwater.runtime.measure import (
+from slackwater.runtime.measure.ledger import ledger_of
+from slackwater.runtime.measure.outcomes import READY
+from slackwater.runtime.measure.report import (
     ChannelReport,
     ClockReport,
-    GateSpan,
-    GateTuning,
     JobReport,
     SinkReport,
     StageReport,
-    TuningReport,
-    TuningSpan,
-    ledger_of,
 )
-from slackwater.runtime.measure.outcomes import READY
+from slackwater.runtime.measure.tuning import GateTuning, TuningReport
+from slackwater.runtime.measure.tuning_series import GateSpan, TuningSpan
 from slackwater.runtime.model import ReleaseRule
 
 MS = 10**6

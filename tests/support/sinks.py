@@ -18,14 +18,8 @@ from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out
 from slackwater.runtime.schedule.results import SinkAction
-from slackwater.runtime.sinks import (
-    Fingerprint,
-    HasEnded,
-    InputPrint,
-    Output,
-    SinkProgress,
-    SinkRun,
-)
+from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun
+from slackwater.runtime.sinks.output import HasEnded, Output, SinkProgress
 
 SCHEMA = pa.schema([("n", pa.int64())])
 MARKS = Fingerprint(

@@ -11,7 +11,7 @@ from slackwater.runtime.model import END_NS, Message
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.schedule.node import Handed
 from slackwater.runtime.schedule.source_node import SourceNode
-from slackwater.runtime.sources import END_OF_INPUT, SourceSpec
+from slackwater.runtime.sources.spec import END_OF_INPUT, SourceSpec
 
 NOW = 1_000
 

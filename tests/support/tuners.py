@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slackwater.actors.tuning import tuner
-from slackwater.runtime.control import Command, Move, Warn
+from slackwater.runtime.control.commands import Command, Move, Warn
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model.subject import Subject
 from tests.support.rules import release

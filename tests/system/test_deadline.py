@@ -14,11 +14,12 @@ import pytest
 
 import slackwater as sw
 from slackwater.actors.tuning.sample_history import SampleHistory
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import StageReport, TuningReport
+from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S
 from slackwater.runtime.tune.decide.tuner import MODEL, SAFE_RULE

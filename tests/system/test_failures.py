@@ -304,7 +304,7 @@ def test_a_slow_sink_slows_a_source_at_full_speed_and_queues_stay_bounded(
 
 
 def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
-    from slackwater.runtime.measure import imbalances  # noqa: PLC0415
+    from slackwater.runtime.measure.ledger import imbalances  # noqa: PLC0415
 
     flow, numbers = endless()
     numbers.merge(name="gate").sink("out", sw.callback_sink(ignore))

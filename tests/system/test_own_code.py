@@ -13,7 +13,7 @@ import pytest
 import slackwater as sw
 from examples import own_output
 from slackwater.runtime.errors import SinkError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.own_inputs import Feed, Refilling, stuck, talking
 from tests.support.own_outputs import Prints
 from tests.support.silence import silent_flow, was_in_time

@@ -6,7 +6,7 @@ import pytest
 
 import slackwater as sw
 from examples import own_operator
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.flows import sorted_rows
 from tests.support.own_operators import EXPECTED, flow_of, run
 

@@ -15,7 +15,7 @@ import ray.data
 import slackwater as sw
 from slackwater.ingest.frame_input import FrameInput
 from slackwater.runtime.errors import FlowError, IngestError, SchemaError, SettingError
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.sources.spec import Block
 from tests.support.readers import next_rows
 from tests.support.waiting import until

@@ -12,7 +12,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import FlowError, WorkerDied
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.ledger import imbalances
 from tests.support.flows import sorted_rows
 from tests.support.replicas import ROWS, counts, paired, simulate
 

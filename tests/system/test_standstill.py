@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.measure import StageReport
+from slackwater.runtime.measure.report import StageReport
 from tests.support.endless import SilentInput
 from tests.support.waiting import until
 from tests.system.test_failures import SOON_S, at, counted, sink_rows

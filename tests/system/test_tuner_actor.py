@@ -22,9 +22,9 @@ from slackwater.actors.tuning import tuner as tuner_module
 from slackwater.actors.tuning.back_off import BackOff
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.actors.tuning.tuner import Tuner, TunerState
-from slackwater.runtime.measure import TuningReport
 from slackwater.runtime.measure.deadline import deadline_notes
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan
 from tests.support.flows import late_pair

@@ -25,7 +25,7 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out
 from slackwater.runtime.schedule.results import SinkAction
-from slackwater.runtime.sinks import Fingerprint, SinkRun
+from slackwater.runtime.sinks.fingerprint import Fingerprint, SinkRun
 
 ROWS, BATCH, PART_ROWS = 60, 3, 8
 KINDS = ("jsonl", "parquet", "every")

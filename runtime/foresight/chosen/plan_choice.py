@@ -32,8 +32,8 @@ from slackwater.runtime.foresight.step_curves import step_curves
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import filters_among
-from slackwater.runtime.prepare import prepare
-from slackwater.runtime.rewrite import FlowPlan, split_all
+from slackwater.runtime.prepare.prepare import prepare
+from slackwater.runtime.rewrite.moves import FlowPlan, split_all
 from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 
 __all__ = ["Considered", "PlanChoice", "Sampler", "choose_plan", "price_of"]

@@ -10,7 +10,7 @@ from slackwater.runtime.foresight import LatencyEstimate
 from slackwater.runtime.foresight.predicted.outlook import estimate_placed
 from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
-from slackwater.runtime.measure import MovedStage, Replaced
+from slackwater.runtime.measure.replaced import MovedStage, Replaced
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
 from slackwater.runtime.placement.moved import why_it_stays
 from slackwater.runtime.plan.slots import SlotPlace

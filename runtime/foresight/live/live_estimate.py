@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.foresight.latency_estimate import estimate_latency
 from slackwater.runtime.foresight.layout import Layout, Network, laid_out
 from slackwater.runtime.foresight.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen

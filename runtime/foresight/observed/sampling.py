@@ -26,7 +26,7 @@ from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.stage_versions import stage_versions
 from slackwater.runtime.plan.steps import GateStep, SourceStep
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.shedding import Espice
 from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
 from slackwater.runtime.simulate import Simulation as SimulationRun

@@ -18,7 +18,7 @@ import pytest
 from benchmarks.engine.sinks.killed import killed_at
 from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SettingError, SinkError
-from slackwater.runtime.sinks import InputPrint
+from slackwater.runtime.sinks.fingerprint import InputPrint
 from tests.support.sinks import (
     MARKS,
     RUN,

@@ -30,7 +30,7 @@ from slackwater.runtime.errors import (
     SlackwaterError,
     TypeMismatch,
 )
-from slackwater.runtime.sinks import Output
+from slackwater.runtime.sinks.output import Output
 from tests.support.sinks import Driven
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])

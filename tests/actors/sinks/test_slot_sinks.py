@@ -20,7 +20,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import slot_plan
-from slackwater.runtime.sinks import Output, Sink
+from slackwater.runtime.sinks.output import Output, Sink
 from slackwater.runtime.sources.spec import SourceReader
 from tests.support.endless import SilentInput
 from tests.support.hosts import release

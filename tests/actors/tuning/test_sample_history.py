@@ -12,7 +12,7 @@ import pytest
 import slackwater as sw
 from slackwater.actors.tuning.job_records import MOST_BYTES, read_record
 from slackwater.actors.tuning.sample_history import JOBS, SampleHistory, job_files
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ReleaseRule

@@ -10,7 +10,8 @@ import pytest
 
 import slackwater as sw
 from slackwater.actors.tuning.tuner import Tuner
-from slackwater.runtime.control import FlowGraph, Tell
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import Tell
 from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.tune import make_policy
 from tests.support.flows import late_pair

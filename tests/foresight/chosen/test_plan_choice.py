@@ -21,7 +21,7 @@ from slackwater.runtime.foresight.curves import JoinCurve
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
 from slackwater.runtime.foresight.sampled import SampledStage
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.sampling import sample_flow
 from tests.support.filtered_flows import written
 

@@ -19,7 +19,7 @@ from slackwater.runtime.foresight.chosen.worthwhile import worthwhile_moves
 from slackwater.runtime.foresight.predicted.predicting import on_machines
 from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.shared_cores import SharedCores
-from slackwater.runtime.measure import Replaced
+from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import sample_flow
 from tests.support.flows import ticking

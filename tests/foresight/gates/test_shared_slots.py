@@ -17,7 +17,7 @@ from slackwater.runtime.foresight.gates.gated import gated_operators
 from slackwater.runtime.foresight.held_up import HeldBack, held_up
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.model import NS_PER_SECOND, Batch
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 
 WIDTH_S = 0.1

@@ -16,7 +16,7 @@ from slackwater.runtime.foresight.chosen.admission import RunningFlow, broken_by
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.predicted.predicting import predict
 from slackwater.runtime.foresight.shared_cores import SharedCores
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.simulate import CostModel
 from tests.foresight.predicted.test_prediction import FLOW
 from tests.support.known_work import MS, bursts, counts_of, sampled, times

@@ -16,7 +16,7 @@ from slackwater.ingest.timesync import SyncedInput, TimeServer, TimeSync, new_ke
 from slackwater.ingest.timesync.synced import SyncedReader
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
-from slackwater.runtime.sources import END_OF_INPUT
+from slackwater.runtime.sources.spec import END_OF_INPUT
 from tests.support.readers import next_rows
 
 MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9

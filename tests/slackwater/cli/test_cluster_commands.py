@@ -16,7 +16,7 @@ from slackwater.actors.jobs.logs import LogPart
 from slackwater.actors.jobs.records import JobRecord, find_record
 from slackwater.cli import cluster_commands, main
 from slackwater.runtime.errors import OperatorError, SlackwaterError, WorkerDied
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from tests.support.reports import city_report
 
 PLACES = {"buses": "node-1", "jams": "node-2"}

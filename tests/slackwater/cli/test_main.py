@@ -16,7 +16,7 @@ import slackwater
 from slackwater.cli import follow, main
 from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import ClusterError, OperatorError, SinkError
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from tests.support.fake_host import FakeHost, FakeJob, call
 from tests.support.reports import city_report, with_lost_rows
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import slackwater as sw
 from slackwater.report.render import report_text
-from slackwater.runtime.closing import ClosingCounts
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.measure.report import JobReport
 from tests.simulate.test_closing_flows import closing_flow
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from slackwater.report.latency_table import latency_json, latency_text
-from slackwater.runtime.measure import JobReport
+from slackwater.runtime.measure.report import JobReport
 from tests.support.reports import MS, city_report
 
 

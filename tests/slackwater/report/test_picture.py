@@ -9,8 +9,9 @@ import pytest
 
 from slackwater.report.deadline_picture import deadline_figure, draw_deadline
 from slackwater.report.picture import draw_latency, latency_figure, sparkline
-from slackwater.runtime.measure import JobReport, LatencySeries
 from slackwater.runtime.measure.prediction import PredictedSpan, PredictionReport
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.series import LatencySeries
 from tests.support.reports import MS, SECOND, START_NS, city_report, with_deadline
 
 

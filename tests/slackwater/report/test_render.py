@@ -11,8 +11,9 @@ from slackwater.report.kept import kept
 from slackwater.report.ledger_text import ledger_line
 from slackwater.report.render import render_report, report_text
 from slackwater.report.tables import format_count, percent
-from slackwater.runtime.measure import JobReport, TuningReport
 from slackwater.runtime.measure.outcomes import LATE, SLACK_READY, Counts
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.shedding.counts import SheddingCounts
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 

@@ -7,7 +7,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure import TuningReport
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.tune.decide.tuner import SAFE_RULE
 from tests.support.flows import late_pair, ticking
 

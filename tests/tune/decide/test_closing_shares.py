@@ -12,7 +12,7 @@ import slackwater as sw
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.runtime.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 
 MS = 1_000_000
 SLOTS = [SlotPlace("node-1", "node-1", 0)]

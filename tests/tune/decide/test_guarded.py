@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slackwater.runtime.control import FlowGraph, Warn
-from slackwater.runtime.measure import TuningReport
+from slackwater.runtime.control.commands import Warn
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import ReleaseRule
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune import GuardedPolicies, GuardedPolicy, SetRelease

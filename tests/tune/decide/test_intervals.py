@@ -13,7 +13,7 @@ from rich.console import Console
 import slackwater as sw
 from slackwater.actors.tuning.sample_history import SampleHistory, most_samples
 from slackwater.report.render import render_report
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND

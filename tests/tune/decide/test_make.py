@@ -7,7 +7,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.model.subject import Subject

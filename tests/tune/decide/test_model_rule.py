@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import SetRelease
+from slackwater.runtime.control.commands import SetRelease
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule

@@ -10,7 +10,8 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.config import Tuning
-from slackwater.runtime.control import FlowGraph, SetRelease
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model.subject import Subject

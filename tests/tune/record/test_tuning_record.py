@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.samples import KEPT, StageSample
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
