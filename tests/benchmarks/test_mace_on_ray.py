@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import slackwater as sw
 from benchmarks.mace.on_ray import service
 from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
-from benchmarks.mace.on_ray.service import Account, Moment, by_the_clock, on_core, working
+from benchmarks.mace.on_ray.service import Account, Moment, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
 from benchmarks.mace.query import STAGES, add_query
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, QueryOperator
@@ -60,7 +59,7 @@ class Thread:
 def test_a_busy_thread_takes_the_set_time_whatever_holds_it_up(seed: int) -> None:
     rng = np.random.default_rng(seed)
     thread = Thread(late_ns=int(rng.integers(0, 3 * MS)))
-    account = Account(thread, by_the_clock, thread.spend)
+    account = Account(thread, thread.spend)
     works_ns = rng.integers(0, 8 * MS, 200).tolist()
     for work_ns in works_ns:
         thread.works(
@@ -74,7 +73,7 @@ def test_a_busy_thread_takes_the_set_time_whatever_holds_it_up(seed: int) -> Non
 
 def test_what_a_thread_was_behind_is_forgotten_once_it_was_idle() -> None:
     thread = Thread()
-    account = Account(thread, by_the_clock, thread.spend)
+    account = Account(thread, thread.spend)
     thread.works(30 * MS)
     account.take(MS)
     assert account.owed_ns == -29 * MS
@@ -87,7 +86,7 @@ def test_what_a_thread_was_behind_is_forgotten_once_it_was_idle() -> None:
 
 
 def test_a_thread_is_never_far_behind() -> None:
-    account = Account(thread := Thread(), by_the_clock, thread.spend)
+    account = Account(thread := Thread(), thread.spend)
     thread.works(3_000 * MS)
     account.take(MS)
     assert account.owed_ns == -service.BEHIND_NS
@@ -95,7 +94,7 @@ def test_a_thread_is_never_far_behind() -> None:
 
 def test_a_wait_for_another_thread_is_not_idleness_but_a_millisecond() -> None:
     thread = Thread()
-    account = Account(thread, by_the_clock, thread.spend)
+    account = Account(thread, thread.spend)
     thread.idles(9 * MS, waits=2)
     account.take(10 * MS)
     assert thread.spent == [3 * MS]
@@ -103,19 +102,11 @@ def test_a_wait_for_another_thread_is_not_idleness_but_a_millisecond() -> None:
 
 def test_what_an_idle_thread_uses_to_look_around_counts_for_little() -> None:
     thread = Thread()
-    account = Account(thread, by_the_clock, thread.spend)
+    account = Account(thread, thread.spend)
     thread.idles(MS)
     thread.works(300 * MS)
     account.take(10 * MS)
     assert thread.spent == [10 * MS - service.OWN_NS]
-
-
-def test_work_on_a_core_is_not_what_others_did_on_it_meanwhile() -> None:
-    thread = Thread()
-    account = Account(thread, on_core, thread.spend)
-    thread.works(2 * MS, held_up_ns=40 * MS)
-    account.take(10 * MS)
-    assert thread.spent == [8 * MS]
 
 
 def a_plan() -> Plan:
@@ -137,18 +128,18 @@ def simulated(plan: Plan) -> JobReport:
 
 
 @pytest.fixture
-def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[Thread]:
+def thread(monkeypatch: pytest.MonkeyPatch) -> Thread:
     counted = Thread()
     for step, entry in service.OWN_MACHINES.items():
         monkeypatch.setitem(MACHINES, step, entry)
-    monkeypatch.setitem(service.WAYS, "counted", (counted, by_the_clock, counted.spend))
-    yield counted
-    service._ACCOUNTS.pop("counted", None)
+    account = Account(counted, counted.spend)
+    monkeypatch.setattr(service, "slots_account", lambda: account)
+    return counted
 
 
 def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thread) -> None:
     before = simulated(a_plan())
-    after = simulated(working(a_plan(), COSTS_NS, way="counted"))
+    after = simulated(working(a_plan(), COSTS_NS))
     rows = {stage.name: (stage.rows_in, stage.rows_out) for stage in before.stages}
     assert {stage.name: (stage.rows_in, stage.rows_out) for stage in after.stages} == rows
     assert after.ledger == before.ledger
@@ -157,7 +148,7 @@ def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thr
 
 
 def test_a_step_that_works_brings_its_machine_to_the_slot_that_unpickles_it() -> None:
-    for stage in working(a_plan(), COSTS_NS, way="counted").stages:
+    for stage in working(a_plan(), COSTS_NS).stages:
         packed = pickle.dumps(stage.chain if stage.kind in ("source", "sink") else stage.step)
         for step in service.OWN_MACHINES:
             assert step not in MACHINES

@@ -1,4 +1,4 @@
-"""Operators that take a set time for each row: asleep, which needs no core, or at work on one.
+"""Operators that take a set time for each row, asleep, which needs no core.
 
 ```
 stage   [of_domain]     ─▶   [work 25 rows × 0.2 ms ▸ of_domain]      a step before it, same stage
@@ -15,7 +15,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from slackwater.actors.slot.host import AWAKE_NS, NAP_S
@@ -53,26 +53,24 @@ class Passed(NamedTuple):
 
 
 Clock = Callable[[], Moment]
-Passes = Callable[[Moment, Moment], Passed]
 
 
 class Account:
     """What a thread owes of the time that its rows take, ns; below 0: it is behind what was set.
 
     Args:
-        clock: tells the time.
-        passed: tells what part of some time it was at work.
+        clock: reads the time of a thread.
         spend: takes so many ns; returns how many it took.
     """
 
-    def __init__(self, clock: Clock, passed: Passes, spend: Callable[[int], int]) -> None:
-        self._clock, self._passed, self._spend = clock, passed, spend
+    def __init__(self, clock: Clock, spend: Callable[[int], int]) -> None:
+        self._clock, self._spend = clock, spend
         self._seen = clock()
         self.owed_ns = 0.0
 
     def take(self, work_ns: float) -> None:
         """Take so much time, what has been used since the last call counted."""
-        passed = self._passed(self._seen, self._clock())
+        passed = passed_between(self._seen, self._clock())
         if self.owed_ns < 0:  # what it was behind it would have made up for, were it not idle
             self.owed_ns = min(self.owed_ns + passed.idle_ns, 0.0)
         self.owed_ns = max(self.owed_ns + work_ns - passed.used_ns, -BEHIND_NS)
@@ -81,7 +79,7 @@ class Account:
         self._seen = self._clock()
 
 
-def by_the_clock(seen: Moment, now: Moment) -> Passed:
+def passed_between(seen: Moment, now: Moment) -> Passed:
     """Return all time as work but what it waited for rows: others' turns on its core are its own.
 
     So a busy machine makes no row dearer. A slot that has had rows lately waits a millisecond at a
@@ -89,17 +87,9 @@ def by_the_clock(seen: Moment, now: Moment) -> Passed:
     """
     wall_ns, waits = now.wall_ns - seen.wall_ns, now.waits - seen.waits
     if waits and wall_ns > AWAKE_NS:
-        return on_core(seen, now)
+        return Passed(min(now.cpu_ns - seen.cpu_ns, OWN_NS), wall_ns)
     idle_ns = min(waits * round(NAP_S * 1e9), wall_ns)
     return Passed(wall_ns - idle_ns, idle_ns)
-
-
-def on_core(seen: Moment, now: Moment) -> Passed:
-    """Return what it has used of a core as work."""
-    wall_ns, cpu_ns = now.wall_ns - seen.wall_ns, now.cpu_ns - seen.cpu_ns
-    if now.waits == seen.waits:
-        return Passed(cpu_ns, 0)
-    return Passed(min(cpu_ns, OWN_NS), wall_ns)
 
 
 def this_moment() -> Moment:
@@ -115,35 +105,21 @@ def sleep(wanted_ns: int) -> int:
     return time.monotonic_ns() - began_ns
 
 
-def burn(wanted_ns: int) -> int:
-    """Use a core for so long, by this thread's own clock; return how long it was."""
-    began_ns = time.thread_time_ns()
-    while (used_ns := time.thread_time_ns() - began_ns) < wanted_ns:
-        pass
-    return used_ns
-
-
-ASLEEP, AT_WORK = "asleep", "at work"
-WAYS: dict[str, tuple[Clock, Passes, Callable[[int], int]]] = {
-    ASLEEP: (this_moment, by_the_clock, sleep),
-    AT_WORK: (this_moment, on_core, burn),
-}
-_ACCOUNTS: dict[str, Account] = {}  # {way: account}, of this process, which is one slot's
+@cache
+def slots_account() -> Account:
+    """Return the account of this process, which is one slot's."""
+    return Account(this_moment, sleep)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a row takes: so many ns, in one of `WAYS`."""
+    """Time that a row takes, ns."""
 
     row_ns: float
-    way: str
 
     def take(self, rows: int) -> None:
         """Take the time of so many rows."""
-        account = _ACCOUNTS.get(self.way)
-        if account is None:
-            account = _ACCOUNTS[self.way] = Account(*WAYS[self.way])
-        account.take(rows * self.row_ns)
+        slots_account().take(rows * self.row_ns)
 
 
 class Arriving:
@@ -177,7 +153,7 @@ class WorkStep(Arriving, EachRowStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield what a row takes."""
         del steps
-        yield f"takes    {self.work.row_ns / 1e3:.0f} µs a row, {self.work.way}"
+        yield f"takes    {self.work.row_ns / 1e3:.0f} µs a row, asleep"
 
 
 class WorkMachine(PlainStateless):
@@ -236,11 +212,11 @@ OWN_MACHINES: dict[type[Step], Callable[..., Any]] = {
 """For the slots of these benchmarks alone: the runtime's operators are in its registry."""
 
 
-def working(plan: Plan, costs_ns: Mapping[str, float], *, way: str) -> Plan:
+def working(plan: Plan, costs_ns: Mapping[str, float]) -> Plan:
     """Return a plan whose stages take so long for each row that comes in: {stage: ns}."""
     return replace(
         plan,
-        stages=tuple(_working(stage, Work(costs_ns[stage.name], way)) for stage in plan.stages),
+        stages=tuple(_working(stage, Work(costs_ns[stage.name])) for stage in plan.stages),
     )
 
 

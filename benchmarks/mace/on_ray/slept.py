@@ -23,7 +23,6 @@ from benchmarks.mace.on_ray.judge import (
     thirds_s,
 )
 from benchmarks.mace.on_ray.pictures import draw
-from benchmarks.mace.on_ray.service import ASLEEP
 from benchmarks.mace.on_ray.trial import OnRay, WorkingCluster, drawn, measure
 from benchmarks.mace.trial import SAMPLE
 from slackwater.runtime.foresight import LatencyEstimate
@@ -113,7 +112,7 @@ def one_run(cluster: WorkingCluster, trial: Trial, seed: int, *, scale: float) -
     """Draw one seed, predict it, run it; say on stderr what came of it."""
     queries = drawn(seed, queries=trial.queries, nodes=trial.nodes, scale=scale)
     estimates = estimates_of(queries, trial.shares, width_s=scale, seed=seed)
-    ran = Ran(measure(cluster, queries, way=ASLEEP).until(queries.duration_s), estimates)
+    ran = Ran(measure(cluster, queries).until(queries.duration_s), estimates)
     ran.tell(f"seed {seed}, {trial.queries} queries on {trial.nodes} nodes")
     return ran
 

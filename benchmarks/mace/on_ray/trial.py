@@ -49,11 +49,9 @@ class WorkingCluster(sw.Cluster):
 
     Attributes:
         costs_ns: {stage: what a row takes}, of the next flow.
-        way: asleep, or at work on a core.
     """
 
     costs_ns: Mapping[str, float]
-    way: str
 
     @classmethod
     def of(cls, nodes: int) -> WorkingCluster:
@@ -70,7 +68,7 @@ class WorkingCluster(sw.Cluster):
     ) -> Plan:
         """Return the plan of a flow whose stages take so long."""
         made = super()._placed(flow, placement=placement, limits=limits, tuning=tuning)
-        return working(made, self.costs_ns, way=self.way)
+        return working(made, self.costs_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +135,10 @@ def limits_for(costs_ns: Mapping[str, float]) -> Limits:
     return replace(LIMITS, min_slice_rows=rows, max_slice_rows=rows, slice_ns=NS_PER_SECOND)
 
 
-def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
+def measure(cluster: WorkingCluster, queries: Queries) -> OnRay:
     """Run the queries in real time."""
     flow = flow_of(queries, _ignore)
-    cluster.costs_ns, cluster.way = queries.costs_ns, way
+    cluster.costs_ns = queries.costs_ns
     job = cluster.submit(flow, placement=queries.placement, limits=limits_for(queries.costs_ns))
     try:
         start_s = _started_s(job)
