@@ -1,8 +1,7 @@
-"""Three steps in longer and longer windows: ours, every partial match kept, Flink's CEP."""
+"""Three steps in longer and longer windows: ours, and Flink's CEP."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -11,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.frame import Result, Spread, check
-from benchmarks.patterns.naive import Naive
+from benchmarks.frame import Result, check
 from benchmarks.patterns.on_flink import FlinkCep, Passes
 from benchmarks.patterns.plain import Plain
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import Found, million_a_second, tell
 from slackwater.runtime.shedding import Espice
 
-OURS, NAIVE, FLINK = "ours", "naive", "Flink's CEP"
+OURS, FLINK = "ours", "Flink's CEP"
 STEPS = (0, 1, 2)
 SHARES = (0.01, 0.01, 1 / 20_000)
 """Of what is `next`: matches wait for the last step, so many, as a window has beginnings."""
@@ -32,7 +30,8 @@ class Growth:
     Attributes:
         name: for people.
         kinds: of the events, an array.
-        rule: which matches leave, see `Naive`.
+        rule: "first": the first match leaves and uses its events up; "next": each event of a match
+            is the next of its kind, and all matches leave.
         rates: {who: {events of the window: million events a second}}.
     """
 
@@ -67,25 +66,6 @@ def tell_ours(result: Result, growth: Growth, length: int, times: int) -> None:
     """Measure ours, and add a row."""
     rate, matches = million_a_second(growth.asked(length), times)
     _tell(result, growth, OURS, length, Found(len(growth.kinds), rate, matches))
-
-
-def tell_naive(result: Result, growth: Growth, length: int, limit_s: float) -> None:
-    """Measure what keeps every partial match, for so long at most, and add a row.
-
-    It makes no rows of what it finds: all that counts is the matching.
-    """
-    naive, matches = Naive(STEPS, length, growth.rule), 0
-    kinds = growth.kinds.tolist()
-    began = time.process_time()
-    for number, kind in enumerate(kinds):
-        matches += len(naive.take(number, kind))
-        if number % 64 == 0 and time.process_time() - began > limit_s:
-            break
-    seconds = time.process_time() - began
-    events = number + 1
-    _same(growth, NAIVE, length, events, matches)
-    rate = Spread.of([events / seconds / 1e6])
-    _tell(result, growth, NAIVE, length, Found(events, rate, matches))
 
 
 def tell_flink(result: Result, growth: Growth, length: int, flink: FlinkCep, how: Passes) -> None:

@@ -1,7 +1,6 @@
 """Events a second of the pattern operator on a core: Q1 to Q4, longer windows, more keys.
 
-Beside it Flink's CEP on the same questions, where it is installed, and a matcher that keeps every
-partial match.
+Beside it Flink's CEP on the same questions, where it is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from benchmarks.patterns.growth import (
     of_types,
     tell_feed,
     tell_flink,
-    tell_naive,
     tell_ours,
     with_rare_end,
 )
@@ -46,7 +44,6 @@ class Size:
         times: of the operator, each.
         events: of generated streams; a quarter of that where most of them fit.
         lengths: of windows.
-        naive_s: CPU time for what keeps every partial match, at most, each.
         queries: how Flink runs Q1 to Q4.
         growth: how it runs longer windows; None: not at all.
     """
@@ -54,13 +51,12 @@ class Size:
     times: int
     events: int
     lengths: tuple[int, ...]
-    naive_s: float
     queries: Passes
     growth: Passes | None
 
 
-WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), 10.0, Passes(20, 5, 20), Passes(10, 1, 30))
-QUICK = Size(2, 160_000, (1_000, 100_000), 0.25, Passes(1, 1, 1.5), None)
+WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), Passes(20, 5, 20), Passes(10, 1, 30))
+QUICK = Size(2, 160_000, (1_000, 100_000), Passes(1, 1, 1.5), None)
 
 
 def run(options: Options) -> Result:
@@ -126,8 +122,6 @@ def _tell_query(
 def _tell_growth(result: Result, growth: Growth, flink: FlinkCep | None, size: Size) -> None:
     for length in size.lengths:
         tell_ours(result, growth, length, size.times)
-    for length in size.lengths:
-        tell_naive(result, growth, length, size.naive_s)
     if flink is not None and growth.rule == "next":  # it has no rule like the other one
         if size.growth is None:
             result.notes.append(f"{growth.name}: Flink's CEP is left out of --quick")

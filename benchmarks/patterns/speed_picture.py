@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.frame import save_picture
-from benchmarks.patterns.growth import FLINK, NAIVE, OURS, Growth
+from benchmarks.patterns.growth import FLINK, OURS, Growth
 
-COLOURS = {OURS: "tab:blue", NAIVE: "tab:orange", FLINK: "tab:red"}
+COLOURS = {OURS: "tab:blue", FLINK: "tab:red"}
 TITLES = {"first": "the first match, events used up", "next": "each with the next of its kind"}
 
 
