@@ -2,6 +2,7 @@
 
 A folder a paper, and `engine` for what no paper has; the tuner of [ssg] has most of all, so it is
 a folder of its own, `sltuner`. On top lies what every folder needs: the runner (`__main__.py`,
-where each benchmark is registered), `ended.py`, `frame.py` and `offline.py`. Of the folders only
-`ssg` imports others: the engine's inputs, and the flow that `sltuner` has under a deadline.
+where each benchmark is registered), its ends (`ended.py`), options, claims, tables and results
+(`frame.py`), jobs run to their end (`jobs.py`), runs on all cores (`side_by_side.py`), and the same
+queries offline (`offline.py`). tests/benchmarks/test_folders.py holds which folders import others.
 """

@@ -24,7 +24,7 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.engine.aggregate import counting_flow, offline, verify
 from benchmarks.engine.cores_simulated import Work, measured_costs, report_simulated
-from benchmarks.engine.running import TIMEOUT_S, Arrays, arrays_of, same_rows
+from benchmarks.engine.running import Arrays, arrays_of, same_rows
 from benchmarks.engine.workload import (
     DELAY_OVER,
     DENSE_OVER,
@@ -36,6 +36,7 @@ from benchmarks.engine.workload import (
     write,
 )
 from benchmarks.frame import Claim, Options, Result, Spread, check
+from benchmarks.jobs import collected
 from benchmarks.offline import pairs_within
 
 RATE = 200  # buses a second, and as many readings: that of `join-throughput`
@@ -223,13 +224,8 @@ def _measured(cluster: sw.Cluster, work: Work, repetitions: int) -> Reports:
 def _finished(
     cluster: sw.Cluster, work: Work, flow: sw.Dataflow, placement: Mapping[str, str] | None
 ) -> sw.JobReport:
-    job = cluster.submit(flow, placement=placement)
-    try:
-        report = job.wait(timeout=TIMEOUT_S)
-        work.verify(job.result(report.sinks[0].name))
-    finally:
-        job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    report, rows = collected(cluster.submit(flow, placement=placement))
+    work.verify(rows)
     return report
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.running import TIMEOUT_S
-from benchmarks.frame import Result, check
+from benchmarks.frame import Result
+from benchmarks.jobs import collected, finished
 
 SLOTS = (1, 2, 4, 8, 16, 32, 64)
 MANY = 16  # replicas, to see what each of them more costs the gate
@@ -146,11 +146,7 @@ def _cost(long: sw.JobReport, short: sw.JobReport, names: Sequence[str]) -> Cost
 
 def _light(cluster: sw.Cluster, work: Work, replicas: int, *, rows: int) -> sw.JobReport:
     limits = sw.Limits(max_slice_rows=rows, min_slice_rows=min(rows, 1_000))
-    job = cluster.submit(work.light(replicas), placement=ONE_SLOT, limits=limits)
-    try:
-        return job.wait(timeout=TIMEOUT_S)
-    finally:
-        job.close()
+    return finished(cluster.submit(work.light(replicas), placement=ONE_SLOT, limits=limits))
 
 
 def report_simulated(result: Result, work: Work, costs: Costs) -> None:
@@ -194,10 +190,8 @@ def _simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
         else:
             keys[stage.name] = "replica" if stage.replica else str(stage.subject.part or "whole")
     with sw.Simulation(nodes=1, cores=slots, seed=1, cost=costs.model(keys, slots)) as host:
-        job = host.submit(flow)
-        report = job.wait()
-        work.verify(job.result(report.sinks[0].name))
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+        report, rows = collected(host.submit(flow))
+    work.verify(rows)
     return report
 
 

@@ -24,7 +24,7 @@ from benchmarks.engine.join_latency import MODES, Run, missing_results
 from benchmarks.engine.live import Live, Silent, live_join_flow, name_thread
 from benchmarks.engine.processes import all_processes, kind_of
 from benchmarks.engine.recorder import Recorder
-from benchmarks.engine.running import PLACES, TIMEOUT_S, Arrays, arrays_of
+from benchmarks.engine.running import PLACES, Arrays, arrays_of
 from benchmarks.engine.threads import (
     ThreadCounts,
     cpu_of_threads_ns,
@@ -35,6 +35,7 @@ from benchmarks.engine.threads import (
 from benchmarks.engine.wakes import Wakes, by_thread, cores_of
 from benchmarks.engine.workload import MS, Mapped, MappedReader, join_flow, paced_tables, write
 from benchmarks.frame import check, plain
+from benchmarks.jobs import TIMEOUT_S
 from slackwater import runtime
 
 __all__ = ["BARE", "IDLE", "SLOT", "Setting", "Usage", "idle", "measured"]

@@ -32,7 +32,7 @@ from benchmarks.engine.bare_message import BYTES, bare_messages
 from benchmarks.engine.latency_claims import RATE, latency_claims, run_name
 from benchmarks.engine.processes import MemoryOnce
 from benchmarks.engine.recorder import Recorder
-from benchmarks.engine.running import PLACES, TIMEOUT_S, Arrays, arrays_of, join_offline, same_rows
+from benchmarks.engine.running import PLACES, Arrays, arrays_of, join_offline, same_rows
 from benchmarks.engine.workload import (
     AREAS,
     MEAN_DELAY_S,
@@ -46,6 +46,7 @@ from benchmarks.engine.workload import (
     write,
 )
 from benchmarks.frame import Options, Result, check
+from benchmarks.jobs import finished
 
 RATES = (1_000, RATE, 50_000)
 MODES = {"on arrival": "0s", "in order": None}  # {name: slack}
@@ -166,12 +167,8 @@ def _measure(cluster: sw.Cluster, run: Run, place: str, path: Path, result: Resu
     if run.rate == max(RATES) and (run.mode, place) == ("in order", "three nodes"):
         # Behind the last result that counts, and before the last bus has arrived.
         sampled = MemoryOnce(run.warm_up_s + run.seconds + 0.3)
-    try:
-        report = job.wait(timeout=TIMEOUT_S)
-        memory = sampled.result() if sampled is not None else None
-    finally:
-        job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    report = finished(job)
+    memory = sampled.result() if sampled is not None else None
     rows = recorder.read()
     missing = missing_results(run, rows)
 

@@ -31,9 +31,10 @@ from benchmarks.engine.live import name_thread
 from benchmarks.engine.live_poll_feed import KEYS, Feed, Row
 from benchmarks.engine.processes import all_processes, kind_of
 from benchmarks.engine.recorder import Recorder
-from benchmarks.engine.running import ONE_SLOT, TIMEOUT_S
+from benchmarks.engine.running import ONE_SLOT
 from benchmarks.engine.threads import thread_counts
 from benchmarks.frame import Claim, NotHereError, Options, Result, Spread, check, number
+from benchmarks.jobs import TIMEOUT_S
 
 RATE = 10_000
 TURNS = 5

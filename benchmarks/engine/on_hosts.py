@@ -16,9 +16,10 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.engine.join_latency import MODES, Run, missing_results
 from benchmarks.engine.join_throughput import results, verify
-from benchmarks.engine.running import TIMEOUT_S, arrays_of, join_offline, timed
+from benchmarks.engine.running import arrays_of, join_offline, timed
 from benchmarks.engine.workload import Mapped, join_flow
-from benchmarks.frame import check, plain
+from benchmarks.frame import plain
+from benchmarks.jobs import collected
 from slackwater.runtime.measure.report import JobReport
 
 MODE = "on arrival"
@@ -45,18 +46,12 @@ def _latency(cluster: sw.Cluster, rate: int, seconds: int, paths: list[str]) -> 
     inputs = Mapped(paths[0]), Mapped(paths[1])
     run = Run(rate, MODE, 0, seconds, bus, loop, inputs)
     flow = join_flow(*inputs, sw.collect_sink(), over=run.over, slack=MODES[MODE])
-    job = cluster.submit(flow, detach=False)
-    try:
-        report = job.wait(timeout=TIMEOUT_S)
-        rows = arrays_of(job.result("pairs"))
-    finally:
-        job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    report, rows = collected(cluster.submit(flow, detach=False))
     sink = report.sinks[0]
     p50, p99, most = (sink.latency.quantile(q) / 1e6 for q in (0.5, 0.99, 1))
     return {
         "results": sink.rows,
-        "missing": missing_results(run, rows),
+        "missing": missing_results(run, arrays_of(rows)),
         "p50_ms": p50,
         "p99_ms": p99,
         "max_ms": most,

@@ -25,9 +25,10 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine import aggregate, join_throughput
-from benchmarks.engine.running import ONE_SLOT, TIMEOUT_S, arrays_of, join_offline
+from benchmarks.engine.running import ONE_SLOT, arrays_of, join_offline
 from benchmarks.engine.workload import Mapped, join_flow, join_tables, late_table
-from benchmarks.frame import Claim, Options, Result, Spread, check
+from benchmarks.frame import Claim, Options, Result, Spread
+from benchmarks.jobs import collected
 
 FIXED = (1_024, 4_096, 16_384, 65_536)
 CHOSEN = 0
@@ -119,23 +120,18 @@ def _measure(
     }
 
 
-def _took_s(cluster: sw.Cluster, work: Work, rows: int) -> tuple[float, int]:
+def _took_s(cluster: sw.Cluster, work: Work, most_rows: int) -> tuple[float, int]:
     """Return the CPU time of a run, and how many slices its stages had."""
     limits = sw.Limits()
-    if rows != CHOSEN:
-        limits = sw.Limits(max_slice_rows=rows, slice_ns=TIMEOUT_NS)
-    job = cluster.submit(work.build(), placement=ONE_SLOT, limits=limits)
-    try:
-        report = job.wait(timeout=TIMEOUT_S)
-        work.verify(job.result(report.sinks[0].name))
-    finally:
-        job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    if most_rows != CHOSEN:
+        limits = sw.Limits(max_slice_rows=most_rows, slice_ns=TIMEOUT_NS)
+    report, rows = collected(cluster.submit(work.build(), placement=ONE_SLOT, limits=limits))
+    work.verify(rows)
     took_s = sum(stage.service_ns for stage in report.stages) / 1e9
     return took_s, sum(stage.batches for stage in report.stages)
 
 
-TIMEOUT_NS = int(TIMEOUT_S * 1e9)
+TIMEOUT_NS = 600_000_000_000
 """Time of a slice that is cut by its rows alone."""
 
 

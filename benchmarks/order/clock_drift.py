@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check, counted
+from benchmarks.jobs import collected
 from benchmarks.order.disorder import (
     DATASETS,
     MS,
@@ -188,10 +189,8 @@ def merged(tables: list[pa.Table], clock: Any, order: Order) -> Int64Array:
 
 def _ran(flow: sw.Dataflow, column: str, *, rows: int) -> Int64Array:
     with sw.Simulation(1) as host:
-        job = host.submit(flow)
-        report = job.wait()
-        found: Int64Array = job.result("out")[column].to_numpy()
-    check(report.ledger.is_balanced, "the ledger does not balance")
+        _, collected_rows = collected(host.submit(flow))
+    found: Int64Array = collected_rows[column].to_numpy()
     check(len(found) == rows, f"{len(found)} of {rows} rows came out")
     return found
 

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, save_picture
+from benchmarks.jobs import collected
 from benchmarks.patterns.endless import Endless
 from benchmarks.patterns.floor import WINDOWS
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
@@ -305,10 +306,7 @@ def _ran(
         period_ns, at = round(length_ns / share), sw.col("time")
         stream = stream.filter(at - (at // period_ns) * period_ns < length_ns)
     asked.build(stream, shed).sink("found", sw.collect_sink())
-    job = cluster.submit(flow)
-    report = job.wait(timeout=LIMIT_S)
-    assert report.ledger.is_balanced, report.ledger
-    table = job.result("found")
+    report, table = collected(cluster.submit(flow), timeout_s=LIMIT_S)
     starts = table["window_start"].cast(pa.int64()).to_pylist()
     return Ran(report, set(zip(starts, table["events"].to_pylist(), strict=True)))
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
+from benchmarks.jobs import finished
 from benchmarks.sltuner import chain, drift, warsaw, zipf
 from benchmarks.sltuner.deadline import (
     LIMITS,
@@ -116,11 +117,7 @@ def _on_ray(
             limits=LIMITS,
             tuning=sw.Tuning(history=folder),
         )
-        try:
-            report = job.wait(timeout=20.0 * SECONDS)
-        finally:
-            job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+        report = finished(job)
     assert report.tuning is not None, "a flow with a deadline is tuned"
     check(not report.tuning.errors, f"the policy went wrong: {report.tuning.last_error}")
     return report.tuning

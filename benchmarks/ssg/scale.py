@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.running import TIMEOUT_S
 from benchmarks.engine.workload import Ints, Mapped, write
 from benchmarks.frame import Claim, Options, Result, Spread, check
+from benchmarks.jobs import collected, finished
 
 RATE, KEYS, WITHIN_MS = 2_000, 2, 2_000  # events a second of each stream: 4,000 comparisons a row
 VALUES = 10_000
@@ -169,13 +169,8 @@ def measure(cluster: sw.Cluster, sample: Sample, repetitions: int) -> dict[int, 
 
 def _finished(job: Any, sample: Sample) -> sw.JobReport:
     """Wait for a run, and check it."""
-    try:
-        report: sw.JobReport = job.wait(timeout=TIMEOUT_S)
-        rows = job.result("out").to_pydict()
-    finally:
-        job.close()
-    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
-    found = sorted(zip(rows["n"], rows["n_right"], strict=True))
+    report, rows = collected(job)
+    found = sorted(zip(rows["n"].to_pylist(), rows["n_right"].to_pylist(), strict=True))
     check(found == sample.results, f"{len(found)} pairs, and {len(sample.results)} offline")
     compared = comparisons_of(report)
     check(compared == sample.comparisons, f"{compared} comparisons, not {sample.comparisons}")
@@ -198,10 +193,7 @@ def measured_costs(cluster: sw.Cluster, sample: Sample, heavy: sw.JobReport) -> 
         limits = sw.Limits(max_slice_rows=rows, min_slice_rows=min(rows, 1_000))
         placement = {"*": "node-1", f"{JOIN}.2": "node-2"}
         job = cluster.submit(flow_of(sample, 2, within_ms=1), placement=placement, limits=limits)
-        try:
-            report = job.wait(timeout=TIMEOUT_S)
-        finally:
-            job.close()
+        report = finished(job)
         light.append({stage.name: stage for stage in report.stages})
     long, short = light
     joins = [f"{JOIN}.gate", f"{JOIN}.1", f"{JOIN}.2"]
