@@ -155,7 +155,7 @@ class FlowHost(SaysOurName, ABC):
         history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
-        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.observed_graph import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
         prediction: Prediction | None = None
@@ -336,7 +336,7 @@ class FlowHost(SaysOurName, ABC):
 
         A flow whose sample gives no results runs anyway.
         """
-        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.observed_graph import SampleShowsNothing  # noqa: PLC0415
 
         try:
             return self._predicted(flow, rates, sample, **by), None

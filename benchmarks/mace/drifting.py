@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slackwater.runtime.foresight.observations import StageObservations, share_of
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, arrivals_of
-from slackwater.runtime.foresight.sampled import SampledStage, share_of
 
 STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
 """Steps of selectivity from one stretch to the next: variances, relative to all that varies."""
@@ -70,7 +70,7 @@ class DriftCurve:
 
 
 def with_drift(
-    graph: QueryGraph, stages: Sequence[SampledStage], stretches: Mapping[str, Stretches]
+    graph: QueryGraph, stages: Sequence[StageObservations], stretches: Mapping[str, Stretches]
 ) -> QueryGraph:
     """Return a sample's graph with selectivities by stretches of time.
 
@@ -88,7 +88,7 @@ def with_drift(
         operators.append(operator)
         feeder = operator.inputs[0]
         is_known = operator.curve is None and len(operator.inputs) == 1 and feeder in bounds
-        if not is_known or not len(stage.slice_in):
+        if not is_known or not len(stage.worked):
             continue
         came, left = _full_rows(stage)
         if (came[-1], left[-1]) != (stage.rows_in, stage.rows_out):
@@ -107,9 +107,9 @@ def with_drift(
     return QueryGraph(graph.sources, tuple(operators))
 
 
-def _full_rows(stage: SampledStage) -> FloatArray:
+def _full_rows(stage: StageObservations) -> FloatArray:
     """Return the rows in and out until each slice's end: shape (2, slices + 1)."""
-    each = np.array([stage.slice_in, stage.slice_out], dtype=np.float64).reshape(2, -1)
+    each = np.array([stage.worked, stage.out], dtype=np.float64).reshape(2, -1)
     return np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)
 
 

@@ -38,8 +38,8 @@ from slackwater.runtime.foresight.gates import (
     estimate_gated,
     gated_operators,
 )
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import sampled_stages
+from slackwater.runtime.foresight.observed.slices import observed_slices
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.prepare.prepare import prepare
@@ -219,8 +219,8 @@ def statistics_of(ran: Ran, whole: Drawn) -> tuple[QueryGraph, dict[str, Series]
         name: SourceTimes.in_order(at_s[: counts[name]], event_s[: counts[name]]).series()
         for name, (at_s, event_s) in whole.times_s.items()
     }
-    graph = query_graph_of_sample(
-        sampled_stages(ran.plan.stages, stages, ran.slices),
+    graph = observed_graph(
+        observed_slices(ran.plan.stages, stages, ran.slices),
         slice_s=LIMITS.slice_ns / NS_PER_SECOND,
         times_s={name: whole.times_s[name][1][: counts[name]] for name in counts},
     )

@@ -22,9 +22,9 @@ from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.foresight.observed.slices import observed_slices
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.query_graph import arrivals_of
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import sampled_stages
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan
@@ -273,11 +273,11 @@ def statistics_of(
         f"{number}.visits": table["ts"].to_numpy() / NS_PER_SECOND
         for number, table in enumerate(sample.tables, start=1)
     }
-    stages = sampled_stages(ran.plan.stages, reports, cost.slices)
+    stages = observed_slices(ran.plan.stages, reports, cost.slices)
     if unknown := [stage.name for stage in stages if not stage.rows_in]:
         raise SettingError(f"stage {unknown[0]!r} got no event of the sample; take a larger one")
     slice_s = LIMITS.slice_ns / NS_PER_SECOND
-    graph = query_graph_of_sample(stages, slice_s=slice_s, times_s=times_s)
+    graph = observed_graph(stages, slice_s=slice_s, times_s=times_s)
     return with_drift(graph, stages, divided or {})
 
 

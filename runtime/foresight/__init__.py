@@ -4,8 +4,8 @@
 | --- | --- |
 | `query_graph.py` | operators: cost and results of an event; the load of arrivals |
 | `curves.py` | joins, windows: nonlinear operators |
-| `sampled.py` | each stage in a run over a sample: costs of slices and rows |
-| `sample_statistics.py` | the query graph of a sample: costs, selectivities, fitted curves |
+| `observations.py` | the table of observations; costs of slices and rows |
+| `observed_graph.py` | the query graph of a table: costs, selectivities, fitted curves |
 | `recorded.py` | the same from the samples of earlier jobs: costs, selectivities, arrivals |
 | `carried.py` | statistics of a flow carried over to other plans of it |
 | `step_curves.py` | curves of its joins and windows |

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.observations import StageObservations
 from slackwater.runtime.foresight.query_graph import (
     CostCurve,
     QueryGraph,
     QueryOperator,
     arrivals_of,
 )
-from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.foresight.step_curves import of_fewer_keys
 from slackwater.runtime.model.subject import GATE
 from slackwater.runtime.plan.plan import Stage
@@ -76,7 +76,7 @@ class StepStatistics:
         cls,
         steps: Mapping[str, Step],
         stages: Sequence[Stage],
-        sampled: Sequence[SampledStage],
+        sampled: Sequence[StageObservations],
         *,
         slice_s: float,
     ) -> StepStatistics:

@@ -20,10 +20,10 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.curves import fit_nonnegative
+from slackwater.runtime.foresight.observations import Spans, StageCost, StageObservations, share_of
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph
 from slackwater.runtime.foresight.rates import RecordedRate
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import SampledStage, Spans, StageCost, share_of
 from slackwater.runtime.measure.samples import PARTS, StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 
@@ -166,15 +166,15 @@ def graph_recorded(
         SettingError: no stage took any time.
     """
     known = _as_sampled(stages, slice_s, spans or {})
-    if not any(stage.slice_s[0] for stage in known):
+    if not any(stage.busy_s[0] for stage in known):
         raise SettingError("nothing took any time in it, so what an event costs is not known")
-    graph = query_graph_of_sample(known, slice_s=slice_s, times_s=times_s)
+    graph = observed_graph(known, slice_s=slice_s, times_s=times_s)
     return graph, {stage.name: share_of(stage, known) for stage in known}
 
 
 def _as_sampled(
     stages: Sequence[RecordedStage], slice_s: float, spans: Mapping[str, Spans]
-) -> list[SampledStage]:
+) -> list[StageObservations]:
     """Return the stages as of a sample: all rows in one slice, at their cost.
 
     Rows that were under way at the end of the record count as arrived, so that they lower neither
@@ -190,13 +190,13 @@ def _as_sampled(
         out[stage.name] = round(stage.selectivity * rows)
         own = spans.get(stage.name, Spans())
         sampled.append(
-            SampledStage(
+            StageObservations(
                 name=stage.name,
                 inputs=stage.inputs,
                 rows_in=rows,
                 rows_out=out[stage.name],
-                slice_rows=[max(rows, 1)],
-                slice_s=[stage.row_s(slice_s) * max(rows, 1)],
+                came=[max(rows, 1)],
+                busy_s=[stage.row_s(slice_s) * max(rows, 1)],
                 window_s=own.window_s,
                 within_s=own.within_s,
             )

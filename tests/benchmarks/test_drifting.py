@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.mace.drifting import DriftCurve, Stretches, steadied, with_drift
 from slackwater.runtime.foresight import QueryGraph, Workload
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.query_graph import arrivals_of
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from tests.foresight.test_sample_statistics import stage
+from tests.foresight.test_observed_graph import stage
 
 
 def divided(results: list[int], *, rows: int) -> QueryGraph:
@@ -19,21 +19,21 @@ def divided(results: list[int], *, rows: int) -> QueryGraph:
         "a",
         rows_in=rows * count,
         rows_out=rows * count,
-        slice_in=[rows] * count,
-        slice_out=[rows] * count,
+        worked=[rows] * count,
+        out=[rows] * count,
     )
     few = stage(
         "few",
         "a",
         rows_in=rows * count,
         rows_out=sum(results),
-        slice_in=[rows] * count,
-        slice_out=results,
+        worked=[rows] * count,
+        out=results,
     )
     out = stage("out", "few", rows_in=sum(results), rows_out=sum(results))
     parts = Stretches([rows * n for n in range(count)], [float(n) for n in range(count)])
     stages = [source, few, out]
-    return with_drift(query_graph_of_sample(stages, slice_s=0.002), stages, {"a": parts})
+    return with_drift(observed_graph(stages, slice_s=0.002), stages, {"a": parts})
 
 
 def test_selectivity_follows_data_that_drift() -> None:
@@ -71,13 +71,13 @@ def test_stretches_without_rows_have_what_their_neighbours_have() -> None:
 
 def test_stretches_of_a_stage_below_are_those_of_the_rows_that_came_to_it() -> None:
     """A filter behind a filter: its stretches are as long as what the first lets go."""
-    source = stage("a", rows_in=200, rows_out=200, slice_in=[50] * 4, slice_out=[50] * 4)
-    first = stage("f", "a", rows_in=200, rows_out=110, slice_in=[50] * 4, slice_out=[50, 50, 5, 5])
-    then = stage("g", "f", rows_in=110, rows_out=10, slice_in=[100, 10], slice_out=[0, 10])
+    source = stage("a", rows_in=200, rows_out=200, worked=[50] * 4, out=[50] * 4)
+    first = stage("f", "a", rows_in=200, rows_out=110, worked=[50] * 4, out=[50, 50, 5, 5])
+    then = stage("g", "f", rows_in=110, rows_out=10, worked=[100, 10], out=[0, 10])
     out = stage("out", "g", rows_in=10, rows_out=10)
     parts = Stretches([0, 100], [0.0, 1.0])
     stages = [source, first, then, out]
-    graph = with_drift(query_graph_of_sample(stages, slice_s=0.002), stages, {"a": parts})
+    graph = with_drift(observed_graph(stages, slice_s=0.002), stages, {"a": parts})
     work = Workload.of(graph, {arrivals_of("a"): [1_000.0, 1_000.0]}, 1.0)
     assert work.arrivals["f"] == pytest.approx([1_000, 100], abs=20)
     assert work.arrivals["g"] == pytest.approx([0, 100], rel=0.15, abs=40)

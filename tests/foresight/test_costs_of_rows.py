@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.foresight.observations import StageCost, StageObservations
 from slackwater.runtime.foresight.observed.some_rows import BLOCKS
 from slackwater.runtime.foresight.query_graph import FloatArray
-from slackwater.runtime.foresight.sampled import SampledStage, StageCost
 
 FIXED_S, ROW_S, SLICE_S = 1e-4, 6e-4, 2e-3
 
 
-def stage(rows: FloatArray, seconds: FloatArray) -> SampledStage:
-    return SampledStage(
+def stage(rows: FloatArray, seconds: FloatArray) -> StageObservations:
+    return StageObservations(
         name="a",
         inputs=(),
         rows_in=int(rows.sum()),
         rows_out=int(rows.sum()),
-        slice_rows=rows.astype(int).tolist(),
-        slice_in=rows.astype(int).tolist(),
-        slice_s=seconds.tolist(),
+        came=rows.astype(int).tolist(),
+        worked=rows.astype(int).tolist(),
+        busy_s=seconds.tolist(),
     )
 
 
@@ -73,14 +73,14 @@ def test_the_fixed_part_is_not_far_above_the_shortest_slice() -> None:
 def test_messages_without_rows_do_not_bound_the_fixed_part() -> None:
     """A model takes 20 ms whenever it is asked, and is not asked where only promises pass."""
     asked = np.array([50, 5, 200, 20, 500, 10, 100, 2, 50, 5, 200, 20])
-    found = SampledStage(
+    found = StageObservations(
         name="a",
         inputs=(),
         rows_in=1_162,
         rows_out=1_162,
-        slice_rows=[*asked.tolist(), 1, 1, 1],
-        slice_in=[*asked.tolist(), 0, 0, 0],
-        slice_s=[*(0.02 + 5e-6 * asked).tolist(), 5e-5, 5e-5, 5e-5],
+        came=[*asked.tolist(), 1, 1, 1],
+        worked=[*asked.tolist(), 0, 0, 0],
+        busy_s=[*(0.02 + 5e-6 * asked).tolist(), 5e-5, 5e-5, 5e-5],
     ).cost()
     assert found.fixed_s == pytest.approx(0.02, rel=0.2)
 

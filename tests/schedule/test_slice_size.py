@@ -7,7 +7,7 @@ import random
 import pytest
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.foresight.sampled import StageCost
+from slackwater.runtime.foresight.observations import StageCost
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SliceSize
 

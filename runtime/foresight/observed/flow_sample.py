@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from slackwater.runtime.foresight import QueryGraph
 from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.observations import StageObservations
 from slackwater.runtime.foresight.rates import RecordedRate
-from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
@@ -48,7 +48,7 @@ class FlowSample:
     graph: QueryGraph
     rows: dict[str, int]
     took_s: float
-    stages: tuple[SampledStage, ...] = ()
+    stages: tuple[StageObservations, ...] = ()
     row_bytes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

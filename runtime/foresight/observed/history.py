@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.gates.recorded_times import times_recorded
+from slackwater.runtime.foresight.observations import spans_of
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.recorded import (
     arrivals_recorded,
@@ -22,7 +23,6 @@ from slackwater.runtime.foresight.recorded import (
     intervals_recorded,
     stages_recorded,
 )
-from slackwater.runtime.foresight.sampled import spans_of
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.order.k_slack import KSlack

@@ -15,12 +15,13 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.curves import USUAL_S
 from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.observations import StageObservations, share_of, spans_of
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.slices import observed_slices, work_spread
 from slackwater.runtime.foresight.observed.some_rows import SeenTimes, SomeRows
 from slackwater.runtime.foresight.observed.source_times import source_times
-from slackwater.runtime.foresight.observed.stretches import Stretched, stretched, work_spread
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import SampledStage, sampled_stages, share_of, spans_of
+from slackwater.runtime.foresight.observed.stretches import Stretched, stretched
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan, Stage
@@ -107,7 +108,7 @@ def take_sample(
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
     read = {stage.name: reports[stage.name].rows_in for stage in planned.stages if not stage.inputs}
     looked = sum(len(each.stimulus_s) * each.stands_for for each in times.values())
-    graph = query_graph_of_sample(
+    graph = observed_graph(
         stages,
         slice_s=slice_s,
         is_all=sum(read.values()) >= looked,
@@ -144,7 +145,7 @@ class _Ran:
     """Run over some rows of the sources, with its observations."""
 
     part: Stretched
-    stages: list[SampledStage]
+    stages: list[StageObservations]
     report: JobReport
     slices: Sequence[MeasuredSlice]
     seen: Mapping[str, SeenTimes]
@@ -176,7 +177,7 @@ def _ran(
     link = LinkModel(delay_ns=0)
     report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
     by_name = {stage.name: stage for stage in report.stages}
-    stages = sampled_stages(plan.stages, by_name, costs.slices)
+    stages = observed_slices(plan.stages, by_name, costs.slices)
     if is_timed:
         stages = [replace(stage, least_fixed_s=USUAL_S) for stage in stages]
     return _Ran(part, stages, report, costs.slices, seen)
@@ -225,7 +226,7 @@ def _check_can_be_read_twice(plan: Plan) -> None:
             )
 
 
-def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
+def _saved(kept: StageObservations, bare: StageObservations, slice_s: float) -> float:
     """Return the share of a stage's work that is saved if all is dropped.
 
     Args:
@@ -234,7 +235,7 @@ def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
         slice_s: duration of a full slice.
     """
     whole_s = kept.cost().in_full_slices(slice_s).row_s
-    left_s = bare.cost(bare.slice_pairs).in_full_slices(slice_s).row_s
+    left_s = bare.cost(bare.pairs).in_full_slices(slice_s).row_s
     return min(max(1 - left_s / whole_s, 0.0), 1.0) if whole_s > 0 else 0.0
 
 

@@ -11,17 +11,15 @@ Lags and bursts are also read from the rows between: that calls no user's functi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.foresight.query_graph import FloatArray
-from slackwater.runtime.foresight.sampled import SliceSeen, StageCost
-from slackwater.runtime.model import NS_PER_SECOND
 
-__all__ = ["Stretched", "stretched", "work_spread"]
+__all__ = ["MOST", "Stretched", "stretched"]
 
 MOST = 5
 """Most stretches of a sample: each must be long beside the times that the flow looks back."""
@@ -138,49 +136,3 @@ def _numbers(newest_s: FloatArray, each: float, from_s: FloatArray, until_s: Flo
     return tuple(
         (round(begin * each), round(end * each)) for begin, end in zip(begins, ends, strict=True)
     )
-
-
-def work_spread(
-    slices: Iterable[SliceSeen], part: Stretched, costs: Mapping[str, tuple[StageCost, StageCost]]
-) -> float:
-    """Return the standard error of a source row's cost, as a share.
-
-    Parts of the sample differ by chance and as data drift. Stretches evenly over the input stand
-    for the rows between. A single stretch from its start does not, so the rest may differ from it
-    as much as its parts differ. A part ends when its rows of any source end.
-
-    Args:
-        slices: all slices, in their order.
-        part: the rows of the sample.
-        costs: {stage: its costs, and those in full slices}, so the number of slices has no effect.
-    """
-    count = part.count if part.count > 1 else MOST
-    read = dict.fromkeys(part.rows, 0)
-    work_s, came = np.zeros(count), np.zeros(count)
-    now, slices = 0, list(slices)
-    ends = _ends(part, slices)
-    for each_slice in slices:
-        stage, rows = each_slice.stage, each_slice.rows
-        if stage in read:
-            number = int(np.searchsorted(ends[stage], read[stage], side="right"))
-            now = max(now, min(number, count - 1))
-            read[stage] += rows
-            came[now] += rows
-        if stage in costs and (rows or each_slice.released):
-            seen, full = costs[stage]
-            share_s = rows * (full.row_s - seen.row_s)
-            work_s[now] += max(each_slice.took_ns / NS_PER_SECOND - seen.fixed_s, 0.0) + share_s
-    each = work_s[came > 0] / came[came > 0]
-    if len(each) < 2 or each.mean() <= 0:
-        return 0.0
-    unseen = max(1 - part.covers_s / part.looked_s, 0.0) if part.looked_s > 0 else 1.0
-    own = 1 / len(each) + (unseen if part.count == 1 else 0.0)
-    return float(each.std(ddof=1) / each.mean() * np.sqrt(own))
-
-
-def _ends(part: Stretched, slices: Sequence[SliceSeen]) -> dict[str, FloatArray]:
-    """Return the last row of each part of the sample, for each source."""
-    if part.count > 1:
-        return {name: np.cumsum([b - a for a, b in each]) for name, each in part.rows.items()}
-    read = {name: sum(s.rows for s in slices if s.stage == name) for name in part.rows}
-    return {name: rows * np.arange(1, MOST + 1) / MOST for name, rows in read.items()}

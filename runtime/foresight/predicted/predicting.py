@@ -21,7 +21,6 @@ from slackwater.runtime.foresight.rates import (
     is_trace,
     series_of,
 )
-from slackwater.runtime.foresight.sampled import as_shares
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
@@ -139,7 +138,8 @@ def series_ahead(
         speed: speed of event time by the clock; None: arrivals are like the sample's, scaled by the
             rates.
     """
-    shares = as_shares(sample.rows)
+    total = sum(sample.rows.values())
+    shares = {name: count / total if total else 0.0 for name, count in sample.rows.items()}
     asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
     own: dict[str, OwnTimes | EndedTimes] = {}
     for name, times in sample.times.items():

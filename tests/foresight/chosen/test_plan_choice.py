@@ -18,9 +18,9 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.foresight import QueryGraph
 from slackwater.runtime.foresight.chosen.plan_choice import Sampler, choose_plan
 from slackwater.runtime.foresight.curves import JoinCurve
+from slackwater.runtime.foresight.observations import StageObservations
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import SampledStage
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.prepare.prepare import prepare
 from slackwater.sampling import sample_flow
 from tests.support.filtered_flows import written
@@ -69,16 +69,16 @@ def costing(row_s: dict[str, float], pairs: JoinCurve | None = None) -> Sampler:
             cost_s = sum(row_s.get(step.name[:4], 0.0) * rows[step.name] for step in steps)
             lengths = [max(one.rows_in, 1)]
             stages.append(
-                SampledStage(
+                StageObservations(
                     name=one.name,
                     inputs=one.inputs,
                     rows_in=one.rows_in,
                     rows_out=one.rows_out,
-                    slice_rows=lengths,
-                    slice_s=[cost_s],
+                    came=lengths,
+                    busy_s=[cost_s],
                 )
             )
-        graph = query_graph_of_sample(stages, slice_s=1e9)
+        graph = observed_graph(stages, slice_s=1e9)
         if pairs is not None and not limits.fuse:
             operators = [
                 replace(one, curve=pairs) if one.name == "pairs" else one for one in graph.operators

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.observations import StageCost
 from slackwater.runtime.foresight.observed import source_times
+from slackwater.runtime.foresight.observed.slices import work_spread
 from slackwater.runtime.foresight.observed.some_rows import BLOCKS
-from slackwater.runtime.foresight.observed.stretches import Stretched, stretched, work_spread
+from slackwater.runtime.foresight.observed.stretches import Stretched, stretched
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.rates import OwnTimes
-from slackwater.runtime.foresight.sampled import StageCost
 from slackwater.runtime.simulate import MeasuredSlice
 from slackwater.sampling import sample_flow
 from tests.support.known_work import MS, bursts, counts_of, sampled, times, working

@@ -17,10 +17,10 @@ import slackwater as sw
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.foresight import circles
+from slackwater.runtime.foresight.observations import StageObservations
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.rates import OnOff
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import sample_flow
 from tests.support.known_work import times
@@ -248,13 +248,13 @@ def test_without_a_sample_nothing_is_predicted(nothing: Any) -> None:
 
 def test_a_sample_that_cost_nothing_is_refused() -> None:
     stages = [
-        SampledStage(
-            name=name, inputs=inputs, rows_in=100, rows_out=100, slice_rows=[50, 50], slice_s=[0, 0]
+        StageObservations(
+            name=name, inputs=inputs, rows_in=100, rows_out=100, came=[50, 50], busy_s=[0, 0]
         )
         for name, inputs in (("a", ()), ("out", ("a",)))
     ]
     with pytest.raises(SettingError, match=r"of 100 rows cost nothing at any stage.*finer clock"):
-        query_graph_of_sample(stages, slice_s=0.002)
+        observed_graph(stages, slice_s=0.002)
 
 
 def changed(build: Callable[[sw.Stream], sw.Stream], *, slack: str = "0s") -> sw.Dataflow:

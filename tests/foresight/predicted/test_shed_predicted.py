@@ -252,7 +252,7 @@ def test_a_sample_that_takes_longer_than_the_bound_drops_nothing() -> None:
     flow = shedding()
     sample = sampled(flow, costs(50.0))
     (found,) = [one for one in sample.stages if one.name == "found"]
-    assert sum(found.slice_pairs) > 3.9 * (SAMPLE - 200)
+    assert sum(found.pairs) > 3.9 * (SAMPLE - 200)
 
 
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.0])

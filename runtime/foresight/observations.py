@@ -1,4 +1,10 @@
-"""Stages in a run over a sample: rows, results, and costs of slices.
+"""Table of observations: rows, results and service time of each stage, by interval.
+
+```
+stage     came   worked   out   pairs   busy
+falling     50       50    20       0   11 ms     a sample: an interval is a slice
+pairs      620      600   540       0  150 ms     a job: an interval of its control loop
+```
 
 Slots work in slices, each with a fixed part and a part for each row. If latency matters there is a
 backlog, and slices are full: an event then costs its share of a full slice. Source: [mace] §VI-B,
@@ -7,27 +13,22 @@ backlog, and slices are full: an event then costs its share of a full slice. Sou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.curves import fit_slices
 from slackwater.runtime.foresight.query_graph import FloatArray
-from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.slice_time import time_of_rows
 from slackwater.runtime.plan.plan import Stage
 
 __all__ = [
-    "SampledStage",
     "Spans",
     "StageCost",
-    "as_shares",
-    "sampled_stages",
+    "StageObservations",
     "share_of",
     "spans_of",
 ]
@@ -75,21 +76,21 @@ class Spans:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledStage:
-    """Sample of a stage: its rows, results and slices in a run.
+class StageObservations:
+    """Observations of a stage: a value for each interval, in order.
 
     Attributes:
         name: name of the stage.
         inputs: the stages that feed it; empty: it is a source.
-        rows_in: rows that arrived; of a source, rows that it read.
-        rows_out: rows that left.
-        slice_rows: rows that each of its slices took; a message without rows counts as one.
-        slice_s: CPU seconds of each slice.
-        slice_in: rows that each slice gave to its operator; empty: unknown.
-        slice_out: rows that left with each slice; empty: unknown.
-        slice_pairs: pairs that its join compared in each slice; empty: unknown.
-        window_s: size and slide of its windows, seconds of event time; None: it has no windows.
-        within_s: longest distance of partners of its join; None: it does not join.
+        rows_in: rows that arrived in all; of a source, rows that it read.
+        rows_out: rows that left in all.
+        came: rows that arrived; a message without rows counts as a row.
+        busy_s: CPU seconds of its work.
+        worked: rows that its operator got; empty: unknown.
+        out: rows that left; empty: unknown.
+        pairs: pairs that its join compared; empty: unknown.
+        window_s: size and slide of its windows, seconds of event time; None if it has no windows.
+        within_s: longest distance of partners of its join; None if it does not join.
         least_fixed_s: least time of any slice by the clock; 0 by a model of costs.
     """
 
@@ -97,11 +98,11 @@ class SampledStage:
     inputs: tuple[str, ...]
     rows_in: int
     rows_out: int
-    slice_rows: Sequence[int]
-    slice_s: Sequence[float]
-    slice_in: Sequence[int] = ()
-    slice_out: Sequence[int] = ()
-    slice_pairs: Sequence[int] = ()
+    came: Sequence[int]
+    busy_s: Sequence[float]
+    worked: Sequence[int] = ()
+    out: Sequence[int] = ()
+    pairs: Sequence[int] = ()
     window_s: tuple[float, float] | None = None
     within_s: float | None = None
     least_fixed_s: float = 0.0
@@ -115,8 +116,8 @@ class SampledStage:
     def more(self) -> Sequence[int]:
         """Counts that cost beside rows: results of windows, pairs of a join; else empty."""
         if self.window_s is not None:
-            return self.slice_out
-        return self.slice_pairs if self.within_s is not None else ()
+            return self.out
+        return self.pairs if self.within_s is not None else ()
 
     def cost(self, more: Sequence[int] = ()) -> StageCost:
         """Return the cost of a slice and of each row; 0 without slices.
@@ -127,16 +128,16 @@ class SampledStage:
         Args:
             more: pairs or results of each slice, which may cost, too; empty: rows alone.
         """
-        count = len(self.slice_rows)
+        count = len(self.came)
         if not count:
             return StageCost(0.0, 0.0)
-        rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
-        released = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(count), float)
+        rows, seconds = np.asarray(self.came, float), np.asarray(self.busy_s, float)
+        worked = np.asarray(self.worked if len(self.worked) else np.zeros(count), float)
         others = np.asarray(more if len(more) else np.zeros(count), float)
-        features = np.stack([np.ones(count), rows, released, others], axis=1)
+        features = np.stack([np.ones(count), rows, worked, others], axis=1)
         if count > 8:
             looks_back = self.window_s is not None or self.within_s is not None
-            early = EARLY if looks_back or any(self.slice_pairs) else 0.0
+            early = EARLY if looks_back or any(self.pairs) else 0.0
             at_first = int((np.cumsum(rows) < early * rows.sum()).sum()) + 1
             begin = min(max(at_first, 2), count // 2)
             features, seconds = features[begin:], seconds[begin:]
@@ -169,69 +170,6 @@ def _fitted(features: FloatArray, seconds: FloatArray, least_fixed_s: float) -> 
     )
 
 
-class SliceSeen(Protocol):
-    """Notes of a slice; see `slackwater.runtime.simulate.MeasuredSlice`."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def took_ns(self) -> int: ...
-    @property
-    def released(self) -> int: ...
-    @property
-    def results(self) -> int: ...
-    @property
-    def comparisons(self) -> int: ...
-
-
-def sampled_stages(
-    stages: Sequence[Stage], reports: Mapping[str, StageReport], slices: Iterable[SliceSeen]
-) -> list[SampledStage]:
-    """Return the samples of all stages of a plan, from a run over a sample.
-
-    Args:
-        stages: stages of the plan, in topological order.
-        reports: {stage: its report at the end of the sample}.
-        slices: all slices, in their order.
-
-    Raises:
-        SettingError: a stage has no report.
-    """
-    own: dict[str, list[SliceSeen]] = {stage.name: [] for stage in stages}
-    for seen in slices:
-        if seen.rows or seen.released:
-            own[seen.stage].append(seen)
-    sampled = []
-    for stage in stages:
-        report = reports.get(stage.name)
-        if report is None:
-            raise SettingError(
-                f"stage {stage.name!r} is not in the sample's report, so what an event costs it is "
-                "not known; take a sample of this version of the flow"
-            )
-        sampled.append(_sampled(stage, report, own[stage.name]))
-    return sampled
-
-
-def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> SampledStage:
-    spans = spans_of(stage)
-    return SampledStage(
-        name=stage.name,
-        inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
-        rows_in=report.rows_in,
-        rows_out=report.rows_out,
-        slice_rows=[seen.rows for seen in slices],
-        slice_s=[seen.took_ns / NS_PER_SECOND for seen in slices],
-        slice_in=[seen.released for seen in slices],
-        slice_out=[seen.results for seen in slices],
-        slice_pairs=[seen.comparisons for seen in slices],
-        window_s=spans.window_s,
-        within_s=spans.within_s,
-    )
-
-
 def spans_of(stage: Stage) -> Spans:
     """Return the spans of event time by which a stage makes its results."""
     traits = stage.step.traits
@@ -244,7 +182,7 @@ def spans_of(stage: Stage) -> Spans:
     )
 
 
-def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
+def share_of(stage: StageObservations, stages: Sequence[StageObservations]) -> float:
     """Return the share of its inputs' output rows that reach a stage.
 
     It is below 1 for a replica, and for the stage of late rows; 2 if one stage feeds both sides of
@@ -254,9 +192,3 @@ def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
         return 1.0
     handed = sum(feeder.rows_out for feeder in stages if feeder.name in stage.inputs)
     return stage.rows_in / handed if handed else 0.0
-
-
-def as_shares(rows: Mapping[str, int]) -> dict[str, float]:
-    """Return {source: its share of all rows}, to split a rate of all sources."""
-    total = sum(rows.values())
-    return {name: count / total if total else 0.0 for name, count in rows.items()}

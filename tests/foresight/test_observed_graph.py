@@ -14,9 +14,10 @@ import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import QueryGraph, Workload, estimate_latency
 from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
+from slackwater.runtime.foresight.observations import StageObservations
+from slackwater.runtime.foresight.observed.slices import observed_slices
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
-from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
-from slackwater.runtime.foresight.sampled import SampledStage, sampled_stages
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Stage, plan_stages
 from slackwater.runtime.prepare.prepare import prepare
@@ -55,8 +56,8 @@ def sample(count: int, *, per_second: float) -> tuple[JobReport, list[MeasuredSl
 
 def graph_of(count: int, *, per_second: float) -> QueryGraph:
     report, slices = sample(count, per_second=per_second)
-    return query_graph_of_sample(
-        sampled_stages(stages(), {one.name: one for one in report.stages}, slices),
+    return observed_graph(
+        observed_slices(stages(), {one.name: one for one in report.stages}, slices),
         slice_s=0.002,
         times_s={"rows": times_s(count, per_second)},
     )
@@ -89,14 +90,14 @@ def test_a_stage_of_which_nothing_is_known_is_named() -> None:
     report, slices = sample(40, per_second=100)
     without = {one.name: one for one in report.stages if one.name != "few"}
     with pytest.raises(SettingError, match="'few' is not in the sample's report"):
-        sampled_stages(stages(), without, slices)
+        observed_slices(stages(), without, slices)
 
 
-def stage(name: str, *inputs: str, rows_in: int, rows_out: int, **more: Any) -> SampledStage:
+def stage(name: str, *inputs: str, rows_in: int, rows_out: int, **more: Any) -> StageObservations:
     """A stage whose rows take 1 ms each."""
-    rows = more.get("slice_in", [rows_in])
-    slices = {"slice_rows": rows, "slice_s": [0.001 * one for one in rows]}
-    return SampledStage(
+    rows = more.get("worked", [rows_in])
+    slices = {"came": rows, "busy_s": [0.001 * one for one in rows]}
+    return StageObservations(
         name=name, inputs=inputs, rows_in=rows_in, rows_out=rows_out, **(slices | more)
     )
 
@@ -106,27 +107,27 @@ def test_a_row_behind_a_gate_costs_as_it_comes_and_as_it_is_let_go() -> None:
     came = [500 if n % 25 == 0 else 0 for n in range(100)]
     went = [20] * 100
     took_s = [0.001 + 1e-4 * a + 5e-3 * b for a, b in zip(came, went, strict=True)]
-    gated = SampledStage(
+    gated = StageObservations(
         name="g",
         inputs=("a",),
         rows_in=2_000,
         rows_out=2_000,
-        slice_rows=came,
-        slice_in=went,
-        slice_s=took_s,
+        came=came,
+        worked=went,
+        busy_s=took_s,
     )
     cost = gated.cost()
     # As each let 20 go, nothing tells what of it is the slice's: a row takes all.
     assert (cost.fixed_s, cost.row_s) == pytest.approx((0, sum(took_s) / 2_000), rel=0.01)
     varied = [*went[:50], *([10] * 50)]
-    told = SampledStage(
+    told = StageObservations(
         name="g",
         inputs=("a",),
         rows_in=2_000,
         rows_out=2_000,
-        slice_rows=came,
-        slice_in=varied,
-        slice_s=[0.001 + 1e-4 * a + 5e-3 * b for a, b in zip(came, varied, strict=True)],
+        came=came,
+        worked=varied,
+        busy_s=[0.001 + 1e-4 * a + 5e-3 * b for a, b in zip(came, varied, strict=True)],
     ).cost()
     assert (told.fixed_s, told.row_s) == pytest.approx((0.001, 0.0051))
 
@@ -154,7 +155,7 @@ def test_windows_of_one_key_are_seen_to_have_one_whatever_lulls_the_sample_has(
     source = stage("a", rows_in=len(at_s), rows_out=len(at_s))
     sums = stage("w", "a", rows_in=len(at_s), rows_out=results, window_s=(size_s, 0.1))
     out = stage("out", "w", rows_in=results, rows_out=results)
-    graph = query_graph_of_sample([source, sums, out], slice_s=0.002, times_s={"a": at_s})
+    graph = observed_graph([source, sums, out], slice_s=0.002, times_s={"a": at_s})
     curve = graph.operators[1].curve
     assert isinstance(curve, WindowCurve)
     assert curve.keys == pytest.approx(1.0, rel=0.03)
@@ -173,7 +174,7 @@ def test_a_stream_that_is_three_times_as_dense_has_nine_times_the_pairs(seed: in
     rng = np.random.default_rng(seed)
     left, right, pairs = joined(rng, 10, 20)
     counts = len(left), len(right), pairs
-    graph = query_graph_of_sample(
+    graph = observed_graph(
         [
             stage("a", rows_in=counts[0], rows_out=counts[0]),
             stage("b", rows_in=counts[1], rows_out=counts[1]),
@@ -184,9 +185,9 @@ def test_a_stream_that_is_three_times_as_dense_has_nine_times_the_pairs(seed: in
                 rows_in=counts[0] + counts[1],
                 rows_out=pairs,
                 within_s=2.0,
-                slice_rows=[100, 100, 100],
-                slice_s=[0.2, 0.3, 0.4],  # 1 ms a row, and 1 ms a pair compared
-                slice_pairs=[100, 200, 300],
+                came=[100, 100, 100],
+                busy_s=[0.2, 0.3, 0.4],  # 1 ms a row, and 1 ms a pair compared
+                pairs=[100, 200, 300],
             ),
             stage("out", "j", rows_in=pairs, rows_out=pairs),
         ],
@@ -212,7 +213,7 @@ def test_windows_that_are_joined_give_a_pair_each_whatever_the_subintervals(widt
     at_s = np.arange(0.0, 20.0, 0.01)
     count = windows(at_s, 10.0, 0.05)
     window = {"window_s": (10.0, 0.05)}
-    graph = query_graph_of_sample(
+    graph = observed_graph(
         [
             stage("a", rows_in=len(at_s), rows_out=len(at_s)),
             stage("men", "a", rows_in=len(at_s), rows_out=count, **window),

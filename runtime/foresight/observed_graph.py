@@ -1,4 +1,4 @@
-"""Query graph from a sample: cost and selectivity of each stage, fitted curves.
+"""Query graph of a table of observations: cost and selectivity of each stage, fitted curves.
 
 ```
 rows in 6,000, out 5,700, slices    ─▶  ω = 0.2 ms, σ = 0.95
@@ -19,6 +19,7 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
+from slackwater.runtime.foresight.observations import StageCost, StageObservations, share_of
 from slackwater.runtime.foresight.query_graph import (
     CostCurve,
     FloatArray,
@@ -27,9 +28,8 @@ from slackwater.runtime.foresight.query_graph import (
     arrivals_of,
 )
 from slackwater.runtime.foresight.rates import RecordedRate
-from slackwater.runtime.foresight.sampled import SampledStage, StageCost, share_of
 
-__all__ = ["SampleShowsNothing", "query_graph_of_sample"]
+__all__ = ["SampleShowsNothing", "observed_graph"]
 
 Times = Mapping[str, FloatArray | RecordedRate]
 CELLS = 4_000
@@ -42,8 +42,8 @@ class SampleShowsNothing(SettingError):
     """Sample without rows, results or work: no prediction can be made from it."""
 
 
-def query_graph_of_sample(
-    stages: Sequence[SampledStage],
+def observed_graph(
+    stages: Sequence[StageObservations],
     *,
     slice_s: float,
     times_s: Times | None = None,
@@ -76,7 +76,7 @@ def query_graph_of_sample(
     return QueryGraph(sources, operators)
 
 
-def _check(stages: Sequence[SampledStage], *, is_all: bool) -> None:
+def _check(stages: Sequence[StageObservations], *, is_all: bool) -> None:
     sources = [stage for stage in stages if not stage.inputs]
     if not any(stage.rows_in for stage in sources):
         raise SampleShowsNothing(
@@ -98,7 +98,7 @@ def _check(stages: Sequence[SampledStage], *, is_all: bool) -> None:
 class _Fit:
     """Fit of operators, one after the other, and of their events in the sample."""
 
-    def __init__(self, stages: Sequence[SampledStage], slice_s: float, times_s: Times) -> None:
+    def __init__(self, stages: Sequence[StageObservations], slice_s: float, times_s: Times) -> None:
         self._stages = stages
         self._slice_s = slice_s
         spans_s = [0.0, *(sum(stage.window_s) for stage in stages if stage.window_s)]
@@ -107,7 +107,7 @@ class _Fit:
         # {stage: its events out, by the sample's time}
         self._out = {arrivals_of(name): each for name, each in counts.items()}
 
-    def operator(self, stage: SampledStage) -> QueryOperator:
+    def operator(self, stage: StageObservations) -> QueryOperator:
         """Return the operator of a stage; call it for its feeders first."""
         inputs = stage.inputs or (arrivals_of(stage.name),)
         share = share_of(stage, self._stages)
@@ -134,20 +134,20 @@ class _Fit:
         return np.stack(known) if len(known) == len(inputs) else None
 
     def _curve(
-        self, stage: SampledStage, came: FloatArray | None, share: float
+        self, stage: StageObservations, came: FloatArray | None, share: float
     ) -> CostCurve | None:
         if came is None or stage.rows_out == 0:
             return None
         width_s = self._width_s
         if stage.window_s is not None:
-            return _window(stage, came, width_s, share, self._cost(stage, stage.slice_out))
+            return _window(stage, came, width_s, share, self._cost(stage, stage.out))
         # If windows of both sides end together, pairs depend on these, not on a density.
         is_dense = len(came) <= 2 and self._timed.isdisjoint(stage.inputs)
         if stage.within_s is not None and is_dense:
-            return _join(stage, came, width_s, share, self._cost(stage, stage.slice_pairs))
+            return _join(stage, came, width_s, share, self._cost(stage, stage.pairs))
         return None
 
-    def _cost(self, stage: SampledStage, more: Sequence[int]) -> StageCost:
+    def _cost(self, stage: StageObservations, more: Sequence[int]) -> StageCost:
         return stage.cost(more).in_full_slices(self._slice_s)
 
 
@@ -179,7 +179,7 @@ def _counted(times_s: FloatArray | RecordedRate, edges: FloatArray) -> FloatArra
 
 
 def _window(
-    stage: SampledStage, came: FloatArray, width_s: float, share: float, cost: StageCost
+    stage: StageObservations, came: FloatArray, width_s: float, share: float, cost: StageCost
 ) -> WindowCurve:
     """Return the curve whose number of keys explains the sample's results."""
     assert stage.window_s is not None
@@ -206,7 +206,7 @@ def _window(
 
 
 def _join(
-    stage: SampledStage, came: FloatArray, width_s: float, share: float, cost: StageCost
+    stage: StageObservations, came: FloatArray, width_s: float, share: float, cost: StageCost
 ) -> JoinCurve | None:
     """Return the curve that explains the sample's results; None: no pair was in reach."""
     assert stage.within_s is not None
@@ -216,5 +216,5 @@ def _join(
     pairs = float(curve.pairs(came, width_s).sum())
     if pairs <= 0:
         return None
-    compared = sum(stage.slice_pairs)
+    compared = sum(stage.pairs)
     return replace(curve, result=stage.rows_out / pairs, pair_s=cost.more_s * compared / pairs)
