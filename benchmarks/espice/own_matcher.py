@@ -9,7 +9,7 @@ import slackwater as sw
 from benchmarks.espice.options import Quotes
 from slackwater.runtime.model import Batch, GateRead, Int64Array, Progress
 from slackwater.runtime.operators import make_operator
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 
 READ = 10_000
 """Events of a read."""

@@ -13,7 +13,7 @@ from benchmarks.frame import Result, Spread, repeated
 from benchmarks.patterns.queries import Asked
 from slackwater.runtime.model import Batch, GateRead, Progress
 from slackwater.runtime.operators import make_operator
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 
 READ = 10_000
 """Rows of a read of the gate."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.model.nullable import as_dtype
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.ground import LateRows
+from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.side_outputs import SideOutputs
 

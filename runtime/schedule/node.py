@@ -18,7 +18,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import Batch, Message, Progress
 from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.ground import LateRows
+from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.progress import Wakeup
 

@@ -23,7 +23,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.state import Fields, restore, save
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep, SourceStep

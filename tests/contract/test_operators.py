@@ -24,7 +24,7 @@ from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.process.step import ProcessStep

@@ -32,7 +32,7 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica, Share

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batch, Column, GateRead
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.step import JoinStep
 from tests.support.told import gate_read
 

@@ -19,7 +19,7 @@ from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.state import Field, Fields, restore, save
 from slackwater.runtime.operators.aggregate.written import Window
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.ground.keys import keys_of
 from tests.contract.test_operators import AGGREGATE, CASES, Case, any_stream, draw_stream
 from tests.operators.literal import Leaves, leaves_of, run

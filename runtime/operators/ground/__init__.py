@@ -9,13 +9,3 @@
 | `late_rows.py` | rows that came too late |
 | `drift.py` | how far clocks may be off |
 """
-
-from slackwater.runtime.operators.ground.contract import (
-    Operator,
-    PlainOperator,
-    Result,
-    Stateless,
-)
-from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
-
-__all__ = ["LateRows", "Missed", "Operator", "PlainOperator", "Result", "Stateless"]
