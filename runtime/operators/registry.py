@@ -119,9 +119,9 @@ def _maker_of(step: Step, *, is_each_row: bool) -> Callable[..., Any]:
     if maker is None or isinstance(step, EachRowStep) is not is_each_row:
         what = "does not look at each row alone" if is_each_row else "keeps no state"
         takes = [
-            one.__name__.removesuffix("Step")
-            for one in MACHINES
-            if issubclass(one, EachRowStep) is is_each_row
+            other.__name__.removesuffix("Step")
+            for other in MACHINES
+            if issubclass(other, EachRowStep) is is_each_row
         ]
         raise FlowError(
             f"step {step.name!r} ({type(step).__name__}) {what}; here are machines for "

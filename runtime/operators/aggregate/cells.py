@@ -105,7 +105,7 @@ class Cells:
 
         Args:
             rows: shape (cells,), the rows of each cell.
-            most: the most rows.
+            most: the largest number of rows.
         """
         panes, of = np.unique(self.panes, return_inverse=True)
         newer = np.bincount(of, weights=rows)[::-1].cumsum()[::-1]

@@ -103,8 +103,8 @@ def mean_of(sums: Sums, counts: Int64Array, *, scale: int = 0) -> npt.NDArray[np
     """Return the mean of each result: of whole numbers the float nearest to it.
 
     Args:
-        sums: shape (results,).
-        counts: shape (results,).
+        sums: shape (results,), the sum of each.
+        counts: shape (results,), the number of values of each.
         scale: scale of decimals, whose last digits were summed; else 0.
     """
     if not isinstance(sums, Halves):

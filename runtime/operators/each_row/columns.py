@@ -52,8 +52,8 @@ class SelectStep(ComputingStep):
         return self._read
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
-        kept = self.columns[column]
-        return (kept.name if isinstance(kept, ColumnRef) else None,)
+        computed = self.columns[column]
+        return (computed.name if isinstance(computed, ColumnRef) else None,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         refs = {new: each for new, each in self.columns.items() if isinstance(each, ColumnRef)}
@@ -178,7 +178,7 @@ class Selecting(AnyStream):
         name = self.flow.name_for("drop", name)
         for column in columns:
             checks.column_type(self.schema, column, step=name)
-        return self.select(*[kept for kept in self.columns if kept not in columns], name=name)
+        return self.select(*[own for own in self.columns if own not in columns], name=name)
 
     @checked_call
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> Self:
@@ -214,7 +214,7 @@ class WithColumns(AnyStream):
         Args:
             columns: {column: expression}, for names that Python cannot spell.
             name: the name of the step.
-            named: column=expression.
+            named: column=expression, such as kmh=col("mps") * 3.6.
 
         Raises:
             ColumnError, TypeMismatch: an expression does not fit the columns there are.

@@ -145,13 +145,13 @@ class MapRowsMachine(PlainStateless):
             return self._mapped(batch)
         units = self._step.units
         each = [batch.slice(place, place + 1) for place in range(len(batch))]
-        done = [one for row in each if len(one := self.failed.applied(self._mapped, row, units))]
+        done = [made for row in each if len(made := self.failed.applied(self._mapped, row, units))]
         return concat_batches(done) if done else batch.slice(0, 0)
 
     def _mapped(self, batch: Batch) -> Batch:
         step, names = self._step, self._step.schema.names
         batch = given(batch, step.units, step=step.name)
-        kept: list[int] = []
+        places: list[int] = []
         rows_out: list[Mapping[str, Any]] = []
         for place, row in enumerate(rows_of(batch, step=step.name)):
             about = partial(sample_of, batch, place, place + 1)
@@ -164,9 +164,9 @@ class MapRowsMachine(PlainStateless):
                     f"must return a dict of {', '.join(names)}, or None\n{about()}"
                 )
             check_names(returned, names, step=step.name, shown=about)
-            kept.append(place)
+            places.append(place)
             rows_out.append(returned)
-        rows = batch.take(np.array(kept, dtype=np.int64))
+        rows = batch.take(np.array(places, dtype=np.int64))
         values = {name: [row[name] for row in rows_out] for name in names}
         return Batch.like(rows, fitted_columns(values, step.schema, step=step.name, rows=rows))
 
@@ -212,7 +212,7 @@ class CallingFunctions(AnyStream):
         The function takes a dict, and returns a dict, or None to drop the row.
 
         Args:
-            function: must pickle.
+            function: function of one row; must pickle.
             schema: {column: type} of the rows it returns, or a pyarrow schema.
             on_error: fate of a row for which the function raises, or returns what does not fit
                 `schema`: "error" ends the job; "skip" omits and counts it; "divert" sends it to

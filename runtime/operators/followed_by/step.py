@@ -149,8 +149,8 @@ class FollowedBy(AnyStream):
         keys = names_of(by)
         checks.key_types(self.schema, keys, step=name)
         predicates = [
-            checks.predicate(one, self.schema, step=name, what=what)
-            for what, one in (("first", first), ("then", then))
+            checks.predicate(condition, self.schema, step=name, what=what)
+            for what, condition in (("first", first), ("then", then))
         ]
         within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
         allowed = checked_drift(drift, [self.schema], span_ns=within_ns, span="within=", step=name)
@@ -179,9 +179,9 @@ def _matched_schema(
     """
     fields = [schema.field(key) for key in keys]
     for prefix in PREFIXES:
-        fields += [one.with_name(prefix + one.name) for one in schema if one.name not in keys]
+        fields += [own.with_name(prefix + own.name) for own in schema if own.name not in keys]
     if drift is not None:
         fields.append(pa.field(CERTAIN, pa.bool_()))
     way_out = "rename the key with .select(new='old') before"
-    checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
+    checks.unique_columns([field.name for field in fields], step=step, way_out=way_out)
     return pa.schema(fields)

@@ -68,8 +68,8 @@ class FailedRows:
         Rows that fail are found by halves, so `work` may see a row more than once.
 
         Args:
-            work: the step's.
-            batch: rows.
+            work: the step's function of a batch.
+            batch: rows, some of which may fail.
             units: units of times in the batch; rows that fail are kept with times in nanoseconds.
         """
         try:
@@ -82,7 +82,7 @@ class FailedRows:
         middle = len(batch) // 2
         halves = batch.slice(0, middle), batch.slice(middle, len(batch))
         done = [self.applied(work, half, units) for half in halves]
-        worked = [one for one, half in zip(done, halves, strict=True) if len(one)]
+        worked = [part for part in done if len(part)]
         return concat_batches(worked) if worked else batch.slice(0, 0)
 
 

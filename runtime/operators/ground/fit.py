@@ -26,7 +26,7 @@ def fitted(
 
     Args:
         values: shape (rows,), values of the column.
-        to: the type inside.
+        to: the type that values have inside.
         name: the name of the column.
         step: the step whose function returned them.
         rows: the rows that they were made of, for the error.

@@ -91,7 +91,7 @@ class FlowBuilder(SaysOurName):
 
     def keep_of(self, keep: Keep | None, *, inputs: Sequence[str]) -> Keep:
         """Return `keep` of a join of these inputs."""
-        return keep or self.keep or default_keep({one.name: one for one in self._steps}, inputs)
+        return keep or self.keep or default_keep({step.name: step for step in self._steps}, inputs)
 
 
 def _checked_name(name: Any, what: str) -> str:

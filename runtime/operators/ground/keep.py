@@ -28,7 +28,7 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
 
     Args:
         steps: all steps upstream, and perhaps others.
-        inputs: names of steps.
+        inputs: names of the steps that feed them.
     """
     upstream = sources_upstream(steps, inputs)
     return [step.name for step in upstream if step.source.promises_nothing]
@@ -38,8 +38,8 @@ def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     """Yield the lines of `explain` on a gate, the rows kept there, and replicas."""
     replicas, share = step.traits.sharing
     yield f"gate     {step.traits.release.text}"
-    if kept := step.keeps(steps):
-        yield f"keeps    {kept}"
+    if rows := step.keeps(steps):
+        yield f"keeps    {rows}"
     if replicas > 1:
         yield f"replicas {replicas} after that gate, {_SHARES[share]}"
 

@@ -146,4 +146,4 @@ def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
                 "keep the highest revision in a sink"
             )
         if upstream.traits.passes_on and upstream.traits.role is not Role.SIDE_ROWS:
-            waiting += [one for one in upstream.inputs if one not in waiting]
+            waiting += [further for further in upstream.inputs if further not in waiting]

@@ -85,7 +85,7 @@ class RunIndex:
         """Add a run: entries, in any order, of the rows from this position on.
 
         Args:
-            entries: shape (rows,).
+            entries: shape (rows,), as `Layout.pack` makes them.
             first_row: position of the first one's row.
             order: shape (rows,), the order of the entries, if it is known; see `order_by_key`.
         """

@@ -90,7 +90,7 @@ class Arrivals:
 
         Args:
             side: 0 left, 1 right.
-            rows: number of rows.
+            rows: the number of first rows.
             first: the position of the first new row of both sides.
         """
         begin = self.lefts if side else 0
@@ -127,7 +127,7 @@ class HeldRows:
 
     Args:
         left: the left columns to hold.
-        right: the right ones.
+        right: the right columns to hold.
     """
 
     def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
@@ -189,7 +189,7 @@ class HeldRows:
         """Add one row without marks, number by number, where `append` has arrays.
 
         Args:
-            batch: the row.
+            batch: a batch of one row.
             side: 0 left, 1 right.
             key: the key of the row, as in `_keys`.
         """

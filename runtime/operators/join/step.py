@@ -80,7 +80,7 @@ class JoinStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        wanted = needed | self._asked
+        wanted = needed | self._of_where
         bounds = self.drift.columns if self.drift else frozenset()
         if position == 0:
             return wanted | set(self.left_on) | bounds
@@ -88,7 +88,7 @@ class JoinStep(GatedStep):
         return read | set(self.right_on) | bounds
 
     @property
-    def _asked(self) -> frozenset[str]:
+    def _of_where(self) -> frozenset[str]:
         return frozenset() if self.where is None else self.where.columns()
 
     @property
@@ -107,7 +107,7 @@ class JoinStep(GatedStep):
         return (None, came[column]) if column in came else (column, None)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:  # noqa: D102 - see Step
-        wanted = needed | self._asked
+        wanted = needed | self._of_where
         schema = pa.schema([field for field in self.schema if field.name in wanted])
         return replace(self, schema=schema, keeps_late=keeps_late)
 

@@ -183,8 +183,8 @@ def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
 
 def _ascending_ns(slacks: Sequence[Duration]) -> list[int]:
     lengths_ns = [
-        duration_ns(one, what=f"k_slack_chain: slack {place + 1}", positive=True)
-        for place, one in enumerate(slacks)
+        duration_ns(slack, what=f"k_slack_chain: slack {place + 1}", positive=True)
+        for place, slack in enumerate(slacks)
     ]
     if not slacks or any(after <= first for first, after in pairwise(lengths_ns)):
         raise SettingError(

@@ -68,8 +68,8 @@ class ProcessStep(GatedStep):
         if self.within_ns is None:
             yield "keeps    each key to the end, as many as most_kept_rows"
         else:
-            kept = f"until {format_ns(self.within_ns)} after its last row, and its due_ns"
-            yield f"keeps    a key {kept}; counts those that it forgets"
+            until = f"until {format_ns(self.within_ns)} after its last row, and its due_ns"
+            yield f"keeps    a key {until}; counts those that it forgets"
         yield from errors_text(self.on_error)
 
 
@@ -110,7 +110,7 @@ class Processing(AnyStream):
             within: how long an object is kept, in event time, after the last row of its key and
                 until its `due_ns`. A later row begins with a new one, and the report counts what
                 was forgotten. None: each is kept to the end, up to `Limits.most_kept_rows` keys.
-            by: the key columns.
+            by: names of the key columns.
             on_error: "error": what `on_rows` raises, or returns that does not fit `schema`, ends
                 the job; "skip": the rows of that call are omitted, counted and reported, and the
                 object is as it was before; "divert": the same, and they leave by `.diverted()`.
