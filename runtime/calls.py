@@ -55,8 +55,12 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """
     call = signature(function)
     every = call.parameters.values()
-    named = [one.name for one in every if one.kind in _NAMED and one.name not in _OWN]
-    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in every)
+    named = [
+        parameter.name
+        for parameter in every
+        if parameter.kind in _NAMED and parameter.name not in _OWN
+    ]
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in every)
     place = function.__qualname__.removesuffix(".__init__")
     who = place.rpartition(".")[2]
     example = answer_to("call", place)
@@ -121,7 +125,7 @@ def _rules(kind: Any) -> Sequence[_Rule | None]:
     if origin in (Union, UnionType):
         return [rule for each in get_args(kind) for rule in _rules(each)]
     if origin is Literal:
-        return [(partial(_is_one, get_args(kind)), " or ".join(map(repr, get_args(kind))))]
+        return [(partial(_is_choice, get_args(kind)), " or ".join(map(repr, get_args(kind))))]
     if (origin or kind) not in _KINDS:
         return [None]
     classes, words = _KINDS[origin or kind]
@@ -139,8 +143,8 @@ def _hint(name: str, value: object, rule: str) -> str:
     return ""
 
 
-def _is_one(choices: tuple[Any, ...], value: object) -> bool:
-    return any(isinstance(value, type(one)) and value == one for one in choices)
+def _is_choice(choices: tuple[Any, ...], value: object) -> bool:
+    return any(isinstance(value, type(choice)) and value == choice for choice in choices)
 
 
 def _is_kind(classes: tuple[type, ...], takes_bool: bool, value: object) -> bool:
@@ -150,7 +154,7 @@ def _is_kind(classes: tuple[type, ...], takes_bool: bool, value: object) -> bool
 def _is_list(item: Any, value: object) -> bool:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         return False
-    return not isinstance(value, Sequence) or all(must_be(item, one) is None for one in value)
+    return not isinstance(value, Sequence) or all(must_be(item, kind) is None for kind in value)
 
 
 def _kind(parameter: Parameter, function: Callable[..., Any]) -> Any:
@@ -167,12 +171,12 @@ def _kind(parameter: Parameter, function: Callable[..., Any]) -> Any:
 def _shown(call: Signature) -> str:
     """Return the arguments of a function without their types."""
     plain = []
-    for name, one in call.parameters.items():
-        default: Any = one.default
+    for name, parameter in call.parameters.items():
+        default: Any = parameter.default
         if default is not Parameter.empty and not isinstance(default, _SHORT):
             default = _MORE
         if name not in _OWN:
-            plain.append(one.replace(annotation=Parameter.empty, default=default))
+            plain.append(parameter.replace(annotation=Parameter.empty, default=default))
     return str(Signature(plain))[1:-1]
 
 

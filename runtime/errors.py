@@ -157,4 +157,4 @@ class JobStopped(SlackwaterError):
 
 def kind_of(problem: SlackwaterError) -> str:
     """Return the name of an error's nearest class here, to raise it again elsewhere."""
-    return next(one.__name__ for one in type(problem).__mro__ if one.__module__ == __name__)
+    return next(kind.__name__ for kind in type(problem).__mro__ if kind.__module__ == __name__)

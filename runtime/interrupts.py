@@ -42,11 +42,11 @@ class Interrupts:
     """Interrupts of this process.
 
     Attributes:
-        are_told_apart: tells whether Ctrl-C raises `CtrlC` now, and no plain KeyboardInterrupt.
+        are_distinct: tells whether Ctrl-C raises `CtrlC` now, and no plain KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
-        self.are_told_apart: Callable[[], bool] = lambda: False
+        self.are_distinct: Callable[[], bool] = lambda: False
 
 
 INTERRUPTS = Interrupts()

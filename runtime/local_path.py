@@ -21,8 +21,8 @@ class NoLocalPath(ValueError):
         is_elsewhere: whether it may be a path on another machine.
     """
 
-    def __init__(self, said: str, *, is_elsewhere: bool = True) -> None:
-        super().__init__(said)
+    def __init__(self, text: str, *, is_elsewhere: bool = True) -> None:
+        super().__init__(text)
         self.is_elsewhere = is_elsewhere
 
 

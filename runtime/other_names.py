@@ -582,7 +582,7 @@ def _folded(name: str) -> str:
 
 
 ANSWERS: Mapping[str, Mapping[str, str]] = {
-    place: {_folded(name): said for names, said in rows.items() for name in names.split()}
+    place: {_folded(name): text for names, text in rows.items() for name in names.split()}
     for place, rows in _TABLE.items()
 }
 """{where it is typed: {word of others: what to type, code in backticks}}."""
@@ -590,10 +590,10 @@ ANSWERS: Mapping[str, Mapping[str, str]] = {
 
 def answer_to(place: str, name: str) -> str | None:
     """Return what to type for a word of others; None if it is not known."""
-    said = ANSWERS[place].get(_folded(name))
-    if said is None:
+    text = ANSWERS[place].get(_folded(name))
+    if text is None:
         return None
-    return f"{'write ' if said.startswith('`') else ''}{said}".replace("`", "")
+    return f"{'write ' if text.startswith('`') else ''}{text}".replace("`", "")
 
 
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -619,7 +619,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 def option_choices(option: str, named: Iterable[str]) -> str:
     """Return the way out after a wrong option, perhaps of another library."""
     every = list(named)
-    equal = next((one for one in _OPTIONS.get(option, ()) if one in every), None)
+    equal = next((name for name in _OPTIONS.get(option, ()) if name in every), None)
     if equal is not None:
         return f"the nearest is {equal!r}; there are: {listed(every)}"
     return way_out_of("option", option, every)

@@ -134,10 +134,10 @@ def text_of(problem: BaseException, most: int = MOST_TEXT) -> str:
 def trace_of(problem: BaseException, frames: TracebackType | None) -> str:
     """Return a traceback as Python writes it, with long texts and many frames cut."""
     try:
-        told = traceback.TracebackException(
+        summary = traceback.TracebackException(
             type(problem), problem, frames, limit=-_MOST_FRAMES, compact=True
         )
-        pieces = [f"{cut(piece.rstrip(), MOST_TEXT)}\n" for piece in told.format()]
+        pieces = [f"{cut(piece.rstrip(), MOST_TEXT)}\n" for piece in summary.format()]
         return cut("".join(pieces).rstrip(), _MOST_TRACE)
     except BaseException:  # Python asks the exception, whose own code may raise
         return cut("\n".join(_frames_alone(problem, frames)), _MOST_TRACE)

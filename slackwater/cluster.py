@@ -96,7 +96,7 @@ class Cluster(FlowHost):
     def _opened(cls, open_nodes: Callable[[], RayNodes]) -> Cluster:
         """Return a cluster of these nodes; until its close SIGTERM and SIGHUP raise."""
         with ExitStack() as until_closed:
-            until_closed.enter_context(END_SIGNALS.taken(FROM_OUTSIDE))
+            until_closed.enter_context(END_SIGNALS.caught(FROM_OUTSIDE))
             opened = cls(open_nodes())
             opened._until_closed = until_closed.pop_all()
         return opened
@@ -196,13 +196,13 @@ class Cluster(FlowHost):
         if is_detached:
             head_id = heads[0].node_id if heads else None
             detached = submit_detached(plan, nodes=nodes, head_id=head_id, notes=notes)
-            return self._kept(Job.detached(detached, plan))
+            return self._with_job(Job.detached(detached, plan))
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
         running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
-        return self._kept(Job.attached(job_id, plan, running.start()))
+        return self._with_job(Job.attached(job_id, plan, running.start()))
 
-    def _kept(self, job: Job) -> Job:
+    def _with_job(self, job: Job) -> Job:
         self._jobs = [other for other in self._jobs if other.status == "running"] + [job]
         return self._here(job)
 

@@ -121,8 +121,8 @@ def _turns(ports: Sequence[Batch]) -> list[Int64Array]:
 def _segments(ports: Sequence[Batch], chance: Random, *, late: bool) -> list[Segment]:
     """Return the rows in parts, each followed by a watermark."""
     turns = _turns(ports)
-    rows = sum(len(one) for one in ports)
-    times = np.concatenate([one.event_time_ns for one in ports])
+    rows = sum(len(part) for part in ports)
+    times = np.concatenate([part.event_time_ns for part in ports])
     times.sort()
     ends = sorted({chance.randrange(1, rows + 1) for _ in range(_PARTS)} | {rows})
     comes_with = np.searchsorted(ends, np.arange(rows), "right")  # which part, by turn

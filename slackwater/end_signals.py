@@ -131,7 +131,7 @@ class EndSignals:
                 self.number, self._is_command, self._hear = None, False, _breaks
 
     @contextmanager
-    def taken(self, numbers: Iterable[int]) -> Iterator[None]:
+    def caught(self, numbers: Iterable[int]) -> Iterator[None]:
         """Handle those of these signals that have Python's own handler.
 
         Contexts may end in any order: the last that holds a signal restores its handler. A signal
@@ -245,4 +245,4 @@ def _nothing() -> None:
 
 
 END_SIGNALS = EndSignals()
-INTERRUPTS.are_told_apart = lambda: END_SIGNALS.handles(signal.SIGINT)
+INTERRUPTS.are_distinct = lambda: END_SIGNALS.handles(signal.SIGINT)

@@ -377,8 +377,8 @@ class FlowHost(SaysOurName, ABC):
         from slackwater.runtime.foresight.chosen.plan_choice import choose_plan  # noqa: PLC0415
         from slackwater.sampling import sample_flow  # noqa: PLC0415 (only who predicts needs it)
 
-        def sampled(one: Dataflow, limits: Limits) -> FlowSample:
-            return sample_flow(one, rows=sample, limits=limits, cost=self._cost)
+        def sampled(candidate: Dataflow, limits: Limits) -> FlowSample:
+            return sample_flow(candidate, rows=sample, limits=limits, cost=self._cost)
 
         return choose_plan(self, flow, rates, sample=sampled, **ahead)
 

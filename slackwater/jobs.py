@@ -58,7 +58,7 @@ class Running(Protocol):
         ...
 
     @property
-    def seen(self) -> JobReport:
+    def latest_report(self) -> JobReport:
         """The report as last heard."""
         ...
 
@@ -206,12 +206,12 @@ class Job(ShownJob):
     @property
     def latency(self) -> Latency:
         """{sink: {"p50_ms", …, "error_ms", "rows"}}, stimulus to egress, as last heard."""
-        return latency_of(self._running.seen)
+        return latency_of(self._running.latest_report)
 
     @property
     def metrics(self) -> JobReport:
         """Report as last heard, a second ago or so; `report()` asks the slots."""
-        return self._running.seen
+        return self._running.latest_report
 
     @property
     def needs(self) -> RunningFlow:
@@ -341,7 +341,7 @@ class Job(ShownJob):
         """
         from slackwater.actors.jobs.logs import read_logs  # noqa: PLC0415 (brings in Ray)
 
-        return read_logs(self.record, stage=stage, tail=tail, seen=seen)
+        return read_logs(self.record, stage=stage, tail=tail, earlier=seen)
 
     def close(self) -> None:
         """Release the job: stop it if it is attached and runs; results stay."""
@@ -363,7 +363,7 @@ def wanted_moves(
         placement: {stage: slot or node}; or a prediction, whose moves are weighed.
         running: {stage: slot} at present.
         gap: assumed standstill of the slots; as of `worthwhile_moves` if None.
-        places: {slot: its place}.
+        places: {slot: place of the slot}.
         machines: present load of others; as in the prediction if None.
 
     Returns:

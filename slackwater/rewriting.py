@@ -17,7 +17,7 @@ def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
     differs from run to run in any case.
 
     Args:
-        flow: the flow; unchanged.
+        flow: flow to rewrite, which stays unchanged.
         rewrites: applied in order, as `slackwater plan` prints them: "split late",
             "late before jams", "share late.1, late.2".
 

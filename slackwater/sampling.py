@@ -88,10 +88,10 @@ def sample_of_history(
         raise SettingError(
             f"the history in {os.fspath(folder)!r} cannot be read: {problem}"
         ) from problem
-    return sample_of_jobs(plan, map(_kept, files), folder=os.fspath(folder))
+    return sample_of_jobs(plan, map(_job_of, files), folder=os.fspath(folder))
 
 
-def _kept(path: Path) -> KeptJob:
+def _job_of(path: Path) -> KeptJob:
     """Return what a job has left in its file, or why that is not known."""
     try:
         record = read_record(path)

@@ -112,9 +112,9 @@ class SimulatedJob(ShownJob):
         """
         del timeout  # it has no use in virtual time
         if self._report is None:
-            interrupt = self._run.asked_stop.interrupt
+            interrupt = self._run.requested_stop.interrupt
             with (
-                END_SIGNALS.taken((signal.SIGINT, *FROM_OUTSIDE)),
+                END_SIGNALS.caught((signal.SIGINT, *FROM_OUTSIDE)),
                 END_SIGNALS.heard_by(interrupt, breaks_off=True),
             ):
                 self._report = self._run_to_end()
@@ -184,11 +184,11 @@ class SimulatedJob(ShownJob):
 
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None and self._history is not None:
-            report.tuning.status = {**report.tuning.status, **self._history.said}
+            report.tuning.status = {**report.tuning.status, **self._history.words}
         for sink in report.sinks:
             self._sinks.tell(sink)
-        told = published_notes(report.state, report.sinks)
-        report.notes += [note for note in told if note not in report.notes]
+        notes = published_notes(report.state, report.sinks)
+        report.notes += [note for note in notes if note not in report.notes]
         return report
 
     def result(self, sink: str) -> pa.Table:
@@ -199,7 +199,7 @@ class SimulatedJob(ShownJob):
 
     def stop(self) -> None:
         """End the run after its slice; before `wait`, at its beginning."""
-        self._run.asked_stop.ask()
+        self._run.requested_stop.ask()
 
     def close(self) -> None:
         """Release the sinks' paths, if the job never ran."""

@@ -29,7 +29,7 @@ class Simulation(FlowHost):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
     Args:
-        nodes: number of nodes.
+        nodes: number of simulated nodes.
         cores: cores of each node; slots are `node-1/1`, `node-1/2` and so on, or just `node-1`.
         seed: seed of the drawn costs and delays.
         cost: cost of work, also in predictions. If None, as a sample here shows, for a flow that is

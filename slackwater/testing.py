@@ -95,7 +95,7 @@ def verify_operator(
         rows: the rows of each input, in any order; a few hundred are enough.
         event_time: the event time column; integers are nanoseconds.
         seed: seed of the cuts; the same seed tries the same cuts.
-        tries: number of cuts.
+        tries: number of drawn cuts.
         late: whether some rows come late; never for an operator that revises its results.
 
     Raises:
@@ -105,8 +105,8 @@ def verify_operator(
     """
     flow = Dataflow("verify")
     streams = [
-        flow.source(f"rows-{number}", table(one.sort_by(event_time)), event_time=event_time)
-        for number, one in enumerate(rows, 1)
+        flow.source(f"rows-{number}", table(part.sort_by(event_time)), event_time=event_time)
+        for number, part in enumerate(rows, 1)
     ]
     built = build(*streams)
     step = flow.steps[built.name]
@@ -123,7 +123,7 @@ def verify_operator(
         _Gated(step, [batches[name] for name in step.inputs], seed, late=late).verify(tries)
     else:
         raise SettingError(
-            f"verify_operator: {step.name!r} is a {step.traits.kind}, not an operator"
+            f"verify_operator: {step.name!r} is a {step.traits.kind}; give an operator"
         )
 
 
@@ -162,10 +162,10 @@ def _leaves(results: Sequence[Batch | None], names: Sequence[str]) -> Leaves:
     return leaves
 
 
-def _difference(found: Leaves, expected: Leaves) -> str:
-    for place, (one, other) in enumerate(zip_longest(found, expected)):
-        if one != other:
-            return f"row {place} that left is {one}, and was {other}"
+def _difference(leaves: Leaves, expected: Leaves) -> str:
+    for place, (left, other) in enumerate(zip_longest(leaves, expected)):
+        if left != other:
+            return f"row {place} that left is {left}, and was {other}"
     return ""
 
 
@@ -196,7 +196,7 @@ class _Gated:
     """Verifies a step after a gate.
 
     Args:
-        step: the step.
+        step: step to be tested.
         ports: all rows of each input, in order.
         seed: seed of all draws.
         late: whether some rows come late.
@@ -205,7 +205,9 @@ class _Gated:
     def __init__(self, step: GatedStep, inputs: list[Batch], seed: int, *, late: bool) -> None:
         self._step, self._seed = step, seed
         ports = [
-            in_order([one for one, at in zip(inputs, step.traits.ports, strict=True) if at == port])
+            in_order(
+                [rows for rows, at in zip(inputs, step.traits.ports, strict=True) if at == port]
+            )
             for port in range(max(step.traits.ports) + 1)
         ]
         self._ordered = Reads(ports, seed, late=False)
@@ -234,8 +236,8 @@ class _Gated:
     def _verify(self, is_right: bool, problem: str) -> None:
         _check(is_right, self._step, f"{problem} (seed={self._seed})")
 
-    def _same(self, found: Leaves, expected: Leaves, problem: str) -> None:
-        self._verify(found == expected, f"{problem}: {_difference(found, expected)}")
+    def _same(self, leaves: Leaves, expected: Leaves, problem: str) -> None:
+        self._verify(leaves == expected, f"{problem}: {_difference(leaves, expected)}")
 
     def _run(self, machine: Operator, reads: list[GateRead], *, spoils: bool = False) -> Leaves:
         leaves: Leaves = []
@@ -270,9 +272,9 @@ class _Gated:
         machine = self._made()
         self._run(machine, reads[:half])
         plain = to_plain(save(machine))
-        kept = pickle.dumps(plain)
+        pickled = pickle.dumps(plain)
         self._run(machine, reads[half:])
-        self._verify(pickle.dumps(plain) == kept, "a snapshot changes when it goes on")
+        self._verify(pickle.dumps(plain) == pickled, "a snapshot changes when it goes on")
 
     def _verify_promises(self, reads: list[GateRead]) -> None:
         """Verify that leaving rows are in order, and not older than a promise."""

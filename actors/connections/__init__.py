@@ -3,8 +3,6 @@
 `actors/wire` (between slots) and `ingest` (from Spark) listen on TCP. `ingest` may
 import nothing else of `actors`. Nothing here needs Ray, nor anything else of ours.
 
-| file | what it does |
-| --- | --- |
-| `pending.py` | tells connections without a key from peers, and hangs up on surplus ones |
-| `monitor.py` | reports libzmq's connection events, and checks pending connections meanwhile |
+- `monitor.py`: Yield the connection events of one socket; few connections without a key may wait.
+- `pending.py`: Tell connections without a key from peers; hang up on surplus ones.
 """

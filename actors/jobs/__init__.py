@@ -1,18 +1,21 @@
 """Run a job from its start to its record: attached to its driver, or detached.
 
-| file | what it does |
-| --- | --- |
-| `job.py` | starts a job's slots, and reports on them; begin here |
-| `slot_actors.py` | makes, asks and ends their Ray actors |
-| `replacing.py` | moves its stages to other slots while it runs |
-| `coordinator.py` | runs a detached job |
-| `detached.py` | controls a detached job from other processes |
-| `records.py` | records of detached jobs, also after their end |
-| `end_on_record.py` | checks whether a lock's job is over |
-| `results.py` | rows of collect sinks |
-| `picklable.py` | names the part of a plan that does not pickle |
-| `logs.py`, `user_output_relay.py` | output of its processes: later, and at once |
-| `latest_reports.py` | the newest report of each slot |
-| `deaths.py`, `ray_errors.py` | cause of a process's death; Ray's errors as ours |
-| `periodic_calls.py` | repeated calls to slots |
+- `carrier.py`: Carry a job from the start of its slots to its end, in a thread.
+- `coordinator.py`: Run a detached job: a Ray actor with a known name, which no driver owns.
+- `deaths.py`: Find out how a slot's process died, from its traces on its host.
+- `detached.py`: Control a detached job from other processes: its submitter, a later shell, a Ray
+  client.
+- `end_on_record.py`: Check by the cluster's records whether a lock's job is over.
+- `job.py`: Run one job on a Ray cluster: its slots are actors on their nodes.
+- `latest_reports.py`: Keep each slot's newest report while its driver merely waits.
+- `logs.py`: Read the output of a detached job's processes from Ray's log files on their nodes.
+- `periodic_calls.py`: Repeat calls to slots, one at a time to each, without waiting.
+- `picklable.py`: Name the part of a plan that does not pickle: plans carry users' objects
+  elsewhere.
+- `ray_errors.py`: Turn Ray's errors back into ours, as if the worker's error had been raised here.
+- `records.py`: Keep records of detached jobs, also after their end: JSON in Ray's key-value store.
+- `replacing.py`: Move stages of a running job between its slots, or to new ones.
+- `results.py`: Keep the rows of a job's collect sinks, here once the job has ended.
+- `slot_actors.py`: Make, ask and end the Ray actors of a job's slots, within time limits.
+- `user_output_relay.py`: Show lines of a job's slots on its driver's terminal.
 """

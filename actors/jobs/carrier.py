@@ -58,7 +58,7 @@ from slackwater.runtime.life import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     StopSlots,
     TimeLimits,
     TimePassed,
@@ -85,8 +85,8 @@ class JobCarrier:
 
     Args:
         plan: every stage in a slot.
-        nodes: {slot: its node}.
-        actors: {slot: its actor}.
+        nodes: {slot: name of its node}.
+        actors: {slot: its Ray actor}.
         cluster_monitor: cluster monitor of this process.
         hosts: hosts of the slots.
         tuner: tuner of the job.
@@ -172,7 +172,7 @@ class JobCarrier:
 
         Args:
             relocation: the moves; the actors of new slots are already in the job's.
-            nodes: {name: node}.
+            nodes: {name of a node: node}.
 
         Raises:
             ClusterError: the job has ended meanwhile.
@@ -289,7 +289,7 @@ class JobCarrier:
         self._silent.update(silent)
         news += [HostSilent(node, why) for node, why in silent.items()]
         if self._is_unwanted.is_set() and not self.life.is_ending:
-            news.append(StopAsked())
+            news.append(StopRequested())
         return news or [TimePassed()]
 
     def _ends(self) -> list[Stimulus]:
@@ -308,7 +308,7 @@ class JobCarrier:
         with self.lock:
             self.reports[name] = report
         if self._relay is not None:
-            self._relay.show_last(name, report.said)
+            self._relay.show_last(name, report.output)
         return _ended(report)
 
     def _care(self) -> None:

@@ -116,7 +116,7 @@ class Coordinator:
         Args:
             pickled: the plan. A module that it needs may be missing here. So we unpickle it, not
                 Ray, whose client would lose its connection over that.
-            nodes: {slot: its node}.
+            nodes: {slot: name of its node}.
             notes: notes of these nodes, for the report.
             folder: start of sinks' relative paths.
 

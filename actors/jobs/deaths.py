@@ -108,7 +108,7 @@ def _read_here(pid: int) -> Death | None:
         return None
     step, words = read_last_words(logs[-1])  # process ids are reused
     text = logs[-1].read_bytes()[-MOST_BYTES:].decode(errors="replace")
-    by, at = told_by(text, not_users())
+    by, at = evidence_in(text, not_users())
     return Death(words or by, at, step)
 
 
@@ -122,11 +122,11 @@ def not_users() -> list[str]:
     return [ours, *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
 
 
-def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:
+def evidence_in(log: str, not_users: Iterable[str]) -> tuple[str, str]:
     """Return from a log how its process ended, and the user's line.
 
     Args:
-        log: the process's stderr.
+        log: text of the process's stderr.
         not_users: folders whose files are not the user's.
     """
     fatal = _FATAL.search(log)

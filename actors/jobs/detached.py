@@ -67,7 +67,7 @@ def submit_detached(
 
     Args:
         plan: every stage in a slot, with the job's settings.
-        nodes: {slot: its node}.
+        nodes: {slot: name of its node}.
         head_id: node of the coordinator, which needs no CPU; None if any will do.
         notes: notes on these nodes, for the report.
 
@@ -132,11 +132,11 @@ class DetachedJob:
     """A job with a coordinator.
 
     Args:
-        record: newest record.
+        record: newest record of the job.
         actor: its coordinator; None if found by its name.
 
     Attributes:
-        record: newest record.
+        record: newest record of the job.
     """
 
     def __init__(self, record: JobRecord, actor: Any = None) -> None:
@@ -204,7 +204,7 @@ class DetachedJob:
         return report
 
     @property
-    def seen(self) -> JobReport:
+    def latest_report(self) -> JobReport:
         """The same as `report`: only the coordinator knows a detached job."""
         return self.report()
 

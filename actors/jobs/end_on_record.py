@@ -23,10 +23,10 @@ def end_on_record(holder: Holder, records: Records | None = None) -> bool:
         holder: holder of the lock.
         records: records of jobs; those of this process's cluster if None.
     """
-    from slackwater.actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)
+    from slackwater.actors.jobs.records import Records  # noqa: PLC0415 (see above)
 
     try:
-        record = (records or Kept()).read(holder.job)
+        record = (records or Records()).read(holder.job)
     except Exception:  # any error of Ray's store: then it is not known
         return False
     if record is None or not record.has_ended:

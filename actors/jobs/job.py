@@ -49,7 +49,7 @@ class RayJob:
 
     Args:
         plan: every stage in a slot, with the job's settings.
-        nodes: {slot: its node}.
+        nodes: {slot: name of its node}.
         notes: notes on these nodes, for the report.
         folder: start of sinks' relative paths; this process's working folder if None.
         clock_shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
@@ -256,7 +256,7 @@ class RayJob:
         return self._put_together(tuning)
 
     @property
-    def seen(self) -> JobReport:
+    def latest_report(self) -> JobReport:
         """The job's report as last heard, about a second old; asks no slot."""
         return self._put_together(self.tuner.report())
 
@@ -304,7 +304,7 @@ class RayJob:
     @property
     def gathered(self) -> list[str]:
         """Collect sinks whose rows are here, once the job has ended."""
-        return self._carrier.results.kept
+        return self._carrier.results.fetched
 
     def stop(self) -> None:
         """End the job now; return when it has ended. The sinks publish all their rows.

@@ -27,7 +27,7 @@ class LatestReports:
     """Asks the slots for their reports, and waits for none.
 
     Args:
-        actors: {slot: its actor}.
+        actors: {slot: its Ray actor}.
         reports: {slot: its newest report}, updated here.
     """
 

@@ -54,7 +54,7 @@ def read_logs(
     *,
     stage: str | None = None,
     tail: int | None = None,
-    seen: Sequence[LogPart] = (),
+    earlier: Sequence[LogPart] = (),
 ) -> list[LogPart]:
     """Return the lines of a job's processes; a silent node is named in its part.
 
@@ -62,13 +62,13 @@ def read_logs(
         record: record of the job, which has started.
         stage: only the slot of this stage.
         tail: the last lines of each stream only.
-        seen: parts returned before; then only new lines are returned.
+        earlier: parts returned before; then only new lines are returned.
 
     Raises:
         FlowError: no such stage.
     """
     workers = _wanted(record, stage)
-    ends = {(part.who, part.stream): part.end for part in seen}
+    ends = {(part.who, part.stream): part.end for part in earlier}
     by_node: dict[str, dict[str, Worker]] = {}
     for who, worker in workers.items():
         by_node.setdefault(worker.node_id, {})[who] = worker

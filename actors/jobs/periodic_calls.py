@@ -22,7 +22,7 @@ class PeriodicCalls:
     """Repeats the same call to slots. From one thread.
 
     Args:
-        actors: {slot: its actor}.
+        actors: {slot: its Ray actor}.
         ask: makes the call to an actor, and returns Ray's reference to the answer.
         every_s: shortest time between calls; a slot's next call waits for its last answer.
     """

@@ -20,7 +20,7 @@ from slackwater.runtime.nearest import choices, listed
 
 __all__ = [
     "ENDED",
-    "KEPT",
+    "MOST_RECORDS",
     "JobRecord",
     "RayStore",
     "Records",
@@ -31,7 +31,7 @@ __all__ = [
     "json_bytes",
 ]
 
-KEPT = 100
+MOST_RECORDS = 100
 """Number of records kept. A report has tens of kilobytes, and the store is the head's memory."""
 ENDED = frozenset({"done", "stopped", "failed", "lost"})
 
@@ -206,7 +206,7 @@ class Records:
         self._store.delete(_RECORD + job_id)
         self._store.delete(_REPORT + job_id)
 
-    def prune(self, *, lives: Callable[[JobRecord], bool], keep: int = KEPT) -> None:
+    def prune(self, *, lives: Callable[[JobRecord], bool], keep: int = MOST_RECORDS) -> None:
         """Remove all but the newest `keep` jobs; living ones stay."""
         for record in self.all()[keep:]:
             if record.has_ended or not lives(record):
@@ -219,7 +219,7 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
     Of several jobs of one flow, return the running one, else the newest.
 
     Args:
-        records: newest first.
+        records: records of jobs, newest first.
         wanted: an id, the beginning of one, or a flow's name.
 
     Raises:

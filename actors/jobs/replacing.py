@@ -26,7 +26,7 @@ from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
 from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.slot.channel_ends import is_drained
-from slackwater.actors.slot.handover import Given, Taken
+from slackwater.actors.slot.handover import HandOver, TakeOver
 from slackwater.actors.slot.report import SlotIdentity
 from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError
 from slackwater.runtime.measure.replaced import MovedStage, Replaced
@@ -232,7 +232,7 @@ class _Move:
         self._drain(rewired)
         self._is_given = True
         leaving = {slot: (relocation.leaving(slot), rewired) for slot in self._held}
-        given: dict[str, Given] = self._ask("give", leaving)
+        given: dict[str, HandOver] = self._ask("give", leaving)
         states = rearranged({slot: g.state for slot, g in given.items()}, relocation)
         results = rearranged_results({slot: g.results for slot, g in given.items()}, relocation)
         rows = {sink: own for g in given.values() for sink, own in g.rows.items()}
@@ -243,7 +243,7 @@ class _Move:
         endpoints = {name: where for own in bound.values() for name, where in own.items()}
         job.carrier.relocate(relocation, self._nodes)
         orders = {
-            slot: Taken(
+            slot: TakeOver(
                 start_ns=job.start_ns,
                 endpoints=endpoints,
                 state=states.get(slot),

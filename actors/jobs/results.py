@@ -24,19 +24,19 @@ class Results:
     """Rows of the collect sinks of one job, as Arrow IPC streams.
 
     Args:
-        actors: {slot: its actor}.
+        actors: {slot: its Ray actor}.
     """
 
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         self._plan, self._actors = plan, actors
-        self._kept: dict[str, bytes] = {}
+        self._encoded: dict[str, bytes] = {}
         self._missing: dict[str, SlackwaterError] = {}  # {sink: why its rows are missing}
         self._lock = threading.Lock()  # one fetch at a time: a slot keeps the pieces of one sink
 
     @property
-    def kept(self) -> list[str]:
+    def fetched(self) -> list[str]:
         """Sinks whose rows are here."""
-        return list(self._kept)
+        return list(self._encoded)
 
     def moved(self, plan: Plan) -> None:
         """Record that sinks have moved to other slots."""
@@ -65,7 +65,7 @@ class Results:
         """Fetch the rows of sinks whose slots are to end; return the problems."""
         for sink in sinks:
             try:
-                self._kept[sink] = self.fetch(sink)
+                self._encoded[sink] = self.fetch(sink)
             except SlackwaterError as problem:
                 self._missing[sink] = problem
         return [str(problem) for problem in self._missing.values()]
@@ -76,9 +76,9 @@ class Results:
         Raises:
             WorkerDied, ClusterError: the rows are missing; says why.
         """
-        if sink not in self._kept:
+        if sink not in self._encoded:
             raise self._missing.get(sink) or self._gone(sink)
-        return self._kept[sink]
+        return self._encoded[sink]
 
     def _gone(self, sink: str) -> WorkerDied:
         return WorkerDied(

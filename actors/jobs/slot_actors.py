@@ -183,7 +183,7 @@ def end_actors(actors: Mapping[str, Any], *, stopped: str | None = None) -> None
     """End actors and free their CPUs, as far as the cluster still answers.
 
     Args:
-        actors: {slot: its actor}.
+        actors: {slot: its Ray actor}.
         stopped: stop the slots first, for this reason: they may have files in the temp folder,
             and locks. None if they are to be killed.
     """

@@ -28,13 +28,13 @@ class UserOutputRelay:
 
     Args:
         plan: plan of the job.
-        actors: {slot: its actor}.
+        actors: {slot: its Ray actor}.
     """
 
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         speakers = _speakers(plan, actors)
         self._calls = PeriodicCalls(
-            speakers, lambda actor: actor.said.remote(WITHIN_S), every_s=EVERY_S
+            speakers, lambda actor: actor.output.remote(WITHIN_S), every_s=EVERY_S
         )
 
     def moved(self, plan: Plan, actors: Mapping[str, Any]) -> None:

@@ -1,9 +1,8 @@
 """Facts of this host's kernel about processes and files. No Ray, nothing else of `actors`.
 
-| file | what it does |
-| --- | --- |
-| `boot.py` | the boot id of this host's kernel |
-| `process_identity.py` | identifies a process that others start for us, and ends it |
-| `descendants.py` | ends the processes that code here has started |
-| `plain_files.py` | reads a file that another user may have put there |
+- `boot.py`: Identify the boot of the kernel that this process runs under.
+- `descendants.py`: End the processes that code in this process has started.
+- `occupied.py`: Measure how long a thread is occupied: its CPU time, and its own waits.
+- `plain_files.py`: Open files for our user alone; read files of unknown origin with care.
+- `process_identity.py`: Identify a process that others start for us, so that we can end it.
 """

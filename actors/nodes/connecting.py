@@ -70,8 +70,8 @@ OPEN_RULE = (
 
 def notes_on_the_raylet(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return a note if Ray would end this process with its raylet: see `slackwater/__init__.py`."""
-    taken_for_raylet = environ.get("RAY_RAYLET_PID")
-    if taken_for_raylet == str(os.getpid()) or (taken_for_raylet is None and os.getppid() != 1):
+    assumed_raylet = environ.get("RAY_RAYLET_PID")
+    if assumed_raylet == str(os.getpid()) or (assumed_raylet is None and os.getppid() != 1):
         return []
     return [
         "Ray was imported before slackwater, so Ray ends this process without a word if its raylet "
@@ -253,7 +253,7 @@ class Driver:
             # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
             # `ray.init` cannot silence those of raylets ("A worker died …"): they go to stdout.
             _worker._worker_logs_enabled = False
-            with _sigterm_kept():
+            with _same_sigterm():
                 _init(address)
         except Exception as error:
             self.close()
@@ -267,7 +267,7 @@ class Driver:
 
     def close(self) -> None:
         """Disconnect, and restore the environment. Idempotent."""
-        with _sigterm_kept():
+        with _same_sigterm():
             attempt(CLOSE_S, ray.shutdown)
         _worker._worker_logs_enabled = True
         for name, value in self._before.items():
@@ -293,7 +293,7 @@ def _init(address: str) -> None:
 
 
 @contextmanager
-def _sigterm_kept() -> Iterator[None]:
+def _same_sigterm() -> Iterator[None]:
     """Keep this process's handler of SIGTERM.
 
     `ray.init` replaces it in Python, and by one in C that dumps stacks; `ray.shutdown` lets the

@@ -38,7 +38,7 @@ def inside(ask: Callable[..., _T], *args: Any, timeout_s: float = ANSWER_S) -> _
 
     Args:
         ask: a function of ours, which the cluster finds by its name.
-        args: arguments of `ask`.
+        args: positional arguments of `ask`.
         timeout_s: how long to wait for the cluster's answer.
 
     Raises:
@@ -52,7 +52,7 @@ def on_node(ask: Callable[..., Any], *args: Any, node_id: str | None = None) -> 
 
     Args:
         ask: a function of ours, which the node finds by its name.
-        args: arguments of `ask`.
+        args: positional arguments of `ask`.
         node_id: id of the node; None if any node will do.
     """
     place = NodeAffinitySchedulingStrategy(node_id, soft=False) if node_id else None

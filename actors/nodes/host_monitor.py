@@ -39,34 +39,34 @@ class HostMonitor:
     def __init__(
         self, nodes: Iterable[NodeInfo], *, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self._asked = {node.node_id: _Host(node) for node in nodes if node.port}
+        self._hosts = {node.node_id: _Host(node) for node in nodes if node.port}
         self._now_s = now_s
 
     def begin(self) -> None:
         """Find the hosts that answer now, within a second: only these can be lost later."""
-        for node in answering([host.node for host in self._asked.values()]):
-            self._asked[node.node_id].has_answered = True
+        for node in answering([host.node for host in self._hosts.values()]):
+            self._hosts[node.node_id].has_answered = True
 
     def ask_too(self, nodes: Iterable[NodeInfo]) -> None:
         """Ask these nodes, too; each can be lost once it has answered."""
         for node in nodes:
             if node.port:
-                self._asked.setdefault(node.node_id, _Host(node))
+                self._hosts.setdefault(node.node_id, _Host(node))
 
     def look(self) -> dict[str, str]:
         """Read answers and ask again; return {id of a lost node: its problem}."""
         now_s = self._now_s()
-        for host in self._asked.values():
+        for host in self._hosts.values():
             host.look(now_s)
         return {
             node_id: f"its host {host.node.ip} {host.problem}"
-            for node_id, host in self._asked.items()
+            for node_id, host in self._hosts.items()
             if host.has_answered and host.failures >= LOST_AFTER
         }
 
     def close(self) -> None:
         """Stop asking."""
-        for host in self._asked.values():
+        for host in self._hosts.values():
             host.hang_up()
 
 
@@ -77,13 +77,13 @@ class _Host:
         self.has_answered = False  # else a firewall would look like a loss
         self.problem = ""
         self._socket: socket.socket | None = None
-        self._asked_s = float("-inf")
+        self._question_s = float("-inf")
 
     def look(self, now_s: float) -> None:
         if self._socket is not None:
             self._take_answer(now_s)
-        if self._socket is None and now_s >= self._asked_s + ASK_EVERY_S:
-            self._asked_s = now_s
+        if self._socket is None and now_s >= self._question_s + ASK_EVERY_S:
+            self._question_s = now_s
             self._socket = _call(self.node)
 
     def hang_up(self) -> None:
@@ -94,7 +94,7 @@ class _Host:
     def _take_answer(self, now_s: float) -> None:
         assert self._socket is not None
         problem = _answer(self._socket)
-        if problem is None and now_s < self._asked_s + ANSWER_S:
+        if problem is None and now_s < self._question_s + ANSWER_S:
             return
         self.hang_up()
         if problem == "":

@@ -67,7 +67,7 @@ class _Pickler(cloudpickle.CloudPickler):
     def __init__(self, stream: io.BytesIO, shared: Collection[object]) -> None:
         super().__init__(stream, protocol=5)  # type: ignore[no-untyped-call]
         self.beside: list[Any] = []
-        self._shared = {id(one) for one in shared}
+        self._shared = {id(value) for value in shared}
 
     def persistent_id(self, held: Any) -> int | None:
         if not isinstance(held, _BY_RAY) and id(held) not in self._shared:

@@ -22,7 +22,7 @@ __all__ = ["CsvText", "text_of"]
 
 TEXT = pa.large_string()
 """Type of all text here: the lines of a batch may be more than 2 GiB."""
-EMPTY, LINE_END, QUOTE = (pa.scalar(one, TEXT) for one in ("", "\n", '"'))
+EMPTY, LINE_END, QUOTE = (pa.scalar(text, TEXT) for text in ("", "\n", '"'))
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
@@ -57,7 +57,7 @@ class CsvText:
         return memoryview(data)[first:last].tobytes()
 
     def lost_infinite(self, rows: pa.RecordBatch) -> int:  # noqa: D102
-        return sum(infinite_values(one) for one in rows.columns if is_nested(one.type))
+        return sum(infinite_values(column) for column in rows.columns if is_nested(column.type))
 
     def _values(self, column: pa.Array) -> pa.Array:
         text = text_of(column)
@@ -93,10 +93,10 @@ def text_of(column: pa.Array) -> pa.Array:
     """Return the values as text, without quotes."""
     kind = column.type
     if is_binary(kind):
-        encoded = (one and base64.b64encode(one) for one in column.to_pylist())
+        encoded = (value and base64.b64encode(value) for value in column.to_pylist())
         return pa.array(encoded, pa.large_binary()).cast(TEXT)
     if is_nested(kind):
-        objects = (None if one is None else as_json(one) for one in plain(column).to_pylist())
+        objects = (None if value is None else as_json(value) for value in plain(column).to_pylist())
         return pa.array(objects, TEXT)
     if pa.types.is_duration(kind):
         return duration_text(column)

@@ -125,7 +125,7 @@ class FileSink(Sink):
         self._removing = opening.replaces
         self._skip = opening.rows
         # Then no rows are missing, and the manifest stays until this run has seen the same rows.
-        self._is_behind_done = bool(opening.parts) and known is not None and known.is_whole
+        self._repeats_whole_run = bool(opening.parts) and known is not None and known.is_whole
         self._progress.parts = self._earlier_parts = len(opening.parts)
         if opening.parts and known is not None:
             self._progress.notes.append(
@@ -138,7 +138,7 @@ class FileSink(Sink):
         return self._skip - 1
 
     def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102 - see Sink
-        if self._is_behind_done:
+        if self._repeats_whole_run:
             raise self._more_rows(first_ordinal + len(rows))
         with self._telling():
             self._begin()
@@ -189,7 +189,7 @@ class FileSink(Sink):
             return
         with self._telling():
             self._begin()
-            if self._has_ended or not self._is_behind_done:
+            if self._has_ended or not self._repeats_whole_run:
                 ended = self._manifest.ended(self._state, at_ns=time.time_ns())
                 self._lock.check()
                 self._place.write_manifest(ended)
@@ -252,9 +252,9 @@ class FileSink(Sink):
         committed = [part.name for part in on_disk.parts] if on_disk is not None and is_ours else []
         if on_disk is not None and is_ours:
             pending = tuple(part for part in on_disk.parts if part.name in existing.hidden)
-            seen = tuple(part for part in on_disk.parts if part.name not in existing.hidden)
-            on_disk = replace(on_disk, parts=seen, pending=pending)
-            self._count(seen[len(self._manifest.parts) :])
+            visible = tuple(part for part in on_disk.parts if part.name not in existing.hidden)
+            on_disk = replace(on_disk, parts=visible, pending=pending)
+            self._count(visible[len(self._manifest.parts) :])
             self._manifest = on_disk
         for part in self._staged:
             if part.name not in committed:  # else the next run renames it
@@ -286,7 +286,7 @@ class FileSink(Sink):
         self._progress.notes += self._place.tidy(self._known)
         if self._known is not None and self._known.removing:
             self._known = replace(self._known, removing=())
-        if not self._removing and not self._is_behind_done:
+        if not self._removing and not self._repeats_whole_run:
             self._place.write_manifest(self._manifest)
 
     @property

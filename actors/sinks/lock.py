@@ -37,7 +37,7 @@ class Lock:
 
     def __init__(self, path: Path, holder: Holder, *, has_ended: HasEnded) -> None:
         self._path, self._holder, self._has_ended = path, holder, has_ended
-        self._is_taken = False
+        self._is_held = False
 
     def take(self) -> str | None:
         """Take the lock; return a note on its earlier holder, None if free.
@@ -62,7 +62,7 @@ class Lock:
             finally:
                 with suppress(OSError):  # the next run tidies up; the lock is ours nevertheless
                     own.unlink(missing_ok=True)
-            self._is_taken = True
+            self._is_held = True
             _HELD.add(self._holder.token)
         return note
 
@@ -92,9 +92,9 @@ class Lock:
 
     def release(self) -> None:
         """Release the lock, if it is ours. Idempotent."""
-        if not self._is_taken:
+        if not self._is_held:
             return
-        self._is_taken = False
+        self._is_held = False
         _HELD.discard(self._holder.token)
         with suppress(OSError, SinkError), self._alone():
             self.check()

@@ -309,7 +309,7 @@ def _odd(path: Path) -> str | None:
 
 def _no_folder(path: Path) -> str | None:
     """Return the lowest existing one of a folder and its parents, if no folder."""
-    lowest = next((one for one in (path, *path.parents) if os.path.lexists(one)), None)
+    lowest = next((folder for folder in (path, *path.parents) if os.path.lexists(folder)), None)
     return None if lowest is None or lowest.is_dir() else str(lowest)
 
 

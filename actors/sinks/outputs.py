@@ -245,7 +245,7 @@ def csv_sink(
             f"{who}: sep={shown(sep)} must be one ASCII character, other than a quote or a line "
             "end; write sep=';' or sep='\\t'"
         )
-    if any(one in nulls for one in f'{sep}"\r\n\0'):
+    if any(sign in nulls for sign in f'{sep}"\r\n\0'):
         raise SettingError(
             f"{who}: nulls={shown(nulls)} must be text without separator, quote and line end; "
             "write nulls='NULL'"

@@ -23,14 +23,14 @@ class PrintSink(Sink):
         name: name of the sink, which begins each line.
         schema: schema of the rows.
         limit: most rows that are shown; the others are counted.
-        show: shows a line.
+        show: function that shows a line.
     """
 
     def __init__(
         self, name: str, schema: pa.Schema, *, limit: int, show: Callable[[str], None]
     ) -> None:
         self._name, self._limit, self._show_line = name, limit, show
-        self._names = [sanitized(one, in_line=True) for one in schema.names]
+        self._names = [sanitized(name, in_line=True) for name in schema.names]
         self._is_number = [
             pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
             for kind in schema.types
@@ -83,8 +83,8 @@ class PrintSink(Sink):
 
 
 def _values(column: pa.Array) -> list[str]:
-    values = ("null" if one is None else one for one in text_of(column).to_pylist())
-    return [_short(sanitized(one, in_line=True)) for one in values]
+    values = ("null" if value is None else value for value in text_of(column).to_pylist())
+    return [_short(sanitized(value, in_line=True)) for value in values]
 
 
 def _short(text: str) -> str:

@@ -2,20 +2,25 @@
 
 `actors/jobs` makes `actor.py` a Ray actor.
 
-| file | what it does |
-| --- | --- |
-| `host.py` | the slot's loop, its channels and its sinks; begin here |
-| `actor.py` | the same in few methods, for Ray to wrap |
-| `loop_mailbox.py` | its mailbox: calls of other threads to the loop |
-| `clock_sync.py` | its clock, compared with the reference's |
-| `report.py`, `slot_samples.py` | its reports to its job; to the tuner |
-| `channel_ends.py` | the ends of its channels to other slots |
-| `news.py` | lets a caller wait until the slot has worked |
-| `moving_stages.py`, `handover.py` | hold the slot still, and give stages to other slots |
-| `peers.py` | checks the slots at the other ends |
-| `read_ahead.py` | reads custom inputs in threads |
-| `last_words.py` | records how its process ends |
-| `user_output.py` | gathers the output of users' functions |
-| `without_pandas.py` | keeps Arrow from loading pandas needlessly |
-| `pandas_in_code.py` | checks whether users' code may want pandas |
+- `actor.py`: Wrap a slot as a Ray actor: its control methods, and its users' output.
+- `block_kind.py`: Kinds of blocks that are read ahead: blocks of one kind have the same columns.
+- `channel_ends.py`: Hold a slot's ends of its channels to other slots.
+- `clock_sync.py`: Compare a slot's clock with the reference's, over the network.
+- `handover.py`: Define what slots hand over to each other, through their job, as stages move.
+- `host.py`: Run a slot in real time: one core, one loop around `runtime/schedule/slot.py`.
+- `keep_memory.py`: Keep memory that a slice frees in the slot's process, for the next slice.
+- `last_words.py`: Record how a slot's process ends, in a small file beside Ray's log of it.
+- `loop_mailbox.py`: Pass calls of other threads to a slot's loop, which runs them between two
+  slices.
+- `moving_stages.py`: Let a slot's loop hold still, give stages away, and go on with others.
+- `news.py`: Tell whether a slot has worked since its last report.
+- `pandas_in_code.py`: Check by its name whether the users' code of a slot may want pandas.
+- `peers.py`: Check the slots at the other ends of a slot's channels; make frame codecs.
+- `read_ahead.py`: Read custom sources in their own threads: a poll that waits delays no other
+  stage.
+- `report.py`: Report a slot to its job: its identity, and its counters.
+- `slot_samples.py`: Define a slot's samples for its job's tuner.
+- `user_output.py`: Gather lines that users' functions print in a slot: named by step, bounded,
+  counted.
+- `without_pandas.py`: Keep pandas out of a slot's process unless user code imports it.
 """

@@ -56,7 +56,7 @@ class SlotActor:
         if method == "join":
             end_descendants()  # of users' functions; Ray would leave zombies
         if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
-            answer.said = self._output.take(is_last=True)
+            answer.output = self._output.take(is_last=True)
         return answer
 
     def _expect(self, stages: Sequence[Stage]) -> None:
@@ -82,7 +82,7 @@ class SlotActor:
             self._rows = b""  # the last piece: pieces are fetched in order
         return Piece(rows[at : at + PIECE_BYTES], len(rows))
 
-    def said(self, within_s: float) -> list[OutputLine]:
+    def output(self, within_s: float) -> list[OutputLine]:
         """Return the lines that users' functions have printed since the last call.
 
         Args:

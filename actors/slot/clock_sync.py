@@ -165,7 +165,7 @@ class ClockServer:
     It ends when its context is terminated.
 
     Args:
-        clock_ns: the reference's clock.
+        clock_ns: clock of the reference.
         keys: keys of the job.
         context: context of the process.
         bind_host: address of this node, as the other slots can reach it; it listens on a free port.

@@ -13,11 +13,11 @@ from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.schedule import Slot, SlotResults, make_slot, traits_of_sinks
 
-__all__ = ["Given", "Taken", "given", "taken"]
+__all__ = ["HandOver", "TakeOver", "hand_over", "take_over"]
 
 
 @dataclass(frozen=True)
-class Given:
+class HandOver:
     """State that a slot gives while it holds still.
 
     Attributes:
@@ -34,7 +34,7 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class TakeOver:
     """State that a slot takes over, besides its new plan, which it already has.
 
     Attributes:
@@ -52,10 +52,12 @@ class Taken:
     rows: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def given(slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collection[str]) -> Given:
+def hand_over(
+    slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collection[str]
+) -> HandOver:
     """Return the state of the stages that leave a slot, and release their resources."""
     finished = tuple(name for name, machine in slot.stages.items() if machine.is_finished)
-    leaving_state = Given(slot.snapshot(leaving), save(results), {}, finished)
+    leaving_state = HandOver(slot.snapshot(leaving), save(results), {}, finished)
     for name in leaving:
         machine = slot.stages[name]
         machine.close()
@@ -65,9 +67,9 @@ def given(slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collectio
     return leaving_state
 
 
-def taken(
+def take_over(
     plan: SlotPlan,
-    order: Taken,
+    order: TakeOver,
     old: Slot | None,
     sinks: SlotSinks,
     *,

@@ -232,7 +232,8 @@ class SlotHost(MovingStages):
         assert self._slot is not None, "the tuner starts after the slots"
         if self._is_given:
             raise SettingError(
-                f"stage {command.subject.name!r} was being moved when {command!r} came"
+                f"stage {command.subject.name!r} was being moved when {command!r} came; "
+                "give it again once the move is done"
             )
         self._slot.apply(command, number=number)
 

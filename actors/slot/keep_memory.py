@@ -3,7 +3,7 @@
 ```
 slice     takes 5 MB ─▶ gives them back ─▶ the next slice takes 5 MB
 glibc     returns them, if they end the heap: the system clears each page again
-kept      up to `KEPT_BYTES` stay, and are used as they are
+kept      up to `HEAP_BYTES` stay, and are used as they are
 ```
 
 Clearing pages took a tenth to a third of an aggregate's time, in some runs and not in others: it
@@ -17,7 +17,7 @@ import os
 
 __all__ = ["keep_freed_memory"]
 
-KEPT_BYTES = 64 * 2**20
+HEAP_BYTES = 64 * 2**20
 """Freed bytes that stay at the end of a heap, of which glibc has several; above that, all of them
 return to the system. Some ten times what the longest slice takes."""
 MAPPED_FROM_BYTES = 32 * 2**20
@@ -27,12 +27,12 @@ _OF_USERS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES
 
 
 def keep_freed_memory() -> bool:
-    """Make this process keep `KEPT_BYTES` of freed heap memory; return whether it does.
+    """Make this process keep `HEAP_BYTES` of freed heap memory; return whether it does.
 
     It does not without glibc, or if the environment has settings for glibc: those hold.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is None or any(name in os.environ for name in _OF_USERS):
         return False
-    kept = set_option(_TRIM_THRESHOLD, KEPT_BYTES)
-    return bool(kept and set_option(_MMAP_THRESHOLD, MAPPED_FROM_BYTES))
+    is_set = set_option(_TRIM_THRESHOLD, HEAP_BYTES)
+    return bool(is_set and set_option(_MMAP_THRESHOLD, MAPPED_FROM_BYTES))

@@ -19,7 +19,7 @@ from typing import TypeVar
 from slackwater.actors.sinks import SlotSinks
 from slackwater.actors.slot.channel_ends import ChannelEnds, Passed
 from slackwater.actors.slot.clock_sync import SlotClock
-from slackwater.actors.slot.handover import Given, Taken, given, taken
+from slackwater.actors.slot.handover import HandOver, TakeOver, hand_over, take_over
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.read_ahead import ReadAheadInput
 from slackwater.actors.slot.report import SlotReport
@@ -100,22 +100,22 @@ class MovingStages(ABC):
         """Return the traffic of these channels' ends here."""
         return self._in_loop(lambda: self._ends.passed(channels))
 
-    def give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> Given:
+    def give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> HandOver:
         """Return the state of the leaving stages; stop polling `rewired` channels."""
         return self._in_loop(lambda: self._give(leaving, rewired))
 
-    def _give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> Given:
+    def _give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> HandOver:
         assert self._slot is not None, "a slot that holds still has started"
         self._is_given = True
         self._charge_readers(self._slot)
         self._ends.retire(rewired, self._slot.channels)
-        return given(self._slot, self._results, self._sinks, leaving)
+        return hand_over(self._slot, self._results, self._sinks, leaving)
 
     def rebind(self, hosts: Mapping[str, str | None], over: frozenset[str]) -> dict[str, str]:
         """Listen on the channels that are new here, except those whose stream has ended."""
         return self._in_loop(lambda: self._ends.bind(self._next_plan.stages, hosts, over=over))
 
-    def take_over(self, order: Taken) -> None:
+    def take_over(self, order: TakeOver) -> None:
         """Go on with other stages; a new or ended slot starts its loop."""
         is_new = self._thread is None or self._has_ended.is_set()  # now: without stages it ends
         self._in_loop(lambda: self._take_over(order))
@@ -124,10 +124,10 @@ class MovingStages(ABC):
             self._has_ended.clear()
             self._run()
 
-    def _take_over(self, order: Taken) -> None:
+    def _take_over(self, order: TakeOver) -> None:
         plan = self._next_plan
         self._ends.connect(plan.stages, order.endpoints)
-        self._slot, self._results, own = taken(
+        self._slot, self._results, own = take_over(
             plan, order, self._slot, self._sinks, wake=self._waker.wake, folder=self._folder
         )
         names = {stage.name for stage in plan.stages}

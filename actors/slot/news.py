@@ -30,13 +30,15 @@ class News:
 
     def __init__(self) -> None:
         self.quiet_since_ns: int | None = None
-        self._told_ns = -1
+        self._reported_ns = -1
 
     def wait(self, within_s: float, *, over: threading.Event) -> None:
         """Return when there is news, the slot is over, or `within_s` has passed."""
         until_s = time.monotonic() + within_s
-        while self.quiet_since_ns == self._told_ns and (left_s := until_s - time.monotonic()) > 0:
+        while (
+            self.quiet_since_ns == self._reported_ns and (left_s := until_s - time.monotonic()) > 0
+        ):
             if over.wait(min(left_s, LOOK_S)):
                 break
         quiet_ns = self.quiet_since_ns
-        self._told_ns = -1 if quiet_ns is None else quiet_ns
+        self._reported_ns = -1 if quiet_ns is None else quiet_ns

@@ -64,19 +64,19 @@ def _mentions(path: Path) -> bool:
 
 def _reach_pandas(things: Iterable[object]) -> bool:
     """Search all objects reachable from these, up to those imported by name."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     left = list(things)
     while left:
         thing = left.pop()
-        if id(thing) in seen or _is_imported(thing):
+        if id(thing) in visited or _is_imported(thing):
             continue
-        seen.add(id(thing))
+        visited.add(id(thing))
         if isinstance(thing, CodeType):
             words = (*thing.co_names, *thing.co_consts)
             if any(isinstance(word, str) and _NAME in word for word in words):
                 return True
             left += [code for code in thing.co_consts if isinstance(code, CodeType)]
-        elif len(seen) > MOST_OBJECTS:
+        elif len(visited) > MOST_OBJECTS:
             return True
         else:
             left += gc.get_referents(thing)

@@ -133,13 +133,15 @@ class ReadAheadInput:
         for reader in self.readers:
             if reader.close_problem is not None:
                 return reader.close_problem
-        if self.readers and (left := sum(one.left_rows for one in self.readers) + self.untaken):
+        if self.readers and (
+            left := sum(reader.left_rows for reader in self.readers) + self.untaken
+        ):
             return (
                 f"source {self.source!r}: {left:,} rows of its input were read ahead, "
                 "but not taken before the job ended"
             )
-        waiting = [(one.waits_since_s, one) for one in self.readers]
-        since = [(since_s, one) for since_s, one in waiting if since_s is not None]
+        waiting = [(reader.waits_since_s, reader) for reader in self.readers]
+        since = [(since_s, reader) for since_s, reader in waiting if since_s is not None]
         if not since:
             return None
         since_s, reader = min(since, key=itemgetter(0))
@@ -307,7 +309,7 @@ class ReadAhead:
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
         reader = self._reader = NamedReader(self._source, self._input, *self._place)
-        found_s = time.monotonic()
+        last_rows_s = time.monotonic()
         while not self._is_closed:
             self.waits_since_s = polled_s = time.monotonic()
             polled = reader.poll()
@@ -315,13 +317,13 @@ class ReadAhead:
             if isinstance(polled, EndOfInput):
                 return polled
             if polled is None:
-                self._rest(found_s, polled_s)
+                self._rest(last_rows_s, polled_s)
             elif isinstance(polled.rows, BadRows):
                 bad = polled.rows.rows.replace_schema_metadata({BAD: b""})
                 self._put(bad, bad.num_rows, polled.at)
             elif rows := polled.rows.num_rows:
                 self._put(polled.rows, rows, polled.at)
-                found_s = time.monotonic()
+                last_rows_s = time.monotonic()
         return None
 
     def _close_reader(self) -> None:
@@ -334,15 +336,15 @@ class ReadAhead:
                 self.close_problem = str(problem)
         self.waits_since_s = None
 
-    def _rest(self, found_s: float, polled_s: float) -> None:
+    def _rest(self, last_rows_s: float, polled_s: float) -> None:
         """Rest after an empty poll.
 
         Args:
-            found_s: monotonic time of the last poll with rows.
+            last_rows_s: monotonic time of the last poll with rows.
             polled_s: monotonic start of this poll.
         """
         now_s = time.monotonic()
-        rest_s = min(max((now_s - found_s) * REST_SHARE, REST_S), LONGEST_REST_S)
+        rest_s = min(max((now_s - last_rows_s) * REST_SHARE, REST_S), LONGEST_REST_S)
         if now_s - polled_s < rest_s * WAITED:
             with self._changed:
                 if not self._is_closed:

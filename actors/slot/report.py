@@ -56,7 +56,7 @@ class SlotReport:
     """Connections refused by its TCP sockets; see `actors/wire/refused_peers.py`."""
     notes: list[str] = field(default_factory=list)
     """Sentences for the job's report, such as on sources that do not return."""
-    said: list[OutputLine] = field(default_factory=list)
+    output: list[OutputLine] = field(default_factory=list)
     """At the end: lines of users' functions that were not yet taken."""
 
 

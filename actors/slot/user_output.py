@@ -30,7 +30,7 @@ MOST_LOGGED = 10_000
 """The same in the worker's log, which fills a disk."""
 MOST_CHARS = 2_000
 """Characters of one line; the rest is cut."""
-KEPT = 2_000
+MOST_HELD = 2_000
 """Lines that wait for a driver to take them; beyond, the oldest are dropped and counted."""
 CUT_S = 1.0
 """After this wait the second of the cut lines is over, and their number can be reported."""
@@ -72,7 +72,7 @@ class UserOutput:
         self._begun: dict[tuple[str, bool, int], str] = {}  # unfinished, by step, stream, thread
         self._lines: deque[OutputLine] = deque()
         self._second = -1
-        self._said = 0  # lines in this second
+        self._printed = 0  # lines in this second
         self._not_shown: dict[str, int] = {}  # {step: lines}
         self._not_logged: dict[str, int] = {}
         self._gone = 0  # lines that were not taken in time
@@ -125,16 +125,16 @@ class UserOutput:
         second = int(self._clock_s())
         if second != self._second:
             self._say_what_was_cut()
-            self._second, self._said = second, 0
-        self._said += 1
+            self._second, self._printed = second, 0
+        self._printed += 1
         if len(line) > MOST_CHARS:
             line = f"{line[:MOST_CHARS]} … ({len(line) - MOST_CHARS:,} characters more)"
         output_line = OutputLine(is_error, f"[{step}] {line}")
-        if self._said <= MOST_LOGGED:
+        if self._printed <= MOST_LOGGED:
             self._log(is_error, output_line.text)
         else:
             self._not_logged[step] = self._not_logged.get(step, 0) + 1
-        if self._said <= MOST_LINES:
+        if self._printed <= MOST_LINES:
             self._keep(output_line)
         else:
             self._not_shown[step] = self._not_shown.get(step, 0) + 1
@@ -148,7 +148,7 @@ class UserOutput:
         self._not_logged.clear()
 
     def _keep(self, line: OutputLine) -> None:
-        if len(self._lines) == KEPT:
+        if len(self._lines) == MOST_HELD:
             self._lines.popleft()
             self._gone += 1
         self._lines.append(line)

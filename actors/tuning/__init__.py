@@ -1,11 +1,9 @@
 """Set slacks while a job runs: a tuner beside the job, its supervisor, its samples.
 
-| file | what it does |
-| --- | --- |
-| `supervisor.py` | looks after a job's tuner; begin here |
-| `process.py` | one tuner: its actor, and its process, which surely ends |
-| `tuner.py` | asks the slots once a second, and sends them the policy's commands |
-| `sample_history.py` | samples that outlive their job |
-| `job_records.py` | the file of one job's samples |
-| `back_off.py` | waits before a restart after repeated deaths |
+- `back_off.py`: Compute the wait before a restart after repeated deaths.
+- `job_records.py`: Keep one job's samples in a file: JSON lines, the first about the job itself.
+- `process.py`: Run one tuner: its actor, made by Ray, and its process, which surely ends.
+- `sample_history.py`: Keep samples after their job: they tune the flow's next job from its start.
+- `supervisor.py`: Supervise a job's tuner: start it, restart it, end it with the job.
+- `tuner.py`: Run the SLTuner of [ssg] §5 as a Ray actor, in its own process.
 """

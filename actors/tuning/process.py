@@ -71,12 +71,12 @@ class TunerProcess:
         with self._lock:
             self._is_ended = True
             actor, self._actor = self._actor, None
-        is_told = actor is not None and attempt(KILL_S, lambda: _kill(actor))
+        was_killed = actor is not None and attempt(KILL_S, lambda: _kill(actor))
         if self._folder is None:
             return
         process = take_pid_file(_note_in(self._folder.name))
         if process is not None:
-            process.end(grace_s=GRACE_S if is_told else 0.0)
+            process.end(grace_s=GRACE_S if was_killed else 0.0)
         self._folder.cleanup()
 
     def _live(self) -> None:

@@ -88,10 +88,10 @@ class SampleHistory:
             samples: samples in any order.
             job: names the file; the jobs of a flow sort by it.
         """
-        kept = in_order(samples)
-        if len({sample.second for sample in kept}) < LEAST_SECONDS:
+        ordered = in_order(samples)
+        if len({sample.second for sample in ordered}) < LEAST_SECONDS:
             return f"less than {LEAST_SECONDS} seconds of samples"
-        lines = record_lines(kept[-self._most :], self._versions)
+        lines = record_lines(ordered[-self._most :], self._versions)
         half_made = self._folder / f".{job}.incomplete"
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
@@ -152,12 +152,12 @@ class JobHistory:
     """Loads and saves one job's samples, if wanted; the same on both hosts.
 
     Attributes:
-        said: words for the job's report, {"history": words}, or empty.
+        words: words for the job's report, {"history": words}, or empty.
     """
 
     def __init__(self, graph: FlowGraph, tuning: Tuning | None) -> None:
         self._history: SampleHistory | None = None
-        self.said: dict[str, str] = {}
+        self.words: dict[str, str] = {}
         if tuning is not None and tuning.history is not None:
             most = most_samples(graph, tuning)
             self._history = SampleHistory(Path(tuning.history), graph, most=most)
@@ -166,7 +166,7 @@ class JobHistory:
         """Return the samples of earlier jobs."""
         if self._history is None:
             return []
-        samples, self.said["history"] = self._history.load()
+        samples, self.words["history"] = self._history.load()
         return samples
 
     def save(self, samples: Iterable[StageSample]) -> None:
@@ -175,8 +175,8 @@ class JobHistory:
             return
         problem = self._history.save(samples, job=f"{time.time_ns()}")
         if problem is not None:
-            read = self.said.get("history", "not read")
-            self.said["history"] = f"not kept: {problem}; {read}"
+            read = self.words.get("history", "not read")
+            self.words["history"] = f"not kept: {problem}; {read}"
 
 
 def most_samples(graph: FlowGraph, tuning: Tuning | None) -> int:

@@ -70,8 +70,8 @@ class TunerSupervisor:
         self._state: TunerState | None = None
         self.pids: list[int] = []
         self._samples: deque[StageSample] = deque()
-        self._asked: Any = None  # the call under way
-        self._asked_s = 0.0
+        self._call: Any = None  # the call under way
+        self._call_s = 0.0
         self._made_s = self._heard_s = 0.0
         self._restarts = 0
         self._back_off = BackOff()
@@ -135,18 +135,18 @@ class TunerSupervisor:
 
     def _ask(self, actor: Any, now_s: float, timeout_s: float) -> None:
         self._begin(actor)
-        if self._asked is None and (timeout_s or now_s >= self._asked_s + ASK_EVERY_S):
+        if self._call is None and (timeout_s or now_s >= self._call_s + ASK_EVERY_S):
             known = 0 if self._state is None else self._state.heard
-            self._asked, self._asked_s = actor.state.remote(known), now_s
-        if self._asked is None:
+            self._call, self._call_s = actor.state.remote(known), now_s
+        if self._call is None:
             return
-        if ray.wait([self._asked], timeout=timeout_s)[0]:
-            call, self._asked = self._asked, None
+        if ray.wait([self._call], timeout=timeout_s)[0]:
+            call, self._call = self._call, None
             try:
                 self._hear(ray.get(call, timeout=FINISH_S))
             except RayError:
                 self._record_death()
-        elif now_s > self._asked_s + SILENT_S:
+        elif now_s > self._call_s + SILENT_S:
             self._record_death()
 
     def report(self, *, is_fresh: bool = False) -> TuningReport | None:
@@ -223,7 +223,7 @@ class TunerSupervisor:
 
     def _record_death(self) -> None:
         self._kill()
-        self._asked = None
+        self._call = None
         wait_s = self._back_off.wait_s(lived_s=self._heard_s - self._made_s)
         self._again_s = time.monotonic() + wait_s
 
@@ -236,7 +236,7 @@ class TunerSupervisor:
             before = replace(self._state, samples=list(self._samples))
             self._state = replace(self._state, heard=len(self._samples))
         self._tuner = self._make(before)
-        self._asked_s = time.monotonic()
+        self._call_s = time.monotonic()
         if self._is_ended:  # from another thread, meanwhile
             self._kill()
 

@@ -116,7 +116,7 @@ class Tuner:
         self._policy: JobDeciders | None = None
         self._history = JobHistory(graph, tuning)
         self._slots: dict[str, Any] = {}  # {slot: its actor}; lost slots are removed
-        self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
+        self._calls: dict[Any, str] = {}  # {call: slot} that has not answered yet
         self._wake_ns = 0
         self._lock = threading.Lock()  # around the loop
         self._hearing = threading.Lock()  # around calls to the slots
@@ -149,7 +149,7 @@ class Tuner:
         report, prediction = now.report, self._resumed
         if self._policy is not None:
             report, prediction = self._policy.noted(report), self._policy.prediction()
-        report.status = {**report.status, **self._history.said}
+        report.status = {**report.status, **self._history.words}
         return TunerState(report, now.samples, now.heard, prediction, os.getpid())
 
     def finish(self, slots: Mapping[str, Any]) -> TunerState:
@@ -235,7 +235,7 @@ class Tuner:
             with self._lock:
                 return self._loop.gone(slot, time.monotonic_ns())
         with self._hearing:
-            self._asked[actor.call.remote("samples")] = slot
+            self._calls[actor.call.remote("samples")] = slot
         return []
 
     def _tell(self, tell: Tell) -> None:
@@ -244,17 +244,17 @@ class Tuner:
             # A slot's calls may overtake each other: the number says which is the newest.
             actor.call.remote("apply", tell.command, tell.number)
             with self._lock:
-                self._loop.told(tell)
+                self._loop.note_sent(tell)
 
     def _hear(self, within_s: float) -> list[Action]:
         """Wait for the answers of all asked slots, at most `within_s`."""
         actions: list[Action] = []
         with self._hearing:
-            calls = list(self._asked)
+            calls = list(self._calls)
             if calls:
                 answered = ray.wait(calls, num_returns=len(calls), timeout=within_s)[0]
                 for call in answered:
-                    actions += self._heard(call, self._asked.pop(call))
+                    actions += self._heard(call, self._calls.pop(call))
         return actions
 
     def _heard(self, call: Any, slot: str) -> list[Action]:

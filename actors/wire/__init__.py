@@ -1,13 +1,16 @@
 """Carry messages between slots, over TCP or a Unix socket. No Ray.
 
-| file | what it does |
-| --- | --- |
-| `channel.py` | a channel's two ends: a sender and a receiver |
-| `channel_end.py` | shared by both ends: a ZeroMQ socket, read and written without waiting |
-| `frames.py`, `buffers.py` | a message as bytes; a column of it as Arrow buffers |
-| `keys.py` | CURVE keys, and the handler that admits their holders |
-| `listening.py` | lets a guarded socket listen on TCP |
-| `refused_peers.py` | counts refused connections, and logs their addresses |
-| `local_sockets.py` | which processes share our host, and sockets that only our user can reach |
-| `waiting.py` | waits for channels, and for other threads |
+- `buffers.py`: Convert a column to Arrow buffers and back: parts of a frame's body
+  (`actors/wire/frames.py`).
+- `channel.py`: Connect the two ends of a channel: one edge of the plan, one ZeroMQ connection.
+- `channel_end.py`: Share one ZeroMQ socket's code between both ends: read and write without
+  waiting.
+- `extras.py`: Encode the optional parts of a frame: tag, arrivals, masks of nulls, row fields.
+- `frames.py`: Encode a message as bytes: a fixed header and the Arrow buffers of its columns.
+- `keys.py`: Admit only holders of a job's CURVE keys to its channels, through a ZAP handler.
+- `listening.py`: Let a socket of ours listen on TCP: guarded, on one network, watched.
+- `local_sockets.py`: Identify processes of one host, and place sockets that only our user can
+  reach.
+- `refused_peers.py`: Count the connections that a socket refused, and log each address once.
+- `waiting.py`: Wait for channels, and for other threads, to the microsecond.
 """

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import ColumnError, FrameError
 from slackwater.runtime.model.nullable import bitmap_of, valid_bits
-from slackwater.runtime.model.schema import is_text, kept_type, number_dtype
+from slackwater.runtime.model.schema import is_text, number_dtype, storage_type
 
 INT64 = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
@@ -40,7 +40,7 @@ def text_size(rows: int, length: int, bitmap: int) -> int:
 
     Args:
         rows: number of rows of the batch.
-        length: bytes of text.
+        length: bytes of the text.
         bitmap: bytes of validity bitmap; 0 without nulls.
     """
     return (4 * rows + 11 & ~7) + (length + 7 & ~7) + (bitmap + 7 & ~7)
@@ -82,10 +82,10 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
 
     Args:
         name: name of the column, for the error.
-        frame: the whole frame.
+        frame: bytes of the whole frame.
         at: byte at which the offsets begin.
         rows: number of rows of the batch.
-        length: bytes of text.
+        length: bytes of the text.
         bitmap: bytes of validity bitmap; 0 without nulls.
 
     Raises:
@@ -188,4 +188,4 @@ def wire_field(schema: pa.Schema, name: str) -> Field:
     dtype = number_dtype(kind)
     if dtype is not None:
         return name, dtype, dtype.itemsize
-    return name, None if is_text(kind) else kept_type(kind), 0
+    return name, None if is_text(kind) else storage_type(kind), 0

@@ -91,7 +91,7 @@ class Sender(End):
     ) -> None:
         super().__init__(codec, context, heartbeat_timeout_s)
         self.endpoint = endpoint
-        self._told = NO_PROGRESS  # by the last message sent
+        self._last_sent = NO_PROGRESS  # by the last message sent
         self._is_settled = False
         is_local = endpoint.startswith(local_sockets.SCHEME)
         if not is_local:
@@ -158,7 +158,7 @@ class Sender(End):
         except FrameTooLongError:
             if message.batch is None or message.rows < 2:
                 raise
-            for half in message.split(message.rows // 2, self._told):
+            for half in message.split(message.rows // 2, self._last_sent):
                 self.send(half, now_ns)
             return
         self._is_lost = self._is_lost or not self._put(frame)
@@ -167,7 +167,7 @@ class Sender(End):
                 f"channel to {self.endpoint}: the receiver is gone, so {message.rows} rows "
                 "cannot be sent; see the log of the worker there, and run the job again"
             )
-        self._told = message.progress.with_arrived(None)
+        self._last_sent = message.progress.with_arrived(None)
         self.messages += 1
         self.rows += message.rows
         self.bytes += len(frame)

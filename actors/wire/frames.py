@@ -59,7 +59,7 @@ from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message, Progress
 from slackwater.runtime.model.batch import RowFields
 from slackwater.runtime.model.nullable import Nullable
-from slackwater.runtime.model.schema import kept_type
+from slackwater.runtime.model.schema import storage_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: each connection of a hostile peer can make us hold this much."""
@@ -132,7 +132,7 @@ class FrameCodec:
         self._flags = {DATA: _OF_DATA | field_flags, GRANT: _IS_FINAL, HELLO: 0}
         names = ", ".join([carried.name for carried in self._fields])
         self._lines = [f"rows with {names or 'no fields'}"]
-        self._lines += [f"{name!r}: {kept_type(schema.field(name).type)}" for name in columns]
+        self._lines += [f"{name!r}: {storage_type(schema.field(name).type)}" for name in columns]
         digest = hashlib.sha256("\n".join(self._lines).encode()).digest()
         self._fingerprint = int.from_bytes(digest[:8], "little")
         self._sent = 0

@@ -18,7 +18,7 @@ import zmq
 from slackwater.actors.connections.monitor import ConnectionEvents
 from slackwater.actors.connections.pending import GONE
 
-MOST_TOLD = 100
+MOST_NAMED = 100
 """Addresses logged for one socket, at most, so that frequent calls cannot fill a disk."""
 
 
@@ -37,7 +37,7 @@ class RefusedPeers:
     def __init__(self, watched: zmq.Socket[bytes], *, peers: int | None = None) -> None:
         self.refused = 0
         self._watched = watched
-        self._told: set[str] = set()
+        self._named: set[str] = set()
         connections = ConnectionEvents(watched, peers=peers)
         threading.Thread(
             target=self._watch, args=(connections,), name="refused-peers", daemon=True
@@ -71,8 +71,8 @@ class RefusedPeers:
 
     def _refuse(self, address: str) -> None:
         self.refused += 1
-        if address not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(address)
+        if address not in self._named and len(self._named) < MOST_NAMED:
+            self._named.add(address)
             sys.stderr.write(
                 f"slackwater: refused a connection from {address} to a socket of this slot: it "
                 "did not show the job's key, or came second; all that it sent was dropped\n"

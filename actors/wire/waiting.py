@@ -116,7 +116,7 @@ class ChannelPoller:
         if waker is not None:
             self._fds.append(waker.fileno())
         # Descriptors of the last wait, until `ready` takes them.
-        self._told: list[int] | None = None
+        self._known_fds: list[int] | None = None
         self._has_low_fds = max(self._fds, default=0) < _SELECTABLE
 
     def ready(self) -> list[str]:
@@ -125,12 +125,12 @@ class ChannelPoller:
         Right after a `wait` these are the ends that it saw. An end may be named that has nothing to
         read; an end with something to read is named at the next call at the latest.
         """
-        ready_fds, self._told = self._told, None
+        ready_fds, self._known_fds = self._known_fds, None
         if not self._ends:
             return []
         if ready_fds is None:
             ready_fds = self._sleep(0.0)
-        hiding = self._asked()
+        hiding = self._ask()
         if not ready_fds and not hiding:
             return []
         return [
@@ -151,16 +151,16 @@ class ChannelPoller:
             Whether a thread has called `wake`.
         """
         # An end that hides messages is not the only one that may have some: `ready` checks all.
-        self._told = None
-        if not self._asked():
-            self._told = self._sleep(min(max(timeout_s, 0.0), _MAX_WAIT_S))
+        self._known_fds = None
+        if not self._ask():
+            self._known_fds = self._sleep(min(max(timeout_s, 0.0), _MAX_WAIT_S))
         waker = self._waker
         if waker is None or not waker.is_ready:
             return False
         waker.clear()
         return True
 
-    def _asked(self) -> list[Pollable]:
+    def _ask(self) -> list[Pollable]:
         """Ask the ends that may hide messages; return those that do."""
         suspects = [polled for polled in self._polled if polled[0].may_hide]
         if not suspects:

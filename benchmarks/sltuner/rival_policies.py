@@ -13,7 +13,7 @@ from slackwater.runtime.tune import Paths, SlackPolicy
 from slackwater.runtime.tune.decide.policies import (
     EvenSplit,
     Expects,
-    kept_back_ns,
+    deadline_margin_ns,
     the_last,
     the_most,
 )
@@ -37,7 +37,7 @@ def rival_split(graph: FlowGraph, *, name: str, expects: Expects, holds: bool) -
         name=name,
         expects=expects,
         holds=holds,
-        margin_ns=kept_back_ns(graph.deadline_ns),
+        margin_ns=deadline_margin_ns(graph.deadline_ns),
     )
 
 

@@ -54,7 +54,7 @@ _MOST_PENDING = 256
 """Closed windows that wait to be known; of more the oldest count as known."""
 _MOST_KNOWN = 1 << 14
 """Known windows after which all counts are halved: older windows count for less."""
-_MOST_KEPT = 4_096
+_MOST_RECORDS = 4_096
 """Known windows that are kept, since a row may still miss them."""
 
 
@@ -183,7 +183,7 @@ class Calibration:
         """Note that rows missed these ranges of windows."""
         if not len(firsts):
             return
-        oldest = max(self._known - _MOST_KEPT, 0)
+        oldest = max(self._known - _MOST_RECORDS, 0)
         low = np.maximum(np.searchsorted(self._windows, firsts), oldest)
         high = np.maximum(np.searchsorted(self._windows, lasts, side="right"), low)
         begin, size = int(low.min()), int(high.max()) - int(low.min())
@@ -210,9 +210,9 @@ class Calibration:
         return np.bincount(self._classes[places], minlength=_CLASSES).astype(np.float64)
 
     def _forget(self) -> None:
-        if (over := self._known - _MOST_KEPT) > _MOST_KEPT:
+        if (over := self._known - _MOST_RECORDS) > _MOST_RECORDS:
             self._windows, self._classes = self._windows[over:], self._classes[over:]
-            self._missed, self._known = self._missed[over:], _MOST_KEPT
+            self._missed, self._known = self._missed[over:], _MOST_RECORDS
 
     def derive(self) -> None:
         """Make the table from the counts."""

@@ -28,7 +28,7 @@ from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import Int64Array
 
 _MOMENTS = 1_024
-_SEEN_FOR = 3
+_LONGEST_TIMES = 3
 """Halves of the longest known wait for which a run lasts before any window counts as complete.
 
 While delays are as long as the run, the longest known wait is always nearly as long as the run.
@@ -137,8 +137,8 @@ def candidates_in_disorder(
         bound: the largest chance allowed.
         windows: the windows of the aggregate.
         scope: the windows to decide, and their clock.
-        now_ns: the first time.
-        end_ns: the end, exclusive.
+        now_ns: the first time, inclusive.
+        end_ns: the last time, exclusive.
     """
     last, tick_ns = scope.last, scope.tick_ns
     if needs is None:
@@ -154,7 +154,7 @@ def candidates_in_disorder(
 
     window, at_ns = from_on(needs.least_slack_ns(bound), scope.first)
     sure, sure_at_ns = from_on(needs.longest_ns, scope.pending)
-    known_ns = windows.end_ns(scope.begun) + needs.longest_ns * _SEEN_FOR // 2
+    known_ns = windows.end_ns(scope.begun) + needs.longest_ns * _LONGEST_TIMES // 2
     known_ns = -(-known_ns // tick_ns) * tick_ns
     if known_ns >= end_ns:
         sure = sure_at_ns = NONE

@@ -231,11 +231,11 @@ class HistogramFitting(Fitting):
         ]
         groups = [[kind] for kind in few] if len(few) <= _MOST_RARE else [few]
         for group in groups:
-            kept = [self._own.of(kind) for kind in group]
-            gaps = np.concatenate([of_kind[0] for of_kind in kept])
+            samples = [self._own.of(kind) for kind in group]
+            gaps = np.concatenate([of_kind[0] for of_kind in samples])
             if not (gaps != NO_GAP).any():
                 gaps = all_gaps
-            delays = np.concatenate([of_kind[1] for of_kind in kept])
+            delays = np.concatenate([of_kind[1] for of_kind in samples])
             self._of_type[group] = len(self.histograms)
             self.histograms.append(self._of(gaps, delays))
 

@@ -22,7 +22,7 @@ NOTHING = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Seen:
+class TypedRows:
     """Rows in the order in which they came. All arrays have shape (rows,).
 
     Attributes:
@@ -38,23 +38,23 @@ class Seen:
     def __len__(self) -> int:
         return len(self.types)
 
-    def __getitem__(self, part: slice) -> Seen:
-        return Seen(self.types[part], self.event_time_ns[part], self.tick_ns[part])
+    def __getitem__(self, part: slice) -> TypedRows:
+        return TypedRows(self.types[part], self.event_time_ns[part], self.tick_ns[part])
 
 
-def seen_of(types: Any, event_time_ns: Any, tick_ns: Any) -> Seen:
+def rows_of_types(types: Any, event_time_ns: Any, tick_ns: Any) -> TypedRows:
     """Return rows made of any array-likes of whole numbers."""
-    return Seen(
+    return TypedRows(
         np.asarray(types, dtype=np.int64),
         np.asarray(event_time_ns, dtype=np.int64),
         np.asarray(tick_ns, dtype=np.int64),
     )
 
 
-def _joined(first: Seen, second: Seen) -> Seen:
+def _joined(first: TypedRows, second: TypedRows) -> TypedRows:
     if not len(first):
         return second
-    return Seen(
+    return TypedRows(
         np.concatenate([first.types, second.types]),
         np.concatenate([first.event_time_ns, second.event_time_ns]),
         np.concatenate([first.tick_ns, second.tick_ns]),
@@ -90,7 +90,7 @@ class GroundRun:
         "_newest_ns",
         "_ended",
         "_is_held",
-        elements={"_waiting": Seen},
+        elements={"_waiting": TypedRows},
     )
 
     def __init__(self, windows: WindowEnds, *, tick_ns: int, promised: float | None) -> None:
@@ -99,12 +99,12 @@ class GroundRun:
         self._promised = promised
         self._account = Account(windows)
         self._frontier_ns = START_NS  # all ticks before this time are decided
-        self._waiting = seen_of([], [], [])  # rows that have come since
+        self._waiting = rows_of_types([], [], [])  # rows that have come since
         self._newest_ns = START_NS  # newest event time of all rows that were decided with
         self._ended = self._is_held = False
         self._steps: list[tuple[Int64Array, Int64Array]] = []  # (tick, first open from then on)
 
-    def _decide(self, rows: Seen, until_ns: int) -> None:
+    def _decide(self, rows: TypedRows, until_ns: int) -> None:
         """Close windows at the ticks from the frontier on, before `until_ns`.
 
         Closed windows are noted in the account and, in order, in the steps.
@@ -128,7 +128,7 @@ class GroundRun:
         _refuse_far(arrival_ns, what="arrival")
         arrival_ns = np.maximum(np.maximum.accumulate(arrival_ns), self._frontier_ns)
         tick_ns = -(-arrival_ns // self._tick_ns) * self._tick_ns
-        self._waiting = _joined(self._waiting, Seen(types, event_time_ns, tick_ns))
+        self._waiting = _joined(self._waiting, TypedRows(types, event_time_ns, tick_ns))
         closed_ns = self._account.closed_ns
         self._advance(int(arrival_ns[-1]))
         if not self._steps:

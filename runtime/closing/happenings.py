@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.closing.candidates import Candidates
-from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.closing.ground import TypedRows
 from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
 
@@ -71,7 +71,7 @@ class Stretch:
         first, last: the windows that are decided; `first` is the first open one.
     """
 
-    rows: Seen
+    rows: TypedRows
     rowed: Int64Array
     rowed_ns: Int64Array
     now_ns: int

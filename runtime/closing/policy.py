@@ -96,7 +96,7 @@ class ClosingRun(Protocol):
 
         Args:
             types: shape (rows,), the type of each: 0, 1, … in order of appearance.
-            event_time_ns: shape (rows,).
+            event_time_ns: event times, shape (rows,).
             arrival_ns: shape (rows,); one that runs back counts as the newest so far.
 
         Returns:

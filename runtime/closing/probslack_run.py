@@ -25,7 +25,7 @@ from slackwater.runtime.closing.candidates import (
 from slackwater.runtime.closing.disorder import candidates_in_disorder
 from slackwater.runtime.closing.first_rows import FirstRows
 from slackwater.runtime.closing.fitting import HistogramFitting, NeedsFitting
-from slackwater.runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
+from slackwater.runtime.closing.ground import NOTHING, GroundRun, TypedRows, rows_of_types
 from slackwater.runtime.closing.happenings import (
     Forced,
     Settled,
@@ -49,7 +49,7 @@ FEW_OPEN = 512
 """Windows decided together in a pause, at least."""
 MOST_ROWS, LEAST_ROWS = 8_192, 2048
 """Most rows decided together; the fewer where the budget is almost spent."""
-LEAST_BEHIND, SHARE_BEHIND = 8, 0.01
+LEAST_OLDER, SHARE_OLDER = 8, 0.01
 """Events older than the newest of their type, and their share of all: above both is disorder."""
 FAR_NS = 2**62
 """A time after all others; it may have a window's length added."""
@@ -77,7 +77,7 @@ class ProbSlackRun(GroundRun):
 
     Args:
         windows: the windows of the aggregate.
-        policy: the settings.
+        policy: settings of the run.
 
     Source: [probslack] Listings 1, 3, 4 and 5, for all ticks of a call at once.
     """
@@ -116,7 +116,7 @@ class ProbSlackRun(GroundRun):
         self._rowed = FirstRows(windows)
         self._now_ns = START_NS  # all ticks before this time are decided
 
-    def _decide(self, rows: Seen, until_ns: int) -> None:
+    def _decide(self, rows: TypedRows, until_ns: int) -> None:
         if self._now_ns == START_NS:
             self._now_ns = int(rows.tick_ns[0])
             self._settling.begin(self._account.first)
@@ -129,17 +129,17 @@ class ProbSlackRun(GroundRun):
             rows = rows[first:]
         self._decide_known(rows, until_ns)
 
-    def _mixed_at(self, rows: Seen) -> int | None:
+    def _mixed_at(self, rows: TypedRows) -> int | None:
         """Return the first tick that shows disorder within a type; None if none does."""
         newest_ns = tracked_of(rows, self._newest_of, self._tick_ns).newest_ns
-        is_behind = rows.event_time_ns < newest_ns
-        behind = self._behind + np.cumsum(is_behind)
-        share = behind / (self._rows + np.arange(1, len(rows) + 1))
-        mixed = is_behind & (behind >= LEAST_BEHIND) & (share > SHARE_BEHIND)
-        self._rows, self._behind = self._rows + len(rows), int(behind[-1])
+        is_older = rows.event_time_ns < newest_ns
+        older = self._behind + np.cumsum(is_older)
+        share = older / (self._rows + np.arange(1, len(rows) + 1))
+        mixed = is_older & (older >= LEAST_OLDER) & (share > SHARE_OLDER)
+        self._rows, self._behind = self._rows + len(rows), int(older[-1])
         return int(rows.tick_ns[np.argmax(mixed)]) if mixed.any() else None
 
-    def _decide_known(self, rows: Seen, until_ns: int) -> None:
+    def _decide_known(self, rows: TypedRows, until_ns: int) -> None:
         tracked = tracked_of(rows, self._newest_of, self._tick_ns)
         newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
         fitting = self._knowledge.fitting
@@ -246,7 +246,7 @@ class ProbSlackRun(GroundRun):
             self._steps.append((np.array([self._now_ns]), np.array([self._account.open])))
         return None
 
-    def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
+    def _next_stop(self, rows: TypedRows, begin: int, due: int) -> int:
         """Return the row before which to stop: the first of a tick, or the end.
 
         The stop is at the first row of a new type, at the row that makes a fit due, or at the most
@@ -274,7 +274,7 @@ class ProbSlackRun(GroundRun):
 
     def _settle(
         self,
-        rows: Seen,
+        rows: TypedRows,
         newest_of_type_ns: Int64Array,
         end_ns: int,
         *,
@@ -345,10 +345,10 @@ class ProbSlackRun(GroundRun):
     def _candidates(self, spans: Spans, scope: Scope, end_ns: int) -> Candidates:
         if self._is_held:  # an unheard source may still send rows of any time
             return Candidates(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
-        found = self._knowledge.candidates(spans, scope, now_ns=self._now_ns, end_ns=end_ns)
+        candidates = self._knowledge.candidates(spans, scope, now_ns=self._now_ns, end_ns=end_ns)
         if self._policy.early:
-            return found
-        return not_before_ends(found, self._windows, scope, end_ns=end_ns)
+            return candidates
+        return not_before_ends(candidates, self._windows, scope, end_ns=end_ns)
 
     def _scope(self, pending: int, first: int, last: int) -> Scope:
         return Scope(self._account.first, pending, first, last, self._tick_ns, self._lead_ns)
@@ -376,7 +376,7 @@ class ProbSlackRun(GroundRun):
         first = self._account.open
         assert first is not None
         spans = spans_of(
-            seen_of([], [], []),
+            rows_of_types([], [], []),
             NOTHING,
             self._newest_of,
             tick_ns=self._tick_ns,
@@ -424,10 +424,12 @@ class _InOrder:
 
     @property
     def entries(self) -> tuple[int, int]:
-        kept = sum(histograms.entries for histograms in self.fitting.histograms)
-        return kept, self._lines.entries
+        entries = sum(histograms.entries for histograms in self.fitting.histograms)
+        return entries, self._lines.entries
 
-    def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def sample(
+        self, rows: TypedRows, tracked: Tracked
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         return rows.types, tracked.gap_ns, tracked.delay_ns
 
     def learn(self, types: int, bound: float) -> None:
@@ -458,7 +460,9 @@ class _InDisorder:
         needs = self.fitting.needs
         return (0 if needs is None else needs.entries), 0
 
-    def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def sample(
+        self, rows: TypedRows, tracked: Tracked
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         del tracked
         return rows.types, rows.event_time_ns, rows.tick_ns
 

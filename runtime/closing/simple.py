@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.closing.first_rows import FirstRows
-from slackwater.runtime.closing.ground import GroundRun, Seen
+from slackwater.runtime.closing.ground import GroundRun, TypedRows
 from slackwater.runtime.closing.policy import ClosingRun
 from slackwater.runtime.closing.windows import WindowEnds, merged
 from slackwater.runtime.errors import SettingError
@@ -125,7 +125,7 @@ class _SimpleRun(GroundRun):
         self._rowed = FirstRows(windows)
         self._chance = 0.0 if is_sure else np.nan  # of a miss, of each window
 
-    def _close_until(self, opens: Int64Array, at_ns: Any, rows: Seen) -> None:
+    def _close_until(self, opens: Int64Array, at_ns: Any, rows: TypedRows) -> None:
         """Close windows span by span; the first span is before any of these rows.
 
         Args:
@@ -153,7 +153,7 @@ class _SimpleRun(GroundRun):
         self._account.open = int(after[-1])
         self._rowed.add(rows.event_time_ns, open_from=self._account.open)
 
-    def _miss_rows(self, opens: Int64Array, rows: Seen) -> None:
+    def _miss_rows(self, opens: Int64Array, rows: TypedRows) -> None:
         """Note the windows that rows missed; `opens` is each row's first open window, (rows,)."""
         low = self._windows.firsts_after(rows.event_time_ns)
         high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
@@ -171,7 +171,7 @@ class _EventDrivenRun(_SimpleRun):
         self._disorder_ns = policy.disorder_ns
         self._newest_of = np.empty(0, dtype=np.int64)  # (types,), event time
 
-    def _decide(self, rows: Seen, until_ns: int) -> None:
+    def _decide(self, rows: TypedRows, until_ns: int) -> None:
         del until_ns
         if not len(rows):
             return
@@ -206,7 +206,7 @@ class _ByTimeRun(_SimpleRun):
         self._delays_ns = 0.0  # the sum, which may exceed 64 bits as a whole number
         self._rows = 0
 
-    def _decide(self, rows: Seen, until_ns: int) -> None:
+    def _decide(self, rows: TypedRows, until_ns: int) -> None:
         slack_ns = self._slacks_ns(rows)
         begun = np.concatenate([[self._frontier_ns], rows.tick_ns])
         last_ns = np.concatenate(
@@ -224,7 +224,7 @@ class _ByTimeRun(_SimpleRun):
 
         self._close_until(opens, at_ns, rows)
 
-    def _slacks_ns(self, rows: Seen) -> Int64Array:
+    def _slacks_ns(self, rows: TypedRows) -> Int64Array:
         """Return the slack of each span, shape (rows + 1,)."""
         if self._slack_of is not None:
             return np.full(len(rows) + 1, self._slack_of, dtype=np.int64)
@@ -243,14 +243,14 @@ class _ByTimeRun(_SimpleRun):
         return max(-(-due_ns // self._tick_ns) * self._tick_ns, self._frontier_ns)
 
 
-_NO_ROWS = Seen(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+_NO_ROWS = TypedRows(*(np.empty(0, dtype=np.int64) for _ in range(3)))
 
 
-def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Array]:
+def least_newest(rows: TypedRows, newest_of: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the least, over types, of the newest event time of each, after each row.
 
     Args:
-        rows: the next rows.
+        rows: next rows of the input.
         newest_of: shape (types,), the newest event time of each type before them.
 
     Returns:

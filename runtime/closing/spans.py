@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.closing.ground import TypedRows
 from slackwater.runtime.model import START_NS, Int64Array
 
 _LONG_AGO_NS = START_NS // 2
@@ -34,7 +34,7 @@ class Spans:
 
 
 def spans_of(
-    rows: Seen,
+    rows: TypedRows,
     newest_ns: Int64Array,
     newest_of: Int64Array,
     *,
@@ -72,7 +72,7 @@ def spans_at(spans: Spans, types: Int64Array, at_ns: Int64Array) -> Int64Array:
 
     Args:
         spans: spans of all types, from number 0 on, each type with at least one.
-        types: shape (n,).
+        types: numbers of types, shape (n,).
         at_ns: shape (n,), no tick before the first span of its type.
 
     Returns:

@@ -19,7 +19,7 @@ from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.ranges import unfold
 
-MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
+MOST_CELLS, MOST_OF_LINE, FEWEST_OF_LINE = 1 << 20, 1 << 16, 1 << 12
 """Most cells of all lines together, and most and fewest of one: above, cells of β are longer."""
 NEVER_NS, FOR_EVER_NS = -(2**62), 2**62
 """Before and after every β."""
@@ -50,7 +50,7 @@ class Tables:
     """
 
     def __init__(self, lines: list[Histograms]) -> None:
-        most = max(min(MOST_CELLS // len(lines), MOST_OF_ONE), FEWEST_OF_ONE)
+        most = max(min(MOST_CELLS // len(lines), MOST_OF_LINE), FEWEST_OF_LINE)
         cells = [line.cells_ns(most) for line in lines]
         sizes = np.array([len(of_line) for of_line in cells])
         self._lines = lines
@@ -118,8 +118,8 @@ class Tables:
 
         Args:
             released: the ranges of all classes.
-            which: shape (n,), lines.
-            alpha_ns: shape (n,).
+            which: numbers of lines, shape (n,).
+            alpha_ns: α of each line, shape (n,).
 
         Returns:
             All of shape (ranges,): the index of its α, the first β and the end; those of an α

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.closing.fitting import NO_GAP
-from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.closing.ground import TypedRows
 from slackwater.runtime.model import START_NS, Int64Array
 
 
@@ -26,11 +26,11 @@ class Tracked:
     delay_ns: Int64Array
 
 
-def tracked_of(rows: Seen, newest_of: Int64Array, tick_ns: int) -> Tracked:
+def tracked_of(rows: TypedRows, newest_of: Int64Array, tick_ns: int) -> Tracked:
     """Return the changes that rows make to their types.
 
     Args:
-        rows: the next rows.
+        rows: next rows of the input.
         newest_of: shape (types,), the newest event time of each type before them; further types
             have none.
         tick_ns: the resolution of g and d.
@@ -63,7 +63,7 @@ def latest_of(newest_of: Int64Array, types: Int64Array, newest_ns: Int64Array) -
 
     Args:
         newest_of: shape (types,), before them.
-        types: shape (rows,).
+        types: numbers of types, shape (rows,).
         newest_ns: shape (rows,), the newest event time of each row's type, the row included.
     """
     if not len(types):

@@ -1,10 +1,8 @@
 """Control loop of both hosts: samples in, commands out.
 
-| file | what it says |
-| --- | --- |
-| `graph.py` | a flow's steps as deciders see them |
-| `commands.py` | commands to a slot while it runs |
-| `deciders.py` | several deciders, and which of them prevails |
-| `rest.py` | latency that events still have downstream of a step that sheds |
-| `loop.py` | rounds of samples, decisions and commands; the state for a successor |
+- `commands.py`: Commands of deciders to slots of a running job; only `Slot.apply` carries them out.
+- `deciders.py`: Commands of several deciders; where they differ, the first in the list prevails.
+- `graph.py`: Graph of a flow as deciders see it: steps, their inputs, and gates to set.
+- `loop.py`: Control loop of both hosts: samples of slots in, commands to slots out.
+- `rest.py`: Time that events still take after a step that sheds: it bounds the flow's latency.
 """

@@ -47,7 +47,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Send a command, then call `told`. Numbers order commands that overtake each other."""
+    """Send a command, then call `note_sent`. Numbers order commands that overtake each other."""
 
     slot: str
     command: Command
@@ -231,7 +231,7 @@ class ControlLoop:
         self._wanted += self._settled(wanted)
         return self._go_on(now_ns)
 
-    def told(self, tell: Tell) -> None:
+    def note_sent(self, tell: Tell) -> None:
         """Record a command as sent: not before, as a successor does not send it again."""
         if isinstance(tell.command, SetRelease):
             self._record.was_set(tell.command)

@@ -18,7 +18,7 @@ AHEAD = 1
 """Intervals ahead for which the growth of the last one is assumed to go on."""
 
 
-class RestBehind:
+class RestDownstream:
     """Tells steps that shed how long events travel downstream of them; a `Decider`.
 
     Each downstream step counts with what rows took there in the last interval, or what held rows

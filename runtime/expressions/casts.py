@@ -43,7 +43,7 @@ from slackwater.runtime.model.schema import (
     is_binary,
     is_text,
     is_time,
-    kept_type,
+    storage_type,
     time_unit,
     values_of,
 )
@@ -174,7 +174,7 @@ def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
     if pa.types.is_time(target):  # Arrow has no such cast
         first_day = arrow_functions().binary_join_element_wise("1970-01-01", text, " ")
         since = values_of(first_day.cast(pa.timestamp(target.unit)).view(pa.int64()))
-        return since.astype(kept_type(target).to_pandas_dtype(), copy=False)
+        return since.astype(storage_type(target).to_pandas_dtype(), copy=False)
     if not pa.types.is_timestamp(target) or target.tz is None:
         return column_of_arrow(text.cast(target))
     # A text without a zone is UTC, as all times without one are.
@@ -213,7 +213,7 @@ def _local(kind: pa.DataType, values: Any) -> Any:
 
 def _as_text(kind: pa.DataType, values: Any) -> pa.Array:
     _local(kind, values)  # Arrow's text has the clock of the zone, and wraps around
-    times = pa.array(values, kept_type(kind)).view(kind)
+    times = pa.array(values, storage_type(kind)).view(kind)
     if pa.types.is_date(kind):
         return times.cast(pa.date32()).cast(pa.string())
     of_arrow = arrow_functions()

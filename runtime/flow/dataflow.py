@@ -67,7 +67,7 @@ class Dataflow(FlowMethods):
     """Flow under construction.
 
     Args:
-        name: name in reports.
+        name: name of the flow in reports.
         slack: slack of every gate without its own. If None, a gate releases only ready rows, and
             results are complete. "500ms": it waits for at most that event time. "0s": it holds no
             row.

@@ -163,7 +163,7 @@ def _on_keys(
 def _without(call: Callable[Q, R], *names: str) -> Callable[Q, R]:
     """Return a function whose signature does not show these options."""
     shown = signature(call)
-    options = [one for name, one in shown.parameters.items() if name not in names]
+    options = [parameter for name, parameter in shown.parameters.items() if name not in names]
     call.__signature__ = shown.replace(parameters=options)  # type: ignore[attr-defined]
     return call
 

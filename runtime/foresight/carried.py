@@ -162,7 +162,7 @@ def carried(
             came, rows[name] = statistics.rows_in[name], statistics.rows_out[name]
         elif isinstance(step, ChoosingStep):
             rows[name] = came * statistics.share(known)
-        elif not step.traits.has_one_port:
+        elif not step.traits.has_single_port:
             new, old = above[name], statistics.above[name]
             part = np.prod([statistics.share(atom) for atom in new - old])
             rows[name] = statistics.rows_out[name] * float(part)

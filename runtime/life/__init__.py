@@ -21,7 +21,7 @@ from slackwater.runtime.life.stimuli import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     TimePassed,
 )
 from slackwater.runtime.life.time_limits import TimeLimits
@@ -45,7 +45,7 @@ __all__ = [
     "SlotDied",
     "SlotEnded",
     "Stimulus",
-    "StopAsked",
+    "StopRequested",
     "StopSlots",
     "TimeLimits",
     "TimePassed",

@@ -55,12 +55,12 @@ class Cause:
 
     Attributes:
         kind: name of the error class, of Slackwater or another.
-        said: message to the user.
+        message: message to the user.
         slots: slots whose end it was; empty if the cluster is gone.
     """
 
     kind: str
-    said: str
+    message: str
     slots: tuple[str, ...] = ()
 
     def error(self, heard: Iterable[str] = (), given: Iterable[str] = ()) -> SlackwaterError:
@@ -70,7 +70,7 @@ class Cause:
         input or output has no notes. The report has them in any case.
         """
         kind = getattr(errors, self.kind, SlackwaterError)
-        made: SlackwaterError = kind(self.said)
+        made: SlackwaterError = kind(self.message)
         if kind.__name__ not in _WITH_HISTORY:
             return made
         if lines := list(heard):
@@ -95,7 +95,7 @@ def silent_peers(
         plan: plan of the job.
         failed: ends of slots that failed because a peer was lost.
         living: slots that have neither ended nor died as far as is known.
-        homes: {slot: its node}.
+        homes: {slot: name of its node}.
     """
     silent: dict[str, str] = {}
     ends = {channel.name: channel for channel in plan.channels}
@@ -120,7 +120,7 @@ def stalled_report(
         plan: plan of the job.
         silent: {slot: who hears nothing from it}.
         states: {slot: state of its process}, of each.
-        homes: {slot: its node}.
+        homes: {slot: name of its node}.
     """
     lines = [
         f"the worker of {_place_of(plan, slot, homes)} gave no sign of life for "
@@ -140,7 +140,7 @@ def parted_report(
     Args:
         plan: plan of the job.
         failed: ends of slots that failed because a peer was lost, the first first.
-        homes: {slot: its node}.
+        homes: {slot: name of its node}.
     """
     losers = {end.slot: end for end in failed}
     sides = {c.name: {plan.slots[c.source], plan.slots[c.target]} for c in plan.channels}
@@ -176,7 +176,7 @@ def failure_report(
     Args:
         plan: plan of the job.
         deaths: {slot: known reason of its end}.
-        homes: {slot: its node}.
+        homes: {slot: name of its node}.
         lost: ids of nodes that do not answer.
         own: slots that code inside them has ended.
     """
@@ -188,17 +188,17 @@ def failure_report(
             f"the worker of slot {name!r} (stages: {stages}) died on node {home.name} "
             f"(host {home.ip}): {reason}"
         )
-    said = "; ".join(lines) + ". The job was stopped; sinks hold whole batches only. "
+    text = "; ".join(lines) + ". The job was stopped; sinks hold whole batches only. "
     gone = sorted({homes[name].name for name in deaths if homes[name].node_id in lost})
     if gone:
         return (
-            f"{said}Bring {', '.join(gone)} back, or do without (`ray status` tells which nodes "
+            f"{text}Bring {', '.join(gone)} back, or do without (`ray status` tells which nodes "
             "are up; place its stages elsewhere with placement=), and submit the flow again"
         )
     if set(deaths) <= set(own):
-        return f"{said}Mend the code that did it, or do without it, and submit the flow again"
+        return f"{text}Mend the code that did it, or do without it, and submit the flow again"
     return (
-        f"{said}If it was short of memory or killed by hand, mend that, and submit the flow again"
+        f"{text}If it was short of memory or killed by hand, mend that, and submit the flow again"
     )
 
 

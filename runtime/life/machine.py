@@ -49,7 +49,7 @@ from slackwater.runtime.life.stimuli import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     TimePassed,
 )
 from slackwater.runtime.life.time_limits import TimeLimits
@@ -209,7 +209,7 @@ class JobLife:
                 self._still.update(still)
             case ClusterGone(what):
                 self._gone = self._gone or what
-            case StopAsked():
+            case StopRequested():
                 self._is_unwanted = True
         if isinstance(stimulus, _ANSWERS.get(self._phase, ())):
             self._is_answered = True
@@ -271,7 +271,7 @@ class JobLife:
     def _stop(self, now_ns: int) -> list[Action]:
         self._name_cause()
         self._enter(_Phase.STOPS, now_ns, self._time_limits.stop_s)
-        failure = None if self.cause is None else self.cause.said
+        failure = None if self.cause is None else self.cause.message
         return [StopSlots(self.living, failure)] if self.living else []
 
     def _fetch(self, now_ns: int) -> list[Action]:
@@ -286,10 +286,10 @@ class JobLife:
         self._enter(_Phase.IS_CUT_OFF, now_ns, within_s)
         cause = self.cause or self._own_failure
         if cause is None:
-            said = f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}"
-            cause = Cause("ClusterError", said)
+            message = f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}"
+            cause = Cause("ClusterError", message)
         self.cause = cause
-        return [CollectFinalReports(self.living, cause.said, within_s)]
+        return [CollectFinalReports(self.living, cause.message, within_s)]
 
     def _end(self, now_ns: int) -> list[Action]:
         del now_ns
@@ -339,18 +339,18 @@ class JobLife:
         )
         stalled = {slot: reason for slot, reason in silent.items() if slot in self._states}
         if self._deaths:
-            said = failure_report(
+            message = failure_report(
                 self._plan, self._deaths, self._homes, lost=self._lost, own=self._own_deaths
             )
-            self.cause = Cause(DEATH, said, tuple(self._deaths))
+            self.cause = Cause(DEATH, message, tuple(self._deaths))
         elif stalled:
-            said = stalled_report(self._plan, stalled, self._states, self._homes)
-            self.cause = Cause(DEATH, said, tuple(stalled))
+            message = stalled_report(self._plan, stalled, self._states, self._homes)
+            self.cause = Cause(DEATH, message, tuple(stalled))
         else:
             first = self._failed[0]
             assert first.error is not None, "it has failed"
-            said = parted_report(self._plan, self._failed, self._homes) or first.error
-            self.cause = Cause(DEATH, said, (first.slot,))
+            message = parted_report(self._plan, self._failed, self._homes) or first.error
+            self.cause = Cause(DEATH, message, (first.slot,))
 
     @property
     def _silent(self) -> dict[str, str]:

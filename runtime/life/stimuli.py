@@ -16,7 +16,7 @@ __all__ = [
     "SlotDied",
     "SlotEnded",
     "Stimulus",
-    "StopAsked",
+    "StopRequested",
     "TimePassed",
 ]
 
@@ -99,9 +99,11 @@ class DeadNodes:
     still: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = "; ".join(f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items())
+        reasons = "; ".join(
+            f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items()
+        )
         states = "".join(f"; slot {slot!r}: {_short(how)}" for slot, how in self.states.items())
-        return f"nodes known to be gone: {said or 'none'}{states}"
+        return f"nodes known to be gone: {reasons or 'none'}{states}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class ClusterThere:
 
 
 @dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopRequested:
     """The user stops the job."""
 
     def __str__(self) -> str:
@@ -158,7 +160,7 @@ Stimulus: TypeAlias = (
     | DeadNodes
     | ClusterGone
     | ClusterThere
-    | StopAsked
+    | StopRequested
     | ResultsFetched
     | FinalReportsCollected
     | TimePassed

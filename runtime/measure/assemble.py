@@ -10,7 +10,7 @@ import numpy as np
 
 from slackwater.runtime.measure.deadline import deadline_notes, with_totals
 from slackwater.runtime.measure.histogram import LatencyHistogram
-from slackwater.runtime.measure.kept import kept_notes
+from slackwater.runtime.measure.keep_notes import keep_notes
 from slackwater.runtime.measure.ledger import ledger_of, untold_rows
 from slackwater.runtime.measure.outcomes import BAD_TIME, FAILED, UNREADABLE
 from slackwater.runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
@@ -200,7 +200,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             *published_notes(state, sinks),
             *_untold_notes(state, carried),
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
-            *kept_notes(plan, by_name),
+            *keep_notes(plan, by_name),
             *deadline_notes(plan, tuning),
             *prediction_notes(prediction),
             *clock_notes(of_nodes),
@@ -262,9 +262,9 @@ class _ClockErrors:
     def __init__(self, plan: Plan, clocks: Mapping[str, ClockReport]) -> None:
         self._plan, self._clocks = plan, clocks
 
-    def between(self, one: str, other: str) -> int:
+    def between(self, slot: str, other: str) -> int:
         """Return the error of a time between two stages, ns; 0 within a slot."""
-        slots = {self._plan.slots[one], self._plan.slots[other]}
+        slots = {self._plan.slots[slot], self._plan.slots[other]}
         if len(slots) == 1:
             return 0
         return sum(self._clocks[s].largest_error_ns for s in slots if s in self._clocks)

@@ -16,7 +16,7 @@ import numpy as np
 from slackwater.runtime.model import Int64Array
 
 _MANTISSA_BITS = 52
-_EXPONENT_OF_ONE = 1023
+_EXPONENT_BIAS = 1023
 
 
 def buckets_of(values_ns: Int64Array, *, bits: int) -> Int64Array:
@@ -28,7 +28,7 @@ def buckets_of(values_ns: Int64Array, *, bits: int) -> Int64Array:
     """
     number = values_ns.astype(np.float64).view(np.int64)
     number >>= _MANTISSA_BITS - bits
-    number -= _EXPONENT_OF_ONE << bits
+    number -= _EXPONENT_BIAS << bits
     return number
 
 
@@ -50,7 +50,7 @@ def bucket_at(counts: Int64Array, q: float) -> int:
 
     Args:
         counts: shape (buckets,), rows in each; not all zero.
-        q: 0 … 1.
+        q: quantile, from 0 to 1.
     """
     running = np.cumsum(counts)
     rank = max(1, int(np.ceil(q * int(running[-1]))))

@@ -35,7 +35,7 @@ def checked(made: Made) -> Made:
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {one.name: hints[one.name] for one in fields(kind)}
+    return {part.name: hints[part.name] for part in fields(kind)}
 
 
 def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a branch for each kind
@@ -43,15 +43,15 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
     if hint is Any or (value is None and NoneType in inside):
         return
     if origin in (Union, UnionType):
-        (hint,) = (one for one in inside if one is not NoneType)
+        (hint,) = (kind for kind in inside if kind is not NoneType)
         _check(where, value, hint)
     elif origin in (list, tuple):  # a tuple of any length
-        for one in _typed(where, value, origin):
-            _check(where, one, inside[0])
+        for element in _typed(where, value, origin):
+            _check(where, element, inside[0])
     elif origin in (dict, Mapping):
-        for key, one in _typed(where, value, dict).items():
+        for key, element in _typed(where, value, dict).items():
             _check(where, key, inside[0])
-            _check(where, one, inside[1])
+            _check(where, element, inside[1])
     elif origin is Literal:
         if value not in inside:
             raise ValueError(f"{where}={shown(value)} is none of {', '.join(map(repr, inside))}")
@@ -59,8 +59,8 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
         if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
             raise TypeError(f"{where}={shown(value)} is not a number")
     elif hint is Counts:
-        for one, rows in _typed(where, value, Counts).items():
-            _check(f"{where}[{one}]", rows, int)
+        for outcome, rows in _typed(where, value, Counts).items():
+            _check(f"{where}[{outcome}]", rows, int)
     elif is_dataclass(_typed(where, value, hint)):
         checked(value)
     elif isinstance(value, int) and value.bit_length() > _MOST_BITS:

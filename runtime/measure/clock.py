@@ -122,7 +122,7 @@ class ReferenceClock:
     wrong by as much.
 
     Args:
-        local_ns: our own clock.
+        local_ns: clock of this process.
     """
 
     def __init__(self, local_ns: Callable[[], int]) -> None:

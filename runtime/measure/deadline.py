@@ -26,13 +26,13 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport], plan: Plan)
     gates = [
         replace(
             gate,
-            slack_ready=one.unready,
-            late=one.late,
-            late_ready=one.late_ready,
-            late_dropped=one.late_dropped,
-            rows_in=one.rows_in,
+            slack_ready=counts.unready,
+            late=counts.late,
+            late_ready=counts.late_ready,
+            late_dropped=counts.late_dropped,
+            rows_in=counts.rows_in,
         )
-        if (one := counted.get(gate.step)) is not None
+        if (counts := counted.get(gate.step)) is not None
         else gate
         for gate in tuning.gates
     ]

@@ -49,14 +49,14 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     then its rows in flight count as source events, as far as there were any: the ledger may
     blame too much, never too little.
 
-    A gate and the replicas that it feeds count as one stage (`as_one_stage`), so an
+    A gate and the replicas that it feeds count as one stage (`as_single_stage`), so an
     event counts once, however many replicas get it.
 
     Rows that a stage took were sent, though the sender may have died before it reported them. Such
     rows are `untold`: they enter the sum, at the sources if nothing upstream accounts for them.
     """
     received = channels
-    stages, channels = as_one_stage(*_sent_as_received(stages, received))
+    stages, channels = as_single_stage(*_sent_as_received(stages, received))
     by_name = {stage.name: stage for stage in stages}
     side = _source_side(stages, channels)
     tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))
@@ -178,10 +178,10 @@ class _SourceSide:
 def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport]) -> _SourceSide:
     known = {stage.name for stage in stages}  # without stages that died before a report
     stateful = [stage.name for stage in stages if not stage.passes_on]
-    made_of_new = set(_and_behind(stateful, channels))
+    made_of_new = set(_and_downstream(stateful, channels))
     sources = [stage.name for stage in stages if stage.kind == "source"]
     side = _SourceSide()
-    for name in _and_behind(sources, channels):
+    for name in _and_downstream(sources, channels):
         if name in known - made_of_new:
             side.passing.append(name)
     side.channels = [channel for channel in channels if channel.source in side.passing]
@@ -191,7 +191,7 @@ def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport
     return side
 
 
-def _and_behind(names: Iterable[str], channels: Sequence[ChannelReport]) -> list[str]:
+def _and_downstream(names: Iterable[str], channels: Sequence[ChannelReport]) -> list[str]:
     """Return these stages and all stages downstream, breadth first."""
     reached = list(names)
     for name in reached:  # the list grows in the loop: breadth first
@@ -243,7 +243,7 @@ class _Tally:
         return Ledger(self.entered, self.copies, self.counts, untold=self.untold)
 
 
-def as_one_stage(
+def as_single_stage(
     stages: Sequence[StageReport], channels: Sequence[ChannelReport]
 ) -> tuple[list[StageReport], list[ChannelReport]]:
     """Return the reports, each gate and its replicas as one under the gate's name.

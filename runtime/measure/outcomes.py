@@ -8,7 +8,7 @@ place         in a stage's balance            in the job's
 WENT_ON       yes                             no: how many at all gates, told beside it
 CAME_OUT      –                               yes
 LEFT_OUT      yes                             yes
-LEFT_BEHIND   no: a part of WENT_ON           yes
+LEFT_LATER    no: a part of WENT_ON           yes
 BESIDE        no: never was a row             no: told beside it
 STATE         no: a state, no row             no: told beside it
 HERE          yes                             yes, and none once it is done
@@ -63,7 +63,7 @@ class LedgerPlace(Enum):
     """Events of a job reached an operator with state, or a sink."""
     LEFT_OUT = "left out"
     """Rows did not go on, and will not."""
-    LEFT_BEHIND = "left behind"
+    LEFT_LATER = "left later"
     """Rows went on, and a later step of the same stage left them out."""
     BESIDE = "beside"
     """Events were expected and never came: no rows."""
@@ -75,7 +75,7 @@ class LedgerPlace(Enum):
 
 AT_STAGE = (LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
 """Places whose sum is the rows that came into a stage."""
-OF_JOB = (LedgerPlace.CAME_OUT, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND, LedgerPlace.HERE)
+OF_JOB = (LedgerPlace.CAME_OUT, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_LATER, LedgerPlace.HERE)
 """Places whose sum is the events that entered a job, copies included."""
 
 
@@ -124,17 +124,19 @@ class Outcome:
 _known: dict[str, Outcome] = {}  # in the order of printing
 
 
-def registered(one: Outcome) -> Outcome:
+def registered(outcome: Outcome) -> Outcome:
     """Register an outcome, and return it.
 
     Raises:
         ValueError: its name, or its name in a job's ledger, is registered already.
     """
-    is_taken = one.name in _known or one.of_job in {other.of_job for other in of_jobs()}
-    if is_taken:
-        raise ValueError(f"there is an outcome {one.name!r} already; give this one another name")
-    _known[one.name] = one
-    return one
+    is_known = outcome.name in _known or outcome.of_job in {other.of_job for other in of_jobs()}
+    if is_known:
+        raise ValueError(
+            f"there is an outcome {outcome.name!r} already; give this one another name"
+        )
+    _known[outcome.name] = outcome
+    return outcome
 
 
 def _named(name: str) -> Outcome:
@@ -143,9 +145,7 @@ def _named(name: str) -> Outcome:
 
 def at_stages(*places: LedgerPlace) -> list[Outcome]:
     """Return the outcomes that stages count, at these places or at all places, in order."""
-    return _at(
-        places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND, LedgerPlace.BESIDE, LedgerPlace.STATE)
-    )
+    return _at(places or (*AT_STAGE, LedgerPlace.LEFT_LATER, LedgerPlace.BESIDE, LedgerPlace.STATE))
 
 
 def of_jobs(*places: LedgerPlace) -> list[Outcome]:
@@ -234,9 +234,9 @@ class _Counting(Protocol):
 class Counted:
     """Rows of one outcome, as an attribute of the report that counts them."""
 
-    def __init__(self, one: Outcome) -> None:
-        self._outcome = one
-        self.__doc__ = one.meaning
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self.__doc__ = outcome.meaning
 
     @overload
     def __get__(self, report: None, kind: type) -> Counted: ...
@@ -346,7 +346,7 @@ FORGOTTEN = registered(
 FILTERED = registered(
     Outcome(
         "filtered",
-        LedgerPlace.LEFT_BEHIND,
+        LedgerPlace.LEFT_LATER,
         "Dropped by the user's filters in this stage, before an operator saw them.",
         is_usual=True,
     )
@@ -354,14 +354,14 @@ FILTERED = registered(
 FAILED = registered(
     Outcome(
         "failed",
-        LedgerPlace.LEFT_BEHIND,
+        LedgerPlace.LEFT_LATER,
         'Omitted, as a user\'s function raised an error for it (`on_error="skip"`).',
     )
 )
 SHED = registered(
     Outcome(
         "shed",
-        LedgerPlace.LEFT_BEHIND,
+        LedgerPlace.LEFT_LATER,
         "Dropped under load, of all windows that it was in, so that a latency bound is kept.",
     )
 )

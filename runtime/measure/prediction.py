@@ -155,9 +155,9 @@ class PredictionReport:
         Raises:
             KeyError, TypeError, AttributeError: `plain` is not such a report.
         """
-        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        known["spans"] = [PredictedSpan(**one) for one in plain["spans"]]
-        known["shifts"] = [Shift(**one) for one in plain["shifts"]]
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
+        known["spans"] = [PredictedSpan(**span) for span in plain["spans"]]
+        known["shifts"] = [Shift(**shift) for shift in plain["shifts"]]
         return cls(**known)
 
 
@@ -172,18 +172,18 @@ def coarser(spans: Sequence[PredictedSpan], width_ns: int) -> list[PredictedSpan
     return [merged[start_ns] for start_ns in sorted(merged)]
 
 
-def _both(one: PredictedSpan, other: PredictedSpan) -> PredictedSpan:
+def _both(first: PredictedSpan, other: PredictedSpan) -> PredictedSpan:
     return replace(
-        one,
-        events=one.events + other.events,
-        planned_ns=_larger(one.planned_ns, other.planned_ns),
-        estimated_ns=_larger(one.estimated_ns, other.estimated_ns),
-        measured_ns=_larger(one.measured_ns, other.measured_ns),
+        first,
+        events=first.events + other.events,
+        planned_ns=_larger(first.planned_ns, other.planned_ns),
+        estimated_ns=_larger(first.estimated_ns, other.estimated_ns),
+        measured_ns=_larger(first.measured_ns, other.measured_ns),
     )
 
 
-def _larger(one: int | None, other: int | None) -> int | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def _larger(first: int | None, other: int | None) -> int | None:
+    return max((value for value in (first, other) if value is not None), default=None)
 
 
 def with_measured(
@@ -194,13 +194,13 @@ def with_measured(
     Spans get as wide as the bins of the series, where those are wider.
     """
     of_sinks = list(series)
-    bins = [one for each in of_sinks for one in each.bins()]
-    least_ns = max((one.width_ns for one in prediction.spans), default=NS_PER_SECOND)
+    bins = [interval for each in of_sinks for interval in each.bins()]
+    least_ns = max((span.width_ns for span in prediction.spans), default=NS_PER_SECOND)
     width_ns = math.lcm(least_ns, *(each.width_ns for each in of_sinks))
     worst: dict[int, int] = {}
-    for one in bins:
-        start_ns = one.start_ns // width_ns * width_ns
-        worst[start_ns] = max(worst.get(start_ns, 0), one.max_ns)
+    for interval in bins:
+        start_ns = interval.start_ns // width_ns * width_ns
+        worst[start_ns] = max(worst.get(start_ns, 0), interval.max_ns)
     measured = [
         PredictedSpan(start_ns=start_ns, width_ns=width_ns, measured_ns=worst_ns)
         for start_ns, worst_ns in worst.items()

@@ -368,8 +368,8 @@ class JobReport:
             for stage in self.stages
         ]
         plain["ledger"] = self.ledger.to_plain() | {"balanced": self.ledger.is_balanced}
-        if (kept := self.results_in_time) is not None:
-            plain["results_in_time"] = dict(zip(("in_time", "rows"), kept, strict=True))
+        if (in_time := self.results_in_time) is not None:
+            plain["results_in_time"] = dict(zip(("in_time", "rows"), in_time, strict=True))
         plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
         plain["prediction"] = None if self.prediction is None else self.prediction.to_json()
         return plain
@@ -398,8 +398,8 @@ class JobReport:
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": Ledger.from_plain(plain["ledger"]),
-            "standstills": [_made(Standstill, one) for one in plain.get("standstills", [])],
-            "replaced": [Replaced.from_plain(one) for one in plain.get("replaced", [])],
+            "standstills": [_made(Standstill, entry) for entry in plain.get("standstills", [])],
+            "replaced": [Replaced.from_plain(entry) for entry in plain.get("replaced", [])],
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
         return checked(_made(cls, {**plain, **parts}))

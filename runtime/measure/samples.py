@@ -25,7 +25,7 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.model.subject import Subject
 
-KEPT = 120
+MOST_SAMPLES = 120
 """Samples that wait to be taken; when none is taken, the oldest is dropped."""
 
 PARTS = 10
@@ -128,12 +128,12 @@ class StageSample:
             KeyError, TypeError, ValueError: step or second is missing, or a trial or the rule is
                 not valid.
         """
-        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
         # Samples of an earlier release name a stage, and have slack and hold among the fields.
         step = plain["step"] if "step" in plain else plain["stage"]
         known["subject"] = Subject(step, plain.get("part"))
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
-        known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
+        known["tried"] = tuple(Tried(*trial) for trial in plain.get("tried", ()))
         known["arrived"] = tuple((n, rows) for n, rows in plain.get("arrived", ()))
         return cls(**{"second": plain["second"], **known})
 
@@ -206,7 +206,7 @@ class StageMeter:
         self._first_event_ns: int | None = None
         self._last_event_ns = self._promised_ns = self._stimulus_ns = START_NS
         self._ended = False
-        self._over: deque[StageSample] = deque(maxlen=KEPT)
+        self._over: deque[StageSample] = deque(maxlen=MOST_SAMPLES)
 
     def is_over(self, now_ns: int) -> bool:
         """Whether the current second has ended: then `close` it before counting on."""
@@ -269,7 +269,7 @@ class StageMeter:
         if frontier_ns == START_NS and self._first_event_ns is not None:
             frontier_ns = self._first_event_ns
         newest_ns = max(state.newest_ns, self._last_event_ns)
-        missed = (now_ns - self._ends_ns) // self._interval_ns + 1 - KEPT
+        missed = (now_ns - self._ends_ns) // self._interval_ns + 1 - MOST_SAMPLES
         if missed > 0:  # more than are kept
             self._second += missed
             self._ends_ns += missed * self._interval_ns

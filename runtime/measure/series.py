@@ -114,16 +114,16 @@ class LatencySeries:
         `buckets` is [bucket, rows, bucket, rows, …] for the buckets that hold any.
         """
         described = []
-        for one_bin in self.bins():
-            counts = self._counts[one_bin.start_ns // self.width_ns - self._first]
+        for interval in self.bins():
+            counts = self._counts[interval.start_ns // self.width_ns - self._first]
             filled = np.flatnonzero(counts)
             described.append(
                 {
-                    "start_ns": one_bin.start_ns,
-                    "count": one_bin.count,
-                    "p50_ns": one_bin.p50_ns,
-                    "p99_ns": one_bin.p99_ns,
-                    "max_ns": one_bin.max_ns,
+                    "start_ns": interval.start_ns,
+                    "count": interval.count,
+                    "p50_ns": interval.p50_ns,
+                    "p99_ns": interval.p99_ns,
+                    "max_ns": interval.max_ns,
                     "buckets": np.stack([filled, counts[filled]], axis=1).ravel().tolist(),
                 }
             )

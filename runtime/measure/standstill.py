@@ -173,10 +173,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names[:_NAMED]) + more
 
 
-def standing(one: Standstill) -> str:
+def standing(standstill: Standstill) -> str:
     """Return a standstill's text: a sentence, and what to do."""
-    sinks = f"sink {_listed(one.sinks)}"
+    sinks = f"sink {_listed(standstill.sinks)}"
     return (
-        f"stands still: {sinks} has had nothing for {format_ns(one.still_s * 1e9)} (since "
-        f"{one.since_s:.1f} s): {one.why}. What to do: {one.do}"
+        f"stands still: {sinks} has had nothing for {format_ns(standstill.still_s * 1e9)} (since "
+        f"{standstill.since_s:.1f} s): {standstill.why}. What to do: {standstill.do}"
     )

@@ -150,10 +150,10 @@ class GateTrials:
 
     def derive(self) -> None:
         """Make records again of the trials that accounts are kept of."""
-        for one in self._accounts.values():
-            saved: Any = one.trial
+        for account in self._accounts.values():
+            saved: Any = account.trial
             name, rule = saved
-            one.trial = Trial(name, ReleaseRule(*rule))
+            account.trial = Trial(name, ReleaseRule(*rule))
 
     def _last(self) -> int:
         return self._slices[-1].newest_ns if self._slices else self._last_newest_ns
@@ -165,18 +165,18 @@ class GateTrials:
             return
         self._take(slices)
         self._mark()
-        now_ns = np.array([one.now_ns for one in slices])
+        now_ns = np.array([piece.now_ns for piece in slices])
         frontier_ns = np.maximum.accumulate(
-            np.array([self._frontier_ns, *(one.frontier_ns for one in slices)])
+            np.array([self._frontier_ns, *(piece.frontier_ns for piece in slices)])
         )
-        newest_ns = np.array([self._last_newest_ns, *(one.newest_ns for one in slices)])
+        newest_ns = np.array([self._last_newest_ns, *(piece.newest_ns for piece in slices)])
         from_, until = frontier_ns[:-1], frontier_ns[1:]
         at = np.searchsorted(self._rows_ns, from_)
-        for one in self._accounts.values():
-            cut_ns = self._cuts(one, now_ns, newest_ns[:-1])
+        for account in self._accounts.values():
+            cut_ns = self._cuts(account, now_ns, newest_ns[:-1])
             passed_ns = np.clip(cut_ns, from_, until)
-            one.slack_ready += int((np.searchsorted(self._rows_ns, passed_ns) - at).sum())
-            self._wait(one, now_ns, np.maximum(cut_ns, until))
+            account.slack_ready += int((np.searchsorted(self._rows_ns, passed_ns) - at).sum())
+            self._wait(account, now_ns, np.maximum(cut_ns, until))
         self._frontier_ns, self._last_newest_ns = int(until[-1]), int(newest_ns[-1])
         self._drop()
 
@@ -208,10 +208,10 @@ class GateTrials:
         self._came_ns = np.concatenate((self._came_ns, new[grows, 0]))
         self._newest_ns = np.concatenate((self._newest_ns, newest_ns[grows]))
 
-    def _cuts(self, one: _Account, now_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+    def _cuts(self, account: _Account, now_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         """Return a trial's cut before each slice, shape (m,): older rows are released."""
-        lead_ns, hold_ns = one.trial.rule.lead_ns, one.trial.rule.hold_ns
-        cut_ns = np.full(len(now_ns), one.cut_ns)
+        lead_ns, hold_ns = account.trial.rule.lead_ns, account.trial.rule.hold_ns
+        cut_ns = np.full(len(now_ns), account.cut_ns)
         if lead_ns is not None:
             known = newest_ns > START_NS
             cut_ns = np.where(known, np.maximum(cut_ns, newest_ns - lead_ns), cut_ns)
@@ -220,14 +220,14 @@ class GateTrials:
             due_ns = np.where(place < 0, START_NS, self._newest_ns[place] + 1)
             cut_ns = np.maximum(cut_ns, due_ns)
         cut_ns = np.maximum.accumulate(cut_ns)
-        one.cut_ns = int(cut_ns[-1])
+        account.cut_ns = int(cut_ns[-1])
         return cut_ns
 
-    def _wait(self, one: _Account, now_ns: Int64Array, left_ns: Int64Array) -> None:
+    def _wait(self, account: _Account, now_ns: Int64Array, left_ns: Int64Array) -> None:
         """Count the wait of the first row that left with each slice."""
-        left_ns = np.maximum.accumulate(np.maximum(left_ns, one.left_ns))
-        before_ns = np.concatenate(([one.left_ns], left_ns[:-1]))
-        one.left_ns = int(left_ns[-1])
+        left_ns = np.maximum.accumulate(np.maximum(left_ns, account.left_ns))
+        before_ns = np.concatenate(([account.left_ns], left_ns[:-1]))
+        account.left_ns = int(left_ns[-1])
         if not len(self._newest_ns):
             return
         place = np.searchsorted(self._newest_ns, before_ns)
@@ -236,9 +236,9 @@ class GateTrials:
         is_there &= self._newest_ns[place] < left_ns
         if is_there.any():
             wait_ns = int((now_ns - self._came_ns[place])[is_there].max())
-            if one.most_hold_ns is not None:  # a gate wakes up for the hold; slices come later
-                wait_ns = min(wait_ns, one.most_hold_ns)
-            one.wait_ns = max(one.wait_ns, wait_ns)
+            if account.most_hold_ns is not None:  # a gate wakes up for the hold; slices come later
+                wait_ns = min(wait_ns, account.most_hold_ns)
+            account.wait_ns = max(account.wait_ns, wait_ns)
 
     def _drop(self) -> None:
         """Forget rows that are ready; count and forget rows that all trials released."""
@@ -259,11 +259,11 @@ class GateTrials:
         if not self._accounts:
             self._rows_ns = self._rows_ns[:0]
         if len(self._came_ns):
-            holds = [one.trial.rule.hold_ns or 0 for one in self._accounts.values()]
+            holds = [account.trial.rule.hold_ns or 0 for account in self._accounts.values()]
             needed = (
                 np.searchsorted(self._came_ns, end_ns - max(holds, default=0), side="right") - 1
             )
-            left_ns = min([one.left_ns for one in self._accounts.values()], default=END_NS)
+            left_ns = min([account.left_ns for account in self._accounts.values()], default=END_NS)
             first = max(min(int(needed), int(np.searchsorted(self._newest_ns, left_ns))), 0)
             thin = 2 if len(self._came_ns) - first > MOST_MARKS else 1
             # Of each pair the later one stays, so that the newest is kept exactly.
@@ -274,5 +274,5 @@ class GateTrials:
             self._weight *= 2
 
 
-def _longer(one_ns: int | None, other_ns: int | None) -> int | None:
-    return None if one_ns is None or other_ns is None else max(one_ns, other_ns)
+def _longer(first_ns: int | None, other_ns: int | None) -> int | None:
+    return None if first_ns is None or other_ns is None else max(first_ns, other_ns)

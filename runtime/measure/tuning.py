@@ -32,7 +32,7 @@ class GateTuning:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, and the rule's two lengths beside it."""
         return {
-            **{one.name: getattr(self, one.name) for one in fields(self)},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "rule": self.rule.to_plain(),
             "slack_ns": self.rule.lead_ns,
             "hold_ns": self.rule.hold_ns,
@@ -41,7 +41,7 @@ class GateTuning:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> GateTuning:
         """Return the gate that `to_json` described; earlier releases wrote a stage, and no rule."""
-        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
         known["step"] = plain["step"] if "step" in plain else plain["stage"]
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         return cls(**known)
@@ -87,7 +87,7 @@ class TuningReport:
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values, with derived values."""
         return {
-            **{one.name: getattr(self, one.name) for one in fields(self)},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "latency": self.latency.to_json(),
             "gates": [gate.to_json() for gate in self.gates],
             "series": self.series.to_json(),
@@ -101,7 +101,7 @@ class TuningReport:
         Raises:
             KeyError, TypeError, ValueError, AttributeError: `plain` is not such a report.
         """
-        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
         known["latency"] = LatencyHistogram.from_json(plain["latency"])
         known["gates"] = [GateTuning.from_json(gate) for gate in plain["gates"]]
         known["series"] = TuningSeries.from_json(plain["series"])

@@ -117,9 +117,9 @@ class TuningSeries:
     def to_json(self) -> dict[str, Any]:
         """Return the series as plain JSON values, column by column."""
         spans = self._spans
-        columns = {name: [getattr(one, name) for one in spans] for name in _SPAN}
+        columns = {name: [getattr(span, name) for span in spans] for name in _SPAN}
         gates = {
-            gate: {name: [getattr(one.gates[gate], name) for one in spans] for name in _GATE}
+            gate: {name: [getattr(span.gates[gate], name) for span in spans] for name in _GATE}
             for gate in (spans[0].gates if spans else ())
         }
         return {"width_s": self.width_s, **columns, "gates": gates}
@@ -138,17 +138,17 @@ class TuningSeries:
         rows = list(zip(*(plain[name] for name in _SPAN), strict=True))
         if not all(isinstance(value, int) for row in rows for value in row):
             raise ValueError("what a span counts are whole numbers")
-        if len(rows) > MOST_SPANS or any(len(one) != len(rows) for one in gates.values()):
+        if len(rows) > MOST_SPANS or any(len(values) != len(rows) for values in gates.values()):
             raise ValueError(f"a series has at most {MOST_SPANS} spans, with all gates in each")
         spans = [
             TuningSpan(
                 **dict(zip(_SPAN, row, strict=True)),
-                gates={gate: one[number] for gate, one in gates.items()},
+                gates={gate: values[number] for gate, values in gates.items()},
             )
             for number, row in enumerate(rows)
         ]
         return cls(spans, width_s=int(plain["width_s"]))
 
 
-_GATE = tuple(one.name for one in fields(GateSpan))
-_SPAN = tuple(one.name for one in fields(TuningSpan) if one.name != "gates")
+_GATE = tuple(field.name for field in fields(GateSpan))
+_SPAN = tuple(field.name for field in fields(TuningSpan) if field.name != "gates")

@@ -51,12 +51,12 @@ def _whole(step: Subject, parts: Sequence[StageSample]) -> StageSample | None:
     return replace(
         gate,
         subject=step,
-        latency_ns=gate.latency_ns + max((one.took_ns for one in replicas), default=0),
+        latency_ns=gate.latency_ns + max((replica.took_ns for replica in replicas), default=0),
         rows=max(part.rows for part in parts),
         window_ns=max(part.window_ns for part in parts),
         held=sum(part.held for part in parts),
         held_ns=max(part.held_ns for part in parts),
         busy_ns=sum(part.busy_ns for part in parts),
-        handed=sum(one.handed for one in replicas),
+        handed=sum(replica.handed for replica in replicas),
         slices=sum(part.slices for part in parts),
     )

@@ -41,8 +41,8 @@ class SlackGate:
     Each reader sees each row exactly once. Not thread-safe: its slot is its lock.
 
     Args:
-        writers: its inputs.
-        readers: number of readers.
+        writers: writers of its inputs.
+        readers: number of its readers.
         rule: rule by which it releases rows.
         keeps_waits: whether it is told when rows come, and keeps account of how long they wait;
             without that, and with several readers, it can hold rows to no time by the clock.
@@ -149,8 +149,8 @@ class SlackGate:
             for reader in self._readers:
                 reader.add(place, batch)
             if self._waits is not None and came_ns is not None:
-                seen, is_mixed = self._readers[0].seen, self._writers[place].is_mixed
-                self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
+                last_key, is_mixed = self._readers[0].last_key, self._writers[place].is_mixed
+                self._waits.add(place, batch, came_ns, is_mixed=is_mixed, last_key=last_key)
 
     def read(
         self, reader: int = 0, *, limit: int | None = None, now_ns: int | None = None
@@ -251,7 +251,7 @@ class SlackGate:
         return self._readers[0].held()
 
     @property
-    def only_one_speaks(self) -> bool:
+    def has_single_speaker(self) -> bool:
         """Whether all writers but one, or all, are idle or have ended."""
         return self._frontier.silent >= len(self._writers) - 1
 

@@ -65,14 +65,14 @@ class FifoLane:
 
     def oldest_ns(self, limit: int) -> list[Int64Array]:
         """Return the event times of the oldest rows held: all, or at least `limit`."""
-        found: list[Int64Array] = []
+        parts: list[Int64Array] = []
         rows, start = 0, self._start
         for chunk in self._chunks:
-            found.append(chunk.event_time_ns[start : start + limit])
-            rows, start = rows + len(found[-1]), 0
+            parts.append(chunk.event_time_ns[start : start + limit])
+            rows, start = rows + len(parts[-1]), 0
             if rows >= limit:
                 break
-        return found
+        return parts
 
     def held(self) -> list[Batch]:
         """Return what is held, in order, without taking it."""
@@ -114,16 +114,16 @@ class SortedLane:
 
     def take(self, bound_ns: int, pieces: list[Piece]) -> None:
         """Move the rows older than `bound_ns` to `pieces`, run by run."""
-        kept: list[Batch] = []
+        rest: list[Batch] = []
         for run in self._runs:
             stop = prefix_before(run.event_time_ns, bound_ns)
             if stop:
                 pieces.append((self._writer, run, 0, stop))
                 self.rows -= stop
             if stop < len(run):
-                kept.append(run.slice(stop, len(run)))
-        self._runs = kept
-        self.head_ns = min([run.event_time_ns.item(0) for run in kept], default=END_NS)
+                rest.append(run.slice(stop, len(run)))
+        self._runs = rest
+        self.head_ns = min([run.event_time_ns.item(0) for run in rest], default=END_NS)
 
     def oldest_ns(self, limit: int) -> list[Int64Array]:
         """Return the event times of the oldest rows held: all, or at least `limit`."""

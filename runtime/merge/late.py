@@ -49,24 +49,24 @@ class LateQueue:
         Returns:
             The pieces of each port in tie order, and of one writer in the order of their coming.
         """
-        taken: list[list[Piece]] = [[] for _ in range(max(self._ports) + 1)]
+        pieces: list[list[Piece]] = [[] for _ in range(max(self._ports) + 1)]
         fits = limit is None or self.rows <= limit
         if fits and not self._lanes:
             self._new.sort(key=lambda piece: piece[0])
             for piece in self._new:
-                taken[self._ports[piece[0]]].append(piece)
+                pieces[self._ports[piece[0]]].append(piece)
             self._new = []
             self.rows = 0
-            return taken
+            return pieces
         self._sort_in()
         bound_ns = _ALL_NS if limit is None or fits else self._bound_ns(limit)
         for place in sorted(self._lanes):
             lane, before = self._lanes[place], self._lanes[place].rows
-            lane.take(bound_ns, taken[self._ports[place]])
+            lane.take(bound_ns, pieces[self._ports[place]])
             self.rows -= before - lane.rows
             if not lane.rows:
                 del self._lanes[place]
-        return taken
+        return pieces
 
     def oldest_ns(self) -> int:
         """Return the oldest event time held; END_NS for none."""

@@ -106,17 +106,17 @@ class ReaderState:
             self._heads[place] = lane.head_ns
 
     def _divert_late(self, place: int, batch: Batch) -> Batch | None:
-        seen_ns, seen_place, seen_writer = self._seen
+        last_ns, last_place, last_writer = self._seen
         times, rows = batch.event_time_ns, len(batch.event_time_ns)
-        bound_ns = seen_ns + (place < seen_place)
+        bound_ns = last_ns + (place < last_place)
         if batch.writers is None and (rows == 1 or not self._is_mixed[place]):
             late_rows = prefix_before(times, bound_ns)
             if late_rows:
                 self._late_rows.add((place, batch, 0, late_rows))
             return batch.slice(late_rows, rows) if late_rows < rows else None
         is_late = times < bound_ns
-        if place == seen_place and batch.writers is not None:
-            is_late |= (times == seen_ns) & (batch.writers < seen_writer)
+        if place == last_place and batch.writers is not None:
+            is_late |= (times == last_ns) & (batch.writers < last_writer)
         if not is_late.any():
             return batch
         late = in_order(batch.keep(is_late))
@@ -129,7 +129,7 @@ class ReaderState:
         return self.slack_ready + self.late - self.late_ready
 
     @property
-    def seen(self) -> Key:
+    def last_key(self) -> Key:
         """Place in the order; rows that then come before it are late."""
         return self._seen
 
@@ -180,7 +180,7 @@ class ReaderState:
             cut = self._shorten(cut, limit)
         self.cut = cut_ns, ties = cut
         by_slack = cut > ready
-        seen, slack_ready, found = self._seen, 0, 0
+        last, slack_ready, released = self._seen, 0, 0
         ports: list[Batch | None] = []
         lanes, heads = self.lanes, self._heads
         for places, is_sorted in self._ports:
@@ -198,21 +198,21 @@ class ReaderState:
                 for piece in pieces:
                     slack_ready += _beyond(ready, piece)
                     key = _last_key(piece)
-                    seen = key if key > seen else seen
+                    last = key if key > last else last
             merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
-            found += len(merged.event_time_ns)
+            released += len(merged.event_time_ns)
             ports.append(merged)
-        watermark_ns = self._come_to(seen, cut, ready)
-        if found:
-            self.rows -= found
+        watermark_ns = self._come_to(last, cut, ready)
+        if released:
+            self.rows -= released
             self.slack_ready += slack_ready
-            self.ready += found - slack_ready
+            self.ready += released - slack_ready
         elif watermark_ns == self._watermark_ns:
             return None
         self._watermark_ns = watermark_ns
         return GateRead(ports, self._no_late, watermark_ns, NO_PROGRESS)
 
-    def _come_to(self, seen: tuple[int, int, int], cut: Cut, ready: Cut) -> int:
+    def _come_to(self, last: tuple[int, int, int], cut: Cut, ready: Cut) -> int:
         """Note what has been seen up to the cut; return the watermark.
 
         In order the watermark is the cut; by slack it goes only as far as what was read, so that a
@@ -220,10 +220,10 @@ class ReaderState:
         """
         cut_ns, ties = cut
         if cut > ready:
-            self._seen = seen
-            return max(self._watermark_ns, seen[0], ready[0])
+            self._seen = last
+            return max(self._watermark_ns, last[0], ready[0])
         reached = (cut_ns, ties - 1, _BEFORE_ALL)
-        self._seen = reached if reached > seen else seen
+        self._seen = reached if reached > last else last
         return cut_ns if cut_ns > self._watermark_ns else self._watermark_ns
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
@@ -300,8 +300,8 @@ class ReaderState:
 
 def _candidates(heads_ns: Int64Array, places: list[int], cut_ns: int) -> list[int]:
     """Return the lanes of a port, of many, that may have rows before the cut."""
-    found = (heads_ns[places[0] : places[-1] + 1] <= cut_ns).nonzero()[0]
-    return (found + places[0]).tolist()
+    lanes = (heads_ns[places[0] : places[-1] + 1] <= cut_ns).nonzero()[0]
+    return (lanes + places[0]).tolist()
 
 
 def _beyond(ready: Cut, piece: Piece) -> int:

@@ -46,7 +46,7 @@ def owners(
 
     Args:
         columns: the key columns, of shape (rows,).
-        rows: number of rows.
+        rows: number of rows to share.
         replicas: number of replicas, less than 2³².
 
     Returns:
@@ -61,7 +61,7 @@ class ReadSplitter:
 
     Args:
         keys: key columns of each port.
-        replicas: number of replicas.
+        replicas: number of the replicas.
         share: "keys": each gets the rows of its keys; "all": all rows.
     """
 
@@ -94,9 +94,9 @@ class ReadSplitter:
         parts: list[list[tuple[int, Message]]] = []
         for own_parts in outputs:
             total = sum([len(batch) for batch, _ in own_parts.values()])
-            told = ports if progress.is_end else (list(own_parts) or [0])
+            targets = ports if progress.is_end else (list(own_parts) or [0])
             messages = []
-            for port in told:
+            for port in targets:
                 own, late_rows = own_parts.get(port, (None, 0))
                 tag = ReadTag(self._number, total, late_rows, released.watermark_ns)
                 messages.append((port, Message(own, progress, tag)))
@@ -235,17 +235,17 @@ class ReplicaReads:
 
     def _is_whole(self) -> bool:
         """Whether all of the next read is there; the last one comes on every channel."""
-        rows, expected, told, is_end = 0, -1, 0, False
+        rows, expected, shares, is_end = 0, -1, 0, False
         for channel in self._channels:
             if channel and _tag(channel[0]).number == self._next:
-                told += 1
+                shares += 1
             for message in channel:
                 tag = _tag(message)
                 if tag.number != self._next:
                     break
                 rows, expected = rows + message.rows, tag.rows
                 is_end = is_end or message.progress.is_end
-        return rows == expected and (not is_end or told == len(self._channels))
+        return rows == expected and (not is_end or shares == len(self._channels))
 
     def _has_late_next(self) -> bool:
         heads = [_tag(channel[0]) for channel in self._channels if channel]
@@ -292,7 +292,9 @@ def _together(reads: list[_Read]) -> _Read:
         batches = [batch for batch in parts if batch is not None]
         ports.append(concat_batches(batches) if batches else None)
     last = reads[-1]
-    arrived = next((told for read in reversed(reads) if (told := read.progress.arrived)), None)
+    arrived = next(
+        (arrival for read in reversed(reads) if (arrival := read.progress.arrived)), None
+    )
     return _Read(reads[0].late, ports, last.watermark_ns, last.progress.with_arrived(arrived))
 
 

@@ -43,7 +43,7 @@ class WaitLog:
         self._number = 0
         self._late_since_ns: int | None = None
 
-    def add(self, place: int, batch: Batch, came_ns: int, *, is_mixed: bool, seen: Key) -> None:
+    def add(self, place: int, batch: Batch, came_ns: int, *, is_mixed: bool, last_key: Key) -> None:
         """Take note of rows that came.
 
         Args:
@@ -51,15 +51,15 @@ class WaitLog:
             batch: batch of at least one row.
             came_ns: arrival of the rows.
             is_mixed: whether they may be in any order.
-            seen: rows before it are late, and leave with the next read.
+            last_key: rows before it are late, and leave with the next read.
         """
         times = batch.event_time_ns
         if is_mixed and len(times) > 1:
             times = np.sort(times)
-        late = _before(times, place, seen[:2])
-        if batch.writers is not None and place == seen[1]:  # those of one time by their own writer
-            at_once = batch.event_time_ns == seen[0]
-            late += int(np.count_nonzero(at_once & (batch.writers < seen[2])))
+        late = _before(times, place, last_key[:2])
+        if batch.writers is not None and place == last_key[1]:  # of one time: by writer
+            at_once = batch.event_time_ns == last_key[0]
+            late += int(np.count_nonzero(at_once & (batch.writers < last_key[2])))
         if late:
             since_ns = self._late_since_ns
             self._late_since_ns = came_ns if since_ns is None else min(since_ns, came_ns)
@@ -108,14 +108,14 @@ class WaitLog:
         newest_ns: int | None = None
         at, by_coming = [0], self._by_coming
         while at:  # down the heap as far as it came early enough
-            one = at.pop()
-            if one >= len(by_coming) or by_coming[one][0] > until_ns:
+            index = at.pop()
+            if index >= len(by_coming) or by_coming[index][0] > until_ns:
                 continue
-            message = by_coming[one][2]
+            message = by_coming[index][2]
             last_ns = message.times_ns.item(-1)
             if not message.is_gone and (newest_ns is None or last_ns > newest_ns):
                 newest_ns = last_ns
-            at += (2 * one + 1, 2 * one + 2)
+            at += (2 * index + 1, 2 * index + 2)
         return newest_ns
 
     def held(self) -> list[Came]:

@@ -125,8 +125,8 @@ class Batch:
         own = self.fields
         if own:
             own = {name: values for name, values in own.items() if name in fields}
-        kept = {name: self.columns[name] for name in columns}
-        return Batch._of(self.event_time_ns, self.stimulus_time_ns, kept, own)
+        chosen = {name: self.columns[name] for name in columns}
+        return Batch._of(self.event_time_ns, self.stimulus_time_ns, chosen, own)
 
     @classmethod
     def _of(

@@ -38,17 +38,17 @@ def decimal_of_digits(digits: int, scale: int) -> pa.DataType:
     return (pa.decimal128 if digits <= MOST_DIGITS else pa.decimal256)(digits, scale)
 
 
-def digits_of_both(one: pa.DataType, other: pa.DataType) -> tuple[int, int]:
+def digits_of_both(first: pa.DataType, other: pa.DataType) -> tuple[int, int]:
     """Return (precision, scale) of the decimals that hold the values of two types."""
-    scale = max(one.scale, other.scale)
-    return max(one.precision - one.scale, other.precision - other.scale) + scale, scale
+    scale = max(first.scale, other.scale)
+    return max(first.precision - first.scale, other.precision - other.scale) + scale, scale
 
 
-def decimal_holding(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+def decimal_holding(first: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type that holds the decimals of two types; None if none does."""
-    digits, scale = digits_of_both(one, other)
+    digits, scale = digits_of_both(first, other)
     if digits > MOST_WIDE_DIGITS:
         return None
-    if any(map(pa.types.is_decimal256, (one, other))):
+    if any(map(pa.types.is_decimal256, (first, other))):
         return pa.decimal256(digits, scale)
     return decimal_of_digits(digits, scale)

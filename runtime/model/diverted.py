@@ -66,10 +66,10 @@ def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, Col
     """Return the columns of diverted rows, of DIVERTED_SCHEMA."""
     values = {
         "step": [step] * len(rows),
-        "error": [one.error for one in rows],
-        "row": [one.row for one in rows],
-        "file": [one.file for one in rows],
-        "line": [one.line for one in rows],
+        "error": [row.error for row in rows],
+        "row": [row.row for row in rows],
+        "file": [row.file for row in rows],
+        "line": [row.line for row in rows],
     }
     return {
         name: column_of_arrow(pa.array(values[name], DIVERTED_SCHEMA.field(name).type))

@@ -41,7 +41,7 @@ def first_refused(cast: Callable[[int, int], object], rows: int) -> int:
 
     Args:
         cast: casts the values from one place up to another, or raises ArrowInvalid.
-        rows: number of values.
+        rows: number of the values.
     """
     start, stop = 0, rows
     while stop - start > 1:
@@ -106,8 +106,8 @@ def _refuse_changed_flat(values: pa.Array, made: pa.Array) -> None:
         if of_arrow.not_equal(pa.array(floats_of(made)).cast(of), values).true_count:
             raise pa.ArrowInvalid(f"some values have more than {to.scale} digits after the point")
     elif types.is_floating(to) and (types.is_string(of) or types.is_large_string(of)):
-        is_said = of_arrow.match_substring(values, "inf", ignore_case=True)
-        if of_arrow.and_not(of_arrow.is_inf(made), is_said).true_count:
+        is_written = of_arrow.match_substring(values, "inf", ignore_case=True)
+        if of_arrow.and_not(of_arrow.is_inf(made), is_written).true_count:
             raise pa.ArrowInvalid(f"some values are too large for {to}")
 
 
@@ -179,8 +179,8 @@ def _with_fewer_digits(decimals: pa.Array, to: pa.DataType) -> pa.Array:
     """
     last = _EXACT_DECIMALS.scaleb(Decimal(1), -to.scale)
     made = [
-        None if one is None else one.quantize(last, context=_EXACT_DECIMALS)
-        for one in decimals.to_pylist()
+        None if value is None else value.quantize(last, context=_EXACT_DECIMALS)
+        for value in decimals.to_pylist()
     ]
     if made != decimals.to_pylist():
         raise pa.ArrowInvalid(f"some values have more than {to.scale} digits after the point")
@@ -197,7 +197,9 @@ def _text_of_extension(values: pa.Array) -> pa.Array:
     if values.type.extension_name == "arrow.json":
         return values.storage
     uuids = values.storage.to_pylist()
-    return pa.array([None if one is None else str(UUID(bytes=one)) for one in uuids], pa.string())
+    return pa.array(
+        [None if uuid is None else str(UUID(bytes=uuid)) for uuid in uuids], pa.string()
+    )
 
 
 def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:

@@ -70,9 +70,9 @@ def values_as_json(values: Any) -> str:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(element) for element in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -119,7 +119,7 @@ def _plain_or_text(column: pa.Array) -> pa.Array:
 def duration_text(durations: pa.Array) -> pa.Array:
     """Return durations as text with their unit, 5s: a reader need not guess it."""
     whole = durations.view(pa.int64()).cast(pa.large_string())
-    unit, empty = (pa.scalar(one, pa.large_string()) for one in (durations.type.unit, ""))
+    unit, empty = (pa.scalar(text, pa.large_string()) for text in (durations.type.unit, ""))
     return arrow_functions().binary_join_element_wise(whole, unit, empty)
 
 

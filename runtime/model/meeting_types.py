@@ -11,38 +11,38 @@ __all__ = ["meeting_type"]
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
+def meeting_type(first: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
     """Return the type that holds the values of two types unchanged; None if none exists.
 
     Widths, units and encodings meet; a null column meets all. Whole numbers and floats do not.
     """
-    one, other = _plain(one), _plain(other)
-    if one == other or pa.types.is_null(other):
-        return one
-    if pa.types.is_null(one):
+    first, other = _plain(first), _plain(other)
+    if first == other or pa.types.is_null(other):
+        return first
+    if pa.types.is_null(first):
         return other
-    if pa.types.is_integer(one) and pa.types.is_integer(other):
-        return _whole(one, other)
-    if pa.types.is_floating(one) and pa.types.is_floating(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    if pa.types.is_date(one) and pa.types.is_date(other):
+    if pa.types.is_integer(first) and pa.types.is_integer(other):
+        return _whole(first, other)
+    if pa.types.is_floating(first) and pa.types.is_floating(other):
+        return max(first, other, key=lambda kind: kind.bit_width)
+    if pa.types.is_date(first) and pa.types.is_date(other):
         return pa.date32()
-    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
-        if (one.tz is None) != (other.tz is None):
+    if pa.types.is_timestamp(first) and pa.types.is_timestamp(other):
+        if (first.tz is None) != (other.tz is None):
             return None
-        return pa.timestamp(_finer(one, other), one.tz)
-    if pa.types.is_duration(one) and pa.types.is_duration(other):
-        return pa.duration(_finer(one, other))
-    if pa.types.is_time(one) and pa.types.is_time(other):
-        unit = _finer(one, other)
+        return pa.timestamp(_finer(first, other), first.tz)
+    if pa.types.is_duration(first) and pa.types.is_duration(other):
+        return pa.duration(_finer(first, other))
+    if pa.types.is_time(first) and pa.types.is_time(other):
+        unit = _finer(first, other)
         return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
-    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
-        return decimal_holding(usual_decimal(one), usual_decimal(other))
+    if pa.types.is_decimal(first) and pa.types.is_decimal(other):
+        return decimal_holding(usual_decimal(first), usual_decimal(other))
     return None
 
 
-def _finer(one: pa.DataType, other: pa.DataType) -> str:
-    return max(str(one.unit), str(other.unit), key=_UNITS.index)
+def _finer(first: pa.DataType, other: pa.DataType) -> str:
+    return max(str(first.unit), str(other.unit), key=_UNITS.index)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -53,11 +53,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _whole(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    is_signed = pa.types.is_signed_integer(one)
+def _whole(first: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    is_signed = pa.types.is_signed_integer(first)
     if is_signed == pa.types.is_signed_integer(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    signed, unsigned = (one, other) if is_signed else (other, one)
+        return max(first, other, key=lambda kind: kind.bit_width)
+    signed, unsigned = (first, other) if is_signed else (other, first)
     for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):
         if kind.bit_width >= signed.bit_width and kind.bit_width > unsigned.bit_width:
             return kind

@@ -82,8 +82,8 @@ class Progress(NamedTuple):
     def of_plain(cls, saved: Sequence[Any]) -> Progress:
         """Return the one that was saved as a tuple."""
         promise_ns, stimulus_ns, newest_ns, arrived = saved
-        told = None if arrived is None else Arrived(*arrived)
-        return cls(promise_ns, stimulus_ns, newest_ns, told)
+        arrivals = None if arrived is None else Arrived(*arrived)
+        return cls(promise_ns, stimulus_ns, newest_ns, arrivals)
 
 
 NO_PROGRESS = Progress()

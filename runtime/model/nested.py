@@ -27,7 +27,7 @@ def with_leaves(column: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.
         return change(column)
     if pa.types.is_struct(kind):
         fields = [with_leaves(field, change) for field in column.flatten()]
-        return pa.StructArray.from_arrays(fields, names=[one.name for one in kind], mask=mask)
+        return pa.StructArray.from_arrays(fields, names=[child.name for child in kind], mask=mask)
     if pa.types.is_fixed_size_list(kind):
         return with_leaves(column.cast(pa.list_(kind.value_type)), change)
     column = pa.concat_arrays([column])  # without the offset of a slice

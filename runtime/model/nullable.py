@@ -115,11 +115,12 @@ def nulled(values: npt.NDArray[Any], valid: BoolArray) -> Numbers:
 
 def numbers_of(columns: Sequence[Numbers]) -> Numbers:
     """Return one column of numbers after the other, at least one."""
-    values = [one.values if isinstance(one, Nullable) else one for one in columns]
-    if not any(isinstance(one, Nullable) for one in columns):
+    values = [column.values if isinstance(column, Nullable) else column for column in columns]
+    if not any(isinstance(column, Nullable) for column in columns):
         return np.concatenate(values)
     valid = [
-        one.valid if isinstance(one, Nullable) else np.ones(len(one), np.bool_) for one in columns
+        column.valid if isinstance(column, Nullable) else np.ones(len(column), np.bool_)
+        for column in columns
     ]
     return Nullable(np.concatenate(values), np.concatenate(valid))
 

@@ -95,11 +95,11 @@ class ReleaseRule:
         words: list[str] = [] if self.mode == "slack" else [self.mode]
         if self.slack_ns is not None:
             words.insert(0, f"slack {format_ns(self.slack_ns)}")
-        said = " ".join(words)
+        slack_text = " ".join(words)
         if self.hold_ns is None:
-            return said
+            return slack_text
         held = f"hold {format_ns(self.hold_ns)}"
-        return held if self.mode == "ready-only" else f"{said}, {held}"
+        return held if self.mode == "ready-only" else f"{slack_text}, {held}"
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain values, of JSON too."""

@@ -82,8 +82,8 @@ def marked(mark: RowMark, mask: npt.NDArray[np.bool_], known: Marks | None = Non
 
 def rows_by_mark(marks: Marks) -> dict[str, int]:
     """Return {mark's name: rows that have it}, of marks that some row has."""
-    found = {one.name: int(np.count_nonzero(marks & one.bit)) for one in _known.values()}
-    return {name: rows for name, rows in found.items() if rows}
+    counts = {mark.name: int(np.count_nonzero(marks & mark.bit)) for mark in _known.values()}
+    return {name: rows for name, rows in counts.items() if rows}
 
 
 REVISED = registered("revision", heading="revi-\nsions")

@@ -83,7 +83,7 @@ def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) 
         return field.with_type(change(field.type))
 
     if pa.types.is_struct(kind):
-        return pa.struct([part(one) for one in kind])
+        return pa.struct([part(child) for child in kind])
     if pa.types.is_map(kind):
         return pa.map_(part(kind.key_field), part(kind.item_field), kind.keys_sorted)
     if pa.types.is_fixed_size_list(kind):
@@ -161,7 +161,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text(kind) else kind
 
 
-def kept_type(kind: pa.DataType) -> pa.DataType:
+def storage_type(kind: pa.DataType) -> pa.DataType:
     """Return the Arrow type of the memory that keeps a column."""
     if is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -190,9 +190,13 @@ def nanoseconds_type(kind: pa.DataType) -> pa.DataType:
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     """Return the NumPy type that keeps a column; None if Arrow keeps it."""
-    kept = kept_type(kind)
-    if pa.types.is_integer(kept) or pa.types.is_floating(kept) or pa.types.is_boolean(kept):
-        dtype: np.dtype[Any] = np.dtype(kept.to_pandas_dtype())
+    storage = storage_type(kind)
+    if (
+        pa.types.is_integer(storage)
+        or pa.types.is_floating(storage)
+        or pa.types.is_boolean(storage)
+    ):
+        dtype: np.dtype[Any] = np.dtype(storage.to_pandas_dtype())
         return dtype
     return None
 
@@ -234,12 +238,14 @@ def inside_schema(outside: pa.Schema, *, source: str = "") -> pa.Schema:
     """
     return pa.schema(
         [
-            (one.name, inside_type(one.name, one.type))
-            if is_read(one)
+            (field.name, inside_type(field.name, field.type))
+            if is_read(field)
             else pa.field(
-                one.name, one.type, metadata={**(one.metadata or {}), OF_SOURCE: source.encode()}
+                field.name,
+                field.type,
+                metadata={**(field.metadata or {}), OF_SOURCE: source.encode()},
             )
-            for one in outside
+            for field in outside
         ]
     )
 
@@ -286,10 +292,13 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
-    is_said_text = is_text(values.type) or is_text_extension(values.type)
-    is_ours = is_said_text or pa.types.is_null(values.type)
+    is_stated_text = is_text(values.type) or is_text_extension(values.type)
+    is_ours = is_stated_text or pa.types.is_null(values.type)
     if is_ours != is_text(inside) and values.null_count < len(values):  # no 501 of 00501
-        raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
+        raise SchemaError(
+            f"{who}: column {name!r} has type {values.type}, and its schema says {inside}; "
+            f"give blocks of the stated schema"
+        )
     target = read_type(inside)
     try:
         cast = cast_exactly(values, target)
@@ -312,7 +321,7 @@ def column_of_arrow(values: pa.Array) -> Column:
     cast = values if values.type == target else values.cast(target)
     if number_dtype(inside) is None:
         return cast
-    return numbers_from_arrow(cast.view(kept_type(inside)) if is_time(inside) else cast)
+    return numbers_from_arrow(cast.view(storage_type(inside)) if is_time(inside) else cast)
 
 
 def values_of(array: pa.Array) -> npt.NDArray[Any]:
@@ -350,9 +359,9 @@ def column_to_arrow(values: Column, kind: pa.DataType) -> pa.Array:
     """Return a column as an Arrow array of its type."""
     if isinstance(values, pa.Array):
         return _of_text(values, kind) if is_text(kind) else values
-    kept = kept_type(kind)
+    storage = storage_type(kind)
     masked = values if isinstance(values, Nullable) else None
-    array = pa.array(values, type=kept) if masked is None else masked.to_arrow(kept)
+    array = pa.array(values, type=storage) if masked is None else masked.to_arrow(storage)
     return array.view(kind) if is_time(kind) else array
 
 
@@ -382,9 +391,9 @@ class ArrowRows:
         """Return the batch's columns."""
         rows = len(batch.event_time_ns)
         if self._made_ahead is not None and 0 < rows <= FEW_ROWS:
-            found = self._made_ahead.of(batch)
-            if found is not None:
-                return found
+            columns = self._made_ahead.of(batch)
+            if columns is not None:
+                return columns
         arrays = []
         for name, inside, dtype in self._fields:
             column = batch.columns[name]

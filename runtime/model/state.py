@@ -90,17 +90,17 @@ class Fields:
     __slots__ = ("divided", "elements", "names")
 
     def __init__(self, *fields: str | Field, elements: Mapping[str, MadeBy] | None = None) -> None:
-        names = [one if isinstance(one, str) else one.name for one in fields]
+        names = [field if isinstance(field, str) else field.name for field in fields]
         if len({name.lstrip("_") for name in names}) < len(names):
             raise TypeError(f"fields {', '.join(names)}: two of them are saved by one name")
         self.names: Final = tuple(names)
         self.elements: Final[Mapping[str, MadeBy]] = elements or {}
-        self.divided: Final = tuple(one for one in fields if isinstance(one, Field))
+        self.divided: Final = tuple(field for field in fields if isinstance(field, Field))
         known = {OWNER}
-        for one in self.divided:
-            if one.divided_by not in known:
-                raise TypeError(f"field {one.name}: no field {one.divided_by!r} is before it")
-            known.add(one.name)
+        for field in self.divided:
+            if field.divided_by not in known:
+                raise TypeError(f"field {field.name}: no field {field.divided_by!r} is before it")
+            known.add(field.name)
 
     def __add__(self, more: Fields) -> Fields:
         """Return these fields, then those of a subclass."""
@@ -108,7 +108,7 @@ class Fields:
 
     @property
     def _all(self) -> list[str | Field]:
-        divided = {one.name: one for one in self.divided}
+        divided = {field.name: field for field in self.divided}
         return [divided.get(name, name) for name in self.names]
 
 
@@ -197,21 +197,21 @@ def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
         case list() | deque():  # most have many plain values
             return [own if type(own) in _AS_THEY_ARE else _saved(own) for own in value]
     if is_dataclass(value):
-        return tuple([_saved(getattr(value, one.name)) for one in fields(value)])
+        return tuple([_saved(getattr(value, field.name)) for field in fields(value)])
     return value
 
 
 def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one for each kind
     """Return a saved value of a field; `now` is what the fresh owner has there."""
     if _is_made_in_place(now):
-        return _one(now, saved, make)
+        return _element(now, saved, make)
     if type(saved) in _AS_THEY_ARE and (make.call is None or saved is None):
         return saved
     match now:
         case dict():
             if make.call is None and any(map(_is_made_in_place, now.values())):
                 _check_same(now.keys() == saved.keys(), now, saved)
-            fresh = {key: _one(now.get(key), own, make, key) for key, own in saved.items()}
+            fresh = {key: _element(now.get(key), own, make, key) for key, own in saved.items()}
             now.clear()
             now.update(fresh)
             return now
@@ -223,7 +223,7 @@ def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one 
                     _check_same(len(now) == len(saved), now, saved)
                 there = list(now) if len(now) == len(saved) else [None] * len(saved)
                 pairs = enumerate(zip(there, saved, strict=True))
-                made = [_one(*pair, make, at) for at, pair in pairs]
+                made = [_element(*pair, make, at) for at, pair in pairs]
             if isinstance(now, tuple):
                 return tuple(made)
             now.clear()
@@ -231,7 +231,7 @@ def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one 
             return now
         case set() | frozenset():
             return type(now)(saved)
-    return _one(now, saved, make)
+    return _element(now, saved, make)
 
 
 def _check_same(is_same: bool, now: Any, saved: Any) -> None:
@@ -239,7 +239,7 @@ def _check_same(is_same: bool, now: Any, saved: Any) -> None:
         raise ValueError(f"{len(saved)} machines were saved, and {len(now)} others are there")
 
 
-def _one(now: Any, saved: Any, make: _Make, *key: Any) -> Any:
+def _element(now: Any, saved: Any, make: _Make, *key: Any) -> Any:
     """Return a saved value or element: by what makes it, or as what is there."""
     packs_itself = _is_machine(type(now)) and declared_of(now) is None  # and may save anything
     if saved is None and not packs_itself:

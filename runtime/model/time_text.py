@@ -25,5 +25,5 @@ def clock_text(times: pa.Array) -> pa.Array:
     is_far = (numbers > most) | (numbers < -most)
     if not is_far.any():
         return text
-    far = [str(one).replace("T", " ") for one in numbers[is_far].view(f"M8[{unit}]")]
+    far = [str(number).replace("T", " ") for number in numbers[is_far].view(f"M8[{unit}]")]
     return arrow_functions().replace_with_mask(text, pa.array(is_far), pa.array(far, pa.string()))

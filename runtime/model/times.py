@@ -47,7 +47,7 @@ def duration_ns(value: Duration, *, what: str = "duration", positive: bool = Fal
     Args:
         value: "250ms", "6s", "1.5min", a timedelta, or a number of seconds.
         what: the option's name, for the error.
-        positive: refuse zero.
+        positive: whether zero is refused.
 
     Raises:
         SettingError: unreadable, negative, not finite, above 73 years (2^61 ns), or zero where it
@@ -71,7 +71,7 @@ def _parse(value: Duration, what: str) -> int:
         return value * NS_PER_SECOND
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise SettingError(f"{what}={shown(value)} is not a finite length of time")
+            raise SettingError(f"{what}={shown(value)} is not finite; write it like '6s'")
         return round(value * NS_PER_SECOND)
     match = _PATTERN.match(value) if isinstance(value, str) else None
     if match is None or match.group(2) not in _UNIT_NS:

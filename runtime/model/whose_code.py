@@ -35,14 +35,14 @@ class Running:
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] | None = None
-        self._told: str | None = None
+        self._last_step: str | None = None
         self._name: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
         self.get, self.reset = self._name.get, self._name.reset
 
     def set(self, step: str) -> Token[str | None]:
         """Let it be the code of this step, until `reset` of what is returned."""
-        if self.tell is not None and step != self._told:
-            self._told = step
+        if self.tell is not None and step != self._last_step:
+            self._last_step = step
             self.tell(step)
         return self._name.set(step)
 
@@ -60,7 +60,7 @@ def let_ctrl_c_pass(problem: BaseException) -> None:
     if not is_of(problem, KeyboardInterrupt):
         return
     is_main = threading.current_thread() is threading.main_thread()
-    if is_of(problem, CtrlC) or (is_main and not INTERRUPTS.are_told_apart()):
+    if is_of(problem, CtrlC) or (is_main and not INTERRUPTS.are_distinct()):
         raise problem
 
 

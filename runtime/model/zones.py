@@ -110,8 +110,8 @@ class _Zone:
         if known is not None:
             first, last = min(first, known.first), max(last, known.last)
         first, last = first // _BLOCK * _BLOCK, (last // _BLOCK + 1) * _BLOCK
-        self._segments = found = self._looked_through(first, last)
-        return found
+        self._segments = segments = self._looked_through(first, last)
+        return segments
 
     def _looked_through(self, first: int, last: int) -> _Segments:
         starts, offsets = [first], [self._offset(first)]
@@ -178,14 +178,14 @@ def offsets_at(zone: str, utc_s: Seconds) -> Seconds:
 def names_at(zone: str, utc_s: Seconds) -> list[str]:
     """Return short names of a zone's time at seconds since 1970: CET, CEST."""
     known = _zone(zone).zone
-    return [datetime.fromtimestamp(one, known).tzname() or "" for one in utc_s.tolist()]
+    return [datetime.fromtimestamp(second, known).tzname() or "" for second in utc_s.tolist()]
 
 
 def instants_of(zone: str, clock_s: Seconds, *, ambiguous: Ambiguous, skips: bool) -> Seconds:
     """Return the seconds since 1970 at which a zone's clock shows times.
 
     Args:
-        zone: its name.
+        zone: name of the zone.
         clock_s: the times, as if they were UTC.
         ambiguous: choice between two instants where the clock is put back.
         skips: whether a time that the clock leaves out is the one after the gap.
@@ -250,7 +250,9 @@ def zoned_text(times: pa.Array) -> pa.Array:
     shown, offsets, wraps = _clock(kind, since)
     clock = pa.array(np.where(wraps, since, shown)).view(pa.timestamp(kind.unit))
     distinct, codes = np.unique(offsets, return_inverse=True)
-    ends = pa.array([offset_text(one) for one in distinct.tolist()], text).take(pa.array(codes))
+    ends = pa.array([offset_text(offset) for offset in distinct.tolist()], text).take(
+        pa.array(codes)
+    )
     ends = of_arrow.if_else(wraps, "Z", ends)
     return of_arrow.if_else(
         times.is_valid(), of_arrow.binary_join_element_wise(clock_text(clock), ends, ""), None

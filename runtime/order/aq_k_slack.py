@@ -133,7 +133,7 @@ class AqKSlack(Buffer):
         wanted = (
             coverage.text if isinstance(coverage, ErrorWithin) else f"a share of {coverage:.6g}"
         )
-        return self._said(f"AQ-K-slack: {wanted} of each {format_ns(self.window_ns)} in time")
+        return self._with_late(f"AQ-K-slack: {wanted} of each {format_ns(self.window_ns)} in time")
 
     @property
     def longest_ns(self) -> int:  # noqa: D102 - see Reorder

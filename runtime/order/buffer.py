@@ -74,7 +74,7 @@ class Released:
         """Return the newest event time released once each row has come, shape (rows,).
 
         Args:
-            event_time_ns: shape (rows,).
+            event_time_ns: event times, shape (rows,).
             threshold_ns: shape (rows,), up to which rows may leave, inclusive. Where it runs back,
                 rows that have left stay released.
         """
@@ -143,7 +143,7 @@ class Buffer:
     def passes_late(self) -> bool:  # noqa: D102 - see Reorder
         return self.late == "pass"
 
-    def _said(self, what: str) -> str:
+    def _with_late(self, what: str) -> str:
         return f"{what}; late rows go on" if self.passes_late else what
 
 

@@ -84,7 +84,7 @@ class KSlack(Buffer):
 
     @property
     def text(self) -> str:  # noqa: D102 - see Reorder
-        return self._said(f"K-slack of {format_ns(self.slack_ns)}")
+        return self._with_late(f"K-slack of {format_ns(self.slack_ns)}")
 
     @property
     def longest_ns(self) -> int:  # noqa: D102 - see Reorder
@@ -112,7 +112,7 @@ class MpKSlack(Buffer):
 
     @property
     def text(self) -> str:  # noqa: D102 - see Reorder
-        return self._said(
+        return self._with_late(
             f"MP-K-slack: the largest delay so far, at most {format_ns(self.at_most_ns)}"
         )
 

@@ -68,7 +68,7 @@ class Ldop(Buffer):
 
     @property
     def text(self) -> str:  # noqa: D102 - see Reorder
-        return self._said(
+        return self._with_late(
             f"LDOP: {format_ns(self.window_ns)} and {self.factor:g} times the mean delay"
         )
 
@@ -104,14 +104,14 @@ class _Distance:
         window_ns = self._settings.window_ns
         delayed = delayed_rows(event_time_ns, newest_ns, self._settings.at_most_ns)
         delays_us = (newest_ns[delayed] - event_time_ns[delayed]) // _US
-        seen_ns = np.concatenate([self._seen_ns, newest_ns[delayed]])
+        delayed_ns = np.concatenate([self._seen_ns, newest_ns[delayed]])
         delays_us = np.concatenate([self._delays_us, delays_us])
         upto_us = np.concatenate([[0], np.cumsum(delays_us)])
         rows = np.arange(len(newest_ns))
         last = len(self._seen_ns) + np.searchsorted(delayed, rows, side="right")
-        first = seen_ns.searchsorted(newest_ns - window_ns, side="right")
+        first = delayed_ns.searchsorted(newest_ns - window_ns, side="right")
         number = last - first
         mean_us: Int64Array = (upto_us[last] - upto_us[first]) // np.maximum(number, 1)
-        kept = int(seen_ns.searchsorted(int(newest_ns[-1]) - window_ns, side="right"))
-        self._seen_ns, self._delays_us = seen_ns[kept:], delays_us[kept:]
+        first_left = int(delayed_ns.searchsorted(int(newest_ns[-1]) - window_ns, side="right"))
+        self._seen_ns, self._delays_us = delayed_ns[first_left:], delays_us[first_left:]
         return mean_us * _US

@@ -52,8 +52,8 @@ def newest_before(
     """Return each row's newest earlier event of the same writer, and note these rows.
 
     Args:
-        writers: shape (rows,), numbers.
-        event_time_ns: shape (rows,).
+        writers: numbers of writers, shape (rows,).
+        event_time_ns: event times, shape (rows,).
         newest_ns: shape (writers,), the newest event of each so far; it is updated in place.
 
     Returns:

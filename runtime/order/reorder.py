@@ -255,7 +255,7 @@ def put_around_late(
     Args:
         order: takes what is not late.
         rows: some of them late.
-        is_late: shape (rows,).
+        is_late: whether rows are late, shape (rows,).
         promised_ns: shape (rows,), from each row on.
 
     Returns:

@@ -128,7 +128,7 @@ class BySequence:
         half = self.numbers // 2
         return highest + (number - highest + half) % self.numbers - half
 
-    def told(self, number: int) -> int:
+    def in_column(self, number: int) -> int:
         """Return a continued number as its column has it."""
         return number if self.wraps is None else number % self.numbers
 
@@ -178,17 +178,17 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
     Args:
         timeout: the longest wait for a missing number. By default 500 ms, as in the thesis'
             experiments (Query 5.3).
-        alpha: weight of `BySequence`; the others are as there, too.
-        beta: the same.
-        late: the same.
-        restart: the same.
-        wraps: the same.
-        first: the same.
-        merge: the same.
-        silent: its `silent_ns`, as a length of time.
-        learns_from_late: the same.
-        farthest: the same.
-        least: its `least_ns`, as a length of time.
+        alpha: weight of the old value in the average time between events.
+        beta: weight of the old value in the average wait of held events.
+        late: rule for late rows: "drop" them, or "pass" them on.
+        restart: start of the timeout of a gap, as in `BySequence`.
+        wraps: bits of the number, if it starts again at 0.
+        first: first number of each writer; any if None.
+        merge: whether rows of all writers are in one order.
+        silent: longest wait for a silent writer; as for missing numbers if None.
+        learns_from_late: whether waits for late rows count as waits.
+        farthest: distance of a number that starts a new numbering.
+        least: the shortest timeout of all.
 
     Raises:
         SettingError: a setting is out of its range.

@@ -62,7 +62,7 @@ class SequenceOrder:
     does it here.
 
     Args:
-        policy: the settings.
+        policy: settings of the order.
         has_writers: whether there may be several.
     """
 

@@ -44,9 +44,9 @@ class Leaving:
         if passes:
             self.is_late = late if self.is_late is None else late | self.is_late
             return
-        kept = (~late).nonzero()[0]
-        self.batch, self.kept = self.batch.take(kept), kept
-        self.ids, self.writers, self.at = self.ids[kept], self.writers[kept], self.at[kept]
+        rest = (~late).nonzero()[0]
+        self.batch, self.kept = self.batch.take(rest), rest
+        self.ids, self.writers, self.at = self.ids[rest], self.writers[rest], self.at[rest]
 
 
 class Pool:
@@ -74,7 +74,7 @@ class Pool:
             writers: shape (rows,), the number of each one's writer; None if all are 0.
             first_id: the id of the first of them; the others follow.
             fates: the fates of these rows and of those that waited.
-            line: the steps.
+            line: steps of the writers.
         """
         rows, held = len(batch), len(self._ids)
         ids, at = _in_time(fates, line)
@@ -92,9 +92,9 @@ class Pool:
         stays[places] = False
         for gone in (fates.duplicates, fates.unknown, [row for row, _ in fates.late]):
             stays[np.array(gone, dtype=np.int64) + held] = False
-        kept = stays.nonzero()[0]
-        self._held = batch.take(kept) if len(kept) else None
-        self._ids, self._writers = all_ids[kept], all_writers[kept]
+        rest = stays.nonzero()[0]
+        self._held = batch.take(rest) if len(rest) else None
+        self._ids, self._writers = all_ids[rest], all_writers[rest]
         return Leaving(batch.take(places), ids, all_writers[places], at)
 
 

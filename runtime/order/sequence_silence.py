@@ -17,7 +17,7 @@ import numpy as np
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.step_line import StepLine
-from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
+from slackwater.runtime.progress.frontier_of_rows import WriterEntries, frontier_of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Silence:
             writers: shape (rows,), in the order by writer, and of coming within each.
             clock_ns: shape (rows,), the newest arrival up to each row.
             silent_ns: shape (rows,), when its writer is silent if nothing follows the row.
-            until_ns: the newest arrival.
+            until_ns: time of the newest arrival.
         """
         if self._first_ns is None and len(clock_ns):
             self._first_ns = int(clock_ns.min())
@@ -117,7 +117,7 @@ class Silence:
             spoken: (writer, step) of each row read, as given to `ends`.
             left: (writer, step, newest event time of its writer up to there) of each row that left.
             ends: the result of `ends`.
-            line: the steps.
+            line: steps of the writers.
 
         Returns:
             Shape (steps,); START_NS where all writers are silent.
@@ -138,7 +138,7 @@ class Silence:
         if self._first_ns is not None:
             unknown_ns = self._first_ns + self._longest_ns
             unknown_until = int(line.time_ns.searchsorted(unknown_ns, side="right"))
-        heard = Told(writer, step, value, speaks_until, is_value, is_spoken)
+        heard = WriterEntries(writer, step, value, speaks_until, is_value, is_spoken)
         promised_ns, self.released_ns = frontier_of_rows(
             heard, steps=steps, unknown_until=unknown_until
         )

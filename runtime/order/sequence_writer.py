@@ -43,8 +43,8 @@ class Numbering:
     """Numbering of one writer. Source: [thesis] §3.2.1, Fig. 4.2.
 
     Args:
-        writer: the writer's number.
-        policy: the settings.
+        writer: number of the writer.
+        policy: settings of the order.
 
     Attributes:
         due_ns: when the first gap is given up if nothing comes up to then; None if there is no gap.
@@ -328,7 +328,7 @@ class Numbering:
     def _begin(self, number: int) -> None:
         policy, first = self._policy, number
         if policy.first is not None:
-            ahead = policy.told(number - policy.first)
+            ahead = policy.in_column(number - policy.first)
             if 0 <= ahead < policy.reach:
                 first = number - ahead
         self.expected = self._first = first

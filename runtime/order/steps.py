@@ -65,8 +65,8 @@ class StepTally:
         at = np.asarray(steps, dtype=np.int64)
         if not len(at):
             return
-        kept = self._added.setdefault(word, np.zeros(self._steps, dtype=np.int64))
-        np.add.at(kept, at, 1 if amounts is None else np.asarray(amounts, dtype=np.int64))
+        counts = self._added.setdefault(word, np.zeros(self._steps, dtype=np.int64))
+        np.add.at(counts, at, 1 if amounts is None else np.asarray(amounts, dtype=np.int64))
 
     def totals(self) -> dict[str, Int64Array]:
         """Return {word: how many up to each step}."""

@@ -27,7 +27,7 @@ class Timeout:
     the timeout is `longest_ns`, where the thesis' zeros would give up every gap at once.
 
     Args:
-        longest_ns: t_latency-th, > 0.
+        longest_ns: longest wait, t_latency-th, > 0.
         alpha: the weight of the old value in t_inter, 0 <= alpha < 1.
         beta: the same for t_buffer.
         least_ns: the shortest timeout, if it is below `longest_ns`; not in the thesis.

@@ -1,8 +1,6 @@
 """Placement of a plan's stages in slots, by a rule or by the user.
 
-| file | content |
-| --- | --- |
-| `place.py` | the simple rule, and the user's `placement=` |
-| `moved.py` | another placement of a running flow: which stages may move |
-| `placement_text.py` | the placement as text |
+- `moved.py`: New placement of a running flow: the user moves some stages, all others stay.
+- `place.py`: Placement of stages in slots: the simple rule, and the user's `placement=`.
+- `placement_text.py`: Placement of a plan as text, for `explain`: slots, and why stages share them.
 """

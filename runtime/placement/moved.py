@@ -23,19 +23,19 @@ def moved_plan(plan: Plan, placement: Mapping[str, str], slots: Sequence[SlotPla
         placement: {stage: slot or node}, or {"*": slot or node} for all stages that can move. The
             name of a step with replicas means its gate and all replicas. On a node of several cores
             a stage takes the slot with the fewest stages, or stays in its slot of that node.
-        slots: all slots.
+        slots: all slots of the cluster.
 
     Raises:
         FlowError: a stage, slot or node does not exist, or a stage cannot move.
     """
     there = SlotsThere(slots, None)
-    said = by_stage(placement, plan.stages)
-    wish = said.pop(ALL, None)
+    wishes = by_stage(placement, plan.stages)
+    wish = wishes.pop(ALL, None)
     chosen = {**plan.slots}
     places = {**plan.places}
     for stage in plan.stages:
         stays = why_it_stays(stage)
-        wanted = said.get(stage.name) or (wish if stays is None else None)
+        wanted = wishes.get(stage.name) or (wish if stays is None else None)
         if wanted is None:
             continue
         slot = _of_these(there.named(wanted), stage, chosen)

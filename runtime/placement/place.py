@@ -52,15 +52,15 @@ def place(
         SettingError: there is no slot, or two have one name.
     """
     there = SlotsThere(list(places_by_name(slots).values()), free)
-    said = by_stage(placement or {}, stages)
-    everything = there.named(said.pop(ALL)) if ALL in said else there.usable
+    wishes = by_stage(placement or {}, stages)
+    everything = there.named(wishes.pop(ALL)) if ALL in wishes else there.usable
     chosen = default_slots(stages, everything)
-    is_said = len(everything) == 1 and ALL in (placement or {})
+    is_stated = len(everything) == 1 and ALL in (placement or {})
     placed_by: dict[str, PlacedBy] = {
-        stage.name: "placement" if is_said else "feed" if _stays(stage) else "rule"
+        stage.name: "placement" if is_stated else "feed" if _stays(stage) else "rule"
         for stage in stages
     }
-    own = {stage: there.named(wish) for stage, wish in said.items()}
+    own = {stage: there.named(wish) for stage, wish in wishes.items()}
     for stage in stages:
         if stage.name in own:
             chosen[stage.name] = _of_these(stage, own[stage.name], chosen, stages)
@@ -87,7 +87,7 @@ def open_slots(
     """Return the slots that are open to a stage that `placement` does not name.
 
     Args:
-        slots: all slots.
+        slots: all slots of the cluster.
         placement: placement as of `place`; with {"*": …} only the slots of "*" are open.
         free: free CPUs as of `place`.
 
@@ -150,7 +150,7 @@ def _of_these(
         if here in slots:
             return here
     counts = Counter(
-        chosen[one.name].name for one in stages if one is not stage and not _stays(one)
+        chosen[other.name].name for other in stages if other is not stage and not _stays(other)
     )
     return min(slots, key=lambda slot: counts[slot.name])
 
@@ -164,7 +164,10 @@ class SlotsThere:
 
     def __init__(self, slots: Sequence[SlotPlace], free: Mapping[str, int] | None) -> None:
         if not slots:
-            raise SettingError("there is no slot to place stages in: no node has a CPU for one")
+            raise SettingError(
+                "there is no slot to place stages in, as no node has a free CPU; end other jobs, "
+                "or add a node"
+            )
         self._slots, self._free = slots, free
         self.usable = self._with_room(slots)
 

@@ -12,7 +12,7 @@ from slackwater.runtime.shown import shown
 __all__ = ["placement_lines"]
 
 
-_SAID = {
+_TEXTS = {
     "placement": "placement= says so",
     "search": "so the search found the least latency",
 }
@@ -31,26 +31,26 @@ def placement_lines(plan: Plan) -> Iterator[str]:
         others = before.setdefault(slot, [])
         line = f"  {stage.name:<{name_width}}  {slot:<{slot_width}}"
         if others:
-            names = listed([one.name for one in others])
+            names = listed([other.name for other in others])
             line += f"  with {names}: {_reason(plan, stage, others)}"
         yield line.rstrip()
         others.append(stage)
 
 
 def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
-    by = {one.name: plan.placed_by.get(one.name) for one in (stage, *others)}
-    if (said := _SAID.get(by[stage.name] or "rule")) is not None:
-        return said
+    by = {other.name: plan.placed_by.get(other.name) for other in (stage, *others)}
+    if (text := _TEXTS.get(by[stage.name] or "rule")) is not None:
+        return text
     if by[stage.name] == "feed":
         feed = stage.inputs[0].source
         if feed in by:
             return "stays with what feeds it"
         return f"stays where {shown(feed)} would be, which placement= has moved"
-    moved = [one.name for one in others if by[one.name] == "placement"]
-    if moved and not any(by[one.name] == "rule" for one in others):
+    moved = [other.name for other in others if by[other.name] == "placement"]
+    if moved and not any(by[other.name] == "rule" for other in others):
         return f"placement= has put {listed(moved)} here"
-    spread = [one for one in plan.stages if plan.placed_by.get(one.name) != "feed"]
-    sources = sum(one.kind == "source" for one in spread)
+    spread = [other for other in plan.stages if plan.placed_by.get(other.name) != "feed"]
+    sources = sum(other.kind == "source" for other in spread)
     slots = count_of(plan.offered, "slot")
     if len(spread) <= plan.offered:  # sources share the slots except the one left to operators
         return f"{sources} sources leave the last of {slots} to the operators"

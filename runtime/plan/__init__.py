@@ -1,17 +1,29 @@
 """Plans: the steps of a flow, their graph, and the stages that they make.
 
-| file | contents |
-| --- | --- |
-| `step.py`, `steps.py`, `slack.py` | settings of each step; sources, sinks, gates; how gates wait |
-| `promises.py` | how promises change from source to sink |
-| `graph.py` | the steps as a graph: their order, whether they can run, which columns they need |
-| `flow_fingerprints.py`, `canonical.py` | what output depends on, for `resume` |
-| `planned_stages.py`, `plan.py` | from steps to stages and channels |
-| `row_fields.py`, `arrivals.py` | which fields rows have on each channel; where arrivals are told |
-| `parts.py` | from a step, or a part of it, to its stages |
-| `verdict.py` | whether a plan may run, and the notes for its user |
-| `slots.py`, `slot_plan.py` | a slot as a value, and its part of a plan |
-| `relocation.py` | from one placement to another: what moves, and who holds still |
-| `beginning.py` | where the replays of sources begin |
-| `unpaced.py` | words for deadlines of history |
+- `arrivals.py`: Paths of arrivals: the sources that tell arrivals, and the steps that use them.
+- `beginning.py`: Beginnings of replays: the sources of a flow that are replayed begin at one
+  arrival.
+- `canonical.py`: Canonical texts of steps: equal for two runs whose output is the same.
+- `event_time_type.py`: Type of a column of event times that a step makes, such as `window_start`.
+- `expected.py`: Expected latency: the prediction of a plan, which travels with it for a later
+  comparison.
+- `flow_fingerprints.py`: Fingerprints of flows: whether a later run can resume a sink's output.
+- `graph.py`: Graph of a flow's steps: their order, checks, and the columns that they need.
+- `parts.py`: Parts of steps: from a subject to the stages of a plan.
+- `plan.py`: Plans: the stages of a flow's steps, their channels, and their slots.
+- `planned_stages.py`: Planned stages: the stages of each step, and traits of their rows, before
+  channels exist.
+- `promises.py`: Promises along paths: summaries of a step's ports, and traits of its output.
+- `relocation.py`: Relocation of a running flow: the stages that move, and the slots that stand
+  still.
+- `row_fields.py`: Fields of rows along paths: a channel carries those that a step downstream reads.
+- `slack.py`: Slack of a gate, as users write it.
+- `slot_plan.py`: Part of a plan that one slot needs: its stages and their settings.
+- `slots.py`: Slots as values: each core of a node is a slot.
+- `stage_versions.py`: Versions of stages: a digest of what each does with a row.
+- `step.py`: A step of a dataflow: frozen settings, never state.
+- `steps.py`: Steps without operators: sources, sinks, the gate that replicas share, late rows.
+- `traits.py`: Traits of a step: facts for the plan, slots and predictions, as one value.
+- `unpaced.py`: Note on a deadline over history that is read as fast as possible.
+- `verdict.py`: Verdict on a plan: whether it may run, and notes for its user.
 """

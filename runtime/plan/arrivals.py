@@ -28,7 +28,7 @@ window closes at most a tenth of a slide too late by the clock."""
 
 
 @dataclass(frozen=True)
-class ToldArrivals:
+class ArrivalSettings:
     """Settings of a source that tells arrivals.
 
     Attributes:
@@ -94,14 +94,14 @@ class ArrivalWays:
     """
 
     takers: frozenset[str]
-    sources: Mapping[str, ToldArrivals]
+    sources: Mapping[str, ArrivalSettings]
     uneven: frozenset[str]
 
     @classmethod
     def of(cls, steps: Mapping[str, Step]) -> ArrivalWays:
         """Return the paths of arrivals among a flow's steps."""
         takers: set[str] = set()
-        sources: dict[str, ToldArrivals] = {}
+        sources: dict[str, ArrivalSettings] = {}
         for step in steps.values():
             close = step.traits.close
             way = _way(steps, step.inputs)
@@ -127,9 +127,9 @@ class ArrivalWays:
         return cls(frozenset(takers), sources, frozenset(uneven))
 
 
-def _more_often(known: ToldArrivals | None, every_ns: int | None) -> ToldArrivals:
+def _more_often(known: ArrivalSettings | None, every_ns: int | None) -> ArrivalSettings:
     both = [ns for ns in (every_ns, known.every_ns if known else None) if ns is not None]
-    return ToldArrivals(min(both, default=None))
+    return ArrivalSettings(min(both, default=None))
 
 
 def opened(steps: Mapping[str, Step]) -> dict[str, Step]:

@@ -57,14 +57,14 @@ def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
         steps: {name: step} of the flow.
     """
     sources = sources_among(steps.values())
-    found = {
+    made = {
         step.name: _given(step, start_ns)
         for step in sources
         if (start_ns := step.source.start_ns) is not None
     }
     shared = [step for step in sources if step.source.shares_beginning]
     if len(shared) < 2:
-        return found
+        return made
     first_ns = {
         step.name: arrival_ns
         for step in shared
@@ -73,8 +73,8 @@ def beginnings(steps: Mapping[str, Step]) -> dict[str, Beginning]:
     at_ns = min(first_ns.values(), default=0)
     for step in shared:
         if step.name in first_ns:
-            found[step.name] = _beginning(step, at_ns, first_ns[step.name])
-    return found
+            made[step.name] = _beginning(step, at_ns, first_ns[step.name])
+    return made
 
 
 def _given(step: SourceStep, start_ns: int) -> Beginning:
@@ -104,15 +104,15 @@ def beginning_lines(known: Mapping[str, Beginning]) -> Iterator[str]:
 
 def far_note(known: Mapping[str, Beginning]) -> str | None:
     """Return a note on sources that begin long after others; None if none do."""
-    far = {name: one for name, one in known.items() if (one.due_ns or 0) > FAR_NS}
+    far = {name: beginning for name, beginning in known.items() if (beginning.due_ns or 0) > FAR_NS}
     if not far:
         return None
     waits = " and ".join(
-        f"the first row of {name!r} is due {format_ns(one.due_ns or 0)} after "
-        f"{'its start=' if one.is_given else 'the start'}"
-        for name, one in far.items()
+        f"the first row of {name!r} is due {format_ns(beginning.due_ns or 0)} after "
+        f"{'its start=' if beginning.is_given else 'the start'}"
+        for name, beginning in far.items()
     )
-    if all(one.is_given for one in far.values()):
+    if all(beginning.is_given for beginning in far.values()):
         return f"{waits}; write a later start=, or start='own' to begin with its first row"
     return (
         f"replayed sources begin with the first arrival of all, so that {waits}; write "
@@ -126,7 +126,7 @@ def _first_arrival_ns(source: str, spec: SourceSpec, schema: pa.Schema) -> int |
     The run reads the same rows, and reports an error of theirs.
 
     Args:
-        source: its name.
+        source: name of the source.
         spec: its settings; its input is history, and replayed.
         schema: inside schema of its input.
     """

@@ -65,7 +65,7 @@ class _Writer:
     """Writes values as text; each object once, so that circles end."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, Any] = {}  # {id: object}, kept so that no id comes again
+        self._objects: dict[int, Any] = {}  # {id: object}, kept so that no id comes again
 
     def settings(self, value: Any, *, without: Collection[str]) -> str:
         texts = [
@@ -85,9 +85,9 @@ class _Writer:
             return f"<{value.full_text()}>" + "".join(map(self.text, functions_of(value)))
         if isinstance(value, pa.DataType):
             return str(value)
-        if id(value) in self._seen:
-            return f"again {list(self._seen).index(id(value))}"
-        self._seen[id(value)] = value
+        if id(value) in self._objects:
+            return f"again {list(self._objects).index(id(value))}"
+        self._objects[id(value)] = value
         if isinstance(value, pa.Schema):
             return self.text([(field.name, str(field.type)) for field in value])
         if isinstance(value, Mapping):

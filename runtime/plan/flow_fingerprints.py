@@ -50,7 +50,7 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
         text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
         if place is not None:
             text += f"\n{place.format} {place.rows}{place.form and f' {place.form}'}"
-        sources = tuple(one.name for one in sources_among(steps[each] for each in upstream))
+        sources = tuple(source.name for source in sources_among(steps[each] for each in upstream))
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         form = "" if place is None else _form(place)
         marks[name] = FlowFingerprint(digest, sources, form, _why_not(steps, upstream))
@@ -157,8 +157,8 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
     """Return why a step's rows reach a sink in any order; "": they do not.
 
     Args:
-        steps: {name: step}.
-        name: the step's.
+        steps: {name of a step: step}.
+        name: name of the step.
         upstream: the sink and the steps upstream of it.
     """
     step = steps[name]

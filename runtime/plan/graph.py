@@ -116,7 +116,9 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
     for step in steps.values():
         if isinstance(step, SinkStep):
             if step.name in feeding:
-                raise FlowError(f"step {step.name!r} is a sink, and nothing can follow a sink")
+                raise FlowError(
+                    f"step {step.name!r} is a sink, and feeds other steps; feed them from its input"
+                )
         elif step.name not in feeding:
             raise FlowError(
                 f"step {step.name!r} feeds nothing, so its rows would be lost; "
@@ -179,9 +181,9 @@ def _longest_ns(step: Step) -> int:
 
 
 def _check_diverted(steps: Mapping[str, Step]) -> None:
-    taken = {step.inputs[0] for step in steps.values() if isinstance(step, DivertedStep)}
+    read_from = {step.inputs[0] for step in steps.values() if isinstance(step, DivertedStep)}
     for step in steps.values():
-        if step.traits.diverts and step.name not in taken:
+        if step.traits.diverts and step.name not in read_from:
             raise FlowError(
                 f"step {step.name!r} diverts rows that it cannot use, and nothing takes them; "
                 "write .diverted().sink(…) on its stream, or 'skip' instead of 'divert'"

@@ -36,7 +36,7 @@ from slackwater.runtime.model import (
     duration_ns,
 )
 from slackwater.runtime.model.subject import Subject
-from slackwater.runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
+from slackwater.runtime.plan.arrivals import ArrivalSettings, ArrivalWays, opened
 from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
@@ -147,7 +147,7 @@ class Stage:
     outputs: tuple[Channel, ...]
     needed: frozenset[str]
     """Columns that a source reads."""
-    arrivals: ToldArrivals | None = None
+    arrivals: ArrivalSettings | None = None
     """Arrivals that a source tells; None if no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
@@ -256,7 +256,7 @@ class Plan:
     @property
     def beginnings(self) -> dict[str, Beginning]:
         """Return {replayed source: beginning of its replay}, of those that are known."""
-        return {one.name: one.beginning for one in self.stages if one.beginning is not None}
+        return {stage.name: stage.beginning for stage in self.stages if stage.beginning is not None}
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""
@@ -287,7 +287,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     """Return the stages of a flow's steps, in topological order, not placed yet.
 
     Args:
-        graph: the steps.
+        graph: graph of the steps.
         fuse: whether a stateless step runs in the stage of the step that feeds it alone.
 
     Raises:
@@ -343,7 +343,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
             )
         )
     ]
-    is_backlog = all(one.source.is_backlog for one in sources_among(steps.values()))
+    is_backlog = all(step.source.is_backlog for step in sources_among(steps.values()))
     finished = [_finished(planned, channels, needed, ways) for planned in stages]
     return tuple(replace(stage, is_backlog=is_backlog) for stage in finished)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from slackwater.runtime.errors import DuplicateName
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY
 from slackwater.runtime.model.subject import GATE, Subject
-from slackwater.runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
+from slackwater.runtime.plan.promises import OutputTraits, after_gate, of_source, without_gate
 from slackwater.runtime.plan.step import GatedStep, Step, stage_kind
 from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
@@ -136,7 +136,7 @@ def output_traits(
             traits[name] = of_source(step.source)
         elif step.traits.has_gate:
             has_slack = step.traits.release != READY_ONLY
-            traits[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
+            traits[name] = after_gate(came, step.traits.summaries, has_slack=has_slack)
         else:
             is_side = step.traits.role is Role.SIDE_ROWS
             traits[name] = without_gate(came[0], is_disordered=is_side)

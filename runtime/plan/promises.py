@@ -106,7 +106,7 @@ def without_gate(came: OutputTraits, *, is_disordered: bool) -> OutputTraits:
     )
 
 
-def behind_gate(
+def after_gate(
     came: Iterable[OutputTraits], summaries: Iterable[Summary], *, has_slack: bool
 ) -> OutputTraits:
     """Return the output traits of a step after a gate.

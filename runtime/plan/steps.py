@@ -51,7 +51,7 @@ class SourceStep(Step):
         yield f"time     {times_text(self.source)}"
         if begins := self._begins(steps):
             yield f"begins   {begins}"
-        unread = [f"{one.name} ({one.type})" for one in self.schema if not is_read(one)]
+        unread = [f"{field.name} ({field.type})" for field in self.schema if not is_read(field)]
         if unread:
             yield f"not read {', '.join(unread)}: does not travel"
 
@@ -98,12 +98,12 @@ class SourceStep(Step):
         if not callable(getattr(given, "notes", None)):
             return []
         notes = called_by_name(self.name, given, "notes")
-        if not isinstance(notes, list | tuple) or not all(isinstance(one, str) for one in notes):
+        if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
             raise SchemaError(
                 f"source {self.name!r}: {type(given).__qualname__}.notes returned "
                 f"{shown(notes)}; it must return a list of sentences"
             )
-        return [f"source {self.name!r}: {one}" for one in notes]
+        return [f"source {self.name!r}: {note}" for note in notes]
 
     def fingerprint(self) -> InputPrint | None:
         """Return the fingerprint of its input; None if it has none.
@@ -116,7 +116,7 @@ class SourceStep(Step):
         if getattr(given, "fingerprint", None) is None:
             return None
         made = called_by_name(self.name, given, "fingerprint")
-        if not isinstance(made, tuple | list) or [type(one) for one in made] != [str, str]:
+        if not isinstance(made, tuple | list) or [type(part) for part in made] != [str, str]:
             raise SchemaError(
                 f"source {self.name!r}: {type(given).__qualname__}.fingerprint returned "
                 f"{shown(made)}; it must return two texts, a few words and a digest"

@@ -152,7 +152,7 @@ class StepTraits:
         return self.role in (Role.AFTER_GATE, Role.SHARED_GATE)
 
     @property
-    def has_one_port(self) -> bool:
+    def has_single_port(self) -> bool:
         """Whether all inputs have one port."""
         return len(set(self.ports)) == 1
 

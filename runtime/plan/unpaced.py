@@ -13,7 +13,7 @@ def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> 
 
     Args:
         deadline_ns: deadline of the flow; None if none exists.
-        sources: {name: its settings}.
+        sources: {name: settings of the source}.
     """
     fast = [name for name, spec in sources.items() if spec.is_backlog]
     if deadline_ns is None or not fast:

@@ -1,6 +1,4 @@
 """Preparation of a flow: from a flow to its plan and verdict, on both hosts.
 
-| file | content |
-| --- | --- |
-| `prepare.py` | all steps: checks, placement, fingerprints, settings, verdict |
+- `prepare.py`: Prepare a flow's plan, for the cluster and the simulator.
 """

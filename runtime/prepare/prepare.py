@@ -92,5 +92,5 @@ def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
     sources = {step.name: step.source for step in steps}
     known = [unpaced_note(plan.deadline_ns, sources), far_note(plan.beginnings)]
     of_inputs = [each for step in steps for each in step.notes()]
-    said = [note for note in [*known, *notes, *of_inputs] if note is not None]
-    return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(said))
+    texts = [note for note in [*known, *notes, *of_inputs] if note is not None]
+    return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(texts))

@@ -16,11 +16,11 @@ import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
 
-__all__ = ["Told", "frontier_of_rows"]
+__all__ = ["WriterEntries", "frontier_of_rows"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WriterEntries:
     """Entries of some writers, each of shape (entries,), in any order.
 
     Attributes:
@@ -43,30 +43,30 @@ class Told:
 
 
 def frontier_of_rows(
-    told: Told, *, steps: int, unknown_until: int = 0
+    entries: WriterEntries, *, steps: int, unknown_until: int = 0
 ) -> tuple[Int64Array, Int64Array]:
     """Return the frontier at each step, and the last value of each writer.
 
     Args:
-        told: entries of the writers.
-        steps: number of steps.
+        entries: entries of the writers.
+        steps: number of all steps.
         unknown_until: step up to which a writer may be there that has not been heard.
 
     Returns:
         Shape (steps,), END_NS where no writer speaks; and shape (writers,), by number.
     """
-    writers = int(told.writer.max(initial=0)) + 1
-    if np.count_nonzero(told.step[1:] < told.step[:-1]):
-        order = told.step.argsort(kind="stable")
-        order = order[by_writer(told.writer[order], writers)]
+    writers = int(entries.writer.max(initial=0)) + 1
+    if np.count_nonzero(entries.step[1:] < entries.step[:-1]):
+        order = entries.step.argsort(kind="stable")
+        order = order[by_writer(entries.writer[order], writers)]
     else:
-        order = by_writer(told.writer, writers)
-    writer, step = told.writer[order], told.step[order]
-    value, until = told.value[order], told.speaks_until[order]
-    if told.is_value is not None:
-        value = value[_latest(told.is_value[order])]
-    if told.is_spoken is not None:
-        until = until[_latest(told.is_spoken[order])]
+        order = by_writer(entries.writer, writers)
+    writer, step = entries.writer[order], entries.step[order]
+    value, until = entries.value[order], entries.speaks_until[order]
+    if entries.is_value is not None:
+        value = value[_latest(entries.is_value[order])]
+    if entries.is_spoken is not None:
+        until = until[_latest(entries.is_spoken[order])]
     is_last = np.append(writer[1:] != writer[:-1], True)
     next_step = np.where(is_last, steps, np.append(step[1:], steps))
     stop = np.maximum(np.minimum(next_step, until), step)
@@ -81,15 +81,15 @@ def by_writer(writers: Int64Array, count: int) -> Int64Array:
 
     Args:
         writers: shape (rows,), numbers from 0 to count - 1.
-        count: number of writers.
+        count: number of all writers.
     """
     # 16-bit keys sort by radix, in linear time.
     return np.argsort(writers.astype(np.uint16) if count <= 2**16 else writers, kind="stable")
 
 
-def _latest(is_told: BoolArray) -> Int64Array:
+def _latest(is_given: BoolArray) -> Int64Array:
     """Return for each position the latest one up to it that is told."""
-    latest: Int64Array = np.maximum.accumulate(np.where(is_told, np.arange(len(is_told)), 0))
+    latest: Int64Array = np.maximum.accumulate(np.where(is_given, np.arange(len(is_given)), 0))
     return latest
 
 
@@ -101,8 +101,8 @@ def least_over(
     Args:
         starts: shape (intervals,), the first position of each.
         stops: shape (intervals,), the one after its last; starts <= stops <= rows.
-        values: shape (intervals,).
-        rows: number of positions.
+        values: value of each, shape (intervals,).
+        rows: number of all positions.
 
     Returns:
         Shape (rows,); END_NS where a position is in no interval.

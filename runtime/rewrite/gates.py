@@ -56,7 +56,7 @@ def check_orders(before: StepGraph, after: StepGraph, *, what: str) -> None:
             if _order(stage) != _order(new[name]):
                 raise FlowError(
                     f"{what}: rows of one time would come to {name!r} in another order of its "
-                    "inputs"
+                    "inputs; omit this rewrite"
                 )
 
 

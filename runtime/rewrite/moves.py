@@ -223,20 +223,22 @@ class Before:
         ]
         made: Steps = {}
         order = list(there)
-        for one in there.values():
-            if one is step:
+        for other in there.values():
+            if other is step:
                 # In the order of their inputs, so that ties after them break as before.
                 for copy in sorted(copies.values(), key=lambda c: order.index(c.inputs[0])):
                     made[copy.name] = copy
                 made[step.name] = replace(step, inputs=tuple(inputs))
-            elif one is not moved:
-                made[one.name] = _fed(one, {moved.name: step.name})
+            elif other is not moved:
+                made[other.name] = _fed(other, {moved.name: step.name})
         atoms = plan.atoms_of(moved.name)
         return made, {copy.name: atoms for copy in copies.values()}
 
     def _check(self, graph: StepGraph, moved: ChoosingStep, step: Step) -> None:
         others = [
-            one.name for one in graph.steps.values() if step.name in one.inputs and one is not moved
+            other.name
+            for other in graph.steps.values()
+            if step.name in other.inputs and other is not moved
         ]
         if others:
             raise self._refused(f"{others[0]!r} takes what leaves {step.name!r}, too")
@@ -320,16 +322,21 @@ class Share:
         first, *others = [_filter(there, name) for name in self.filters]
         for other in others:
             if other.inputs != first.inputs or not alike(first.predicate, other.predicate):
-                raise FlowError(f"filters {first.name!r} and {other.name!r} are not alike")
+                raise FlowError(
+                    f"filters {first.name!r} and {other.name!r} are not alike; share filters of "
+                    "one input and one condition"
+                )
         feeds = first.inputs[0]
-        takers = [one.name for one in there.values() if feeds in one.inputs]
+        takers = [other.name for other in there.values() if feeds in other.inputs]
         if set(takers) != set(self.filters) or not others:
             raise FlowError(
                 f"filters {', '.join(map(repr, self.filters))} are not all that takes what leaves "
-                f"{feeds!r}: so do {', '.join(map(repr, takers))}"
+                f"{feeds!r}; share all of {', '.join(map(repr, takers))}"
             )
         known = {other.name: first.name for other in others}
-        made = {one.name: _fed(one, known) for one in there.values() if one.name not in known}
+        made = {
+            other.name: _fed(other, known) for other in there.values() if other.name not in known
+        }
         atoms = dict.fromkeys(atom for name in self.filters for atom in plan.atoms_of(name))
         return made, {first.name: tuple(atoms)}
 
@@ -368,7 +375,7 @@ def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
             yield Split(moved.name)
         feeds = steps[moved.inputs[0]]
         yield Before(moved.name, feeds.name)
-        if not feeds.traits.has_one_port:
+        if not feeds.traits.has_single_port:
             yield from (
                 Before(moved.name, feeds.name, port) for port in sorted(set(feeds.traits.ports))
             )
@@ -391,7 +398,7 @@ def _float_keys(moved: ChoosingStep, step: Step) -> list[str]:
 def _filter(steps: Mapping[str, Step], name: str) -> ChoosingStep:
     step = steps.get(name)
     if not isinstance(step, ChoosingStep):
-        known = [one.name for one in filters_among(steps.values())]
+        known = [step.name for step in filters_among(steps.values())]
         raise FlowError(f"there is no filter {name!r}; there are: {', '.join(known) or 'none'}")
     return step
 

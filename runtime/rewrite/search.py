@@ -23,7 +23,7 @@ from slackwater.runtime.expressions.inside import never_fails
 from slackwater.runtime.plan.step import ChoosingStep, filters_among
 from slackwater.runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
 
-__all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
+__all__ = ["Cost", "Price", "SearchResult", "far_up", "search_plans"]
 
 Cost = tuple[float, ...]
 """Cost of a plan: numbers compared from the first on; less is better."""
@@ -32,7 +32,7 @@ Price = Callable[[FlowPlan, Collection[str]], Cost]
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Result of a search.
 
     Attributes:
@@ -74,7 +74,9 @@ def _in_order(plan: FlowPlan) -> list[str]:
     return [step.name for step in filters_among(plan.graph.steps.values())]
 
 
-def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000) -> Found:
+def search_plans(
+    start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000
+) -> SearchResult:
     """Return the cheapest rewritten plans of a flow; ties go to fewer rewrites.
 
     Args:
@@ -86,14 +88,14 @@ def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 
     search = _Search(price, keep, budget)
     begin = split_all(start)
     search.grow(begin, _order_of(begin))
-    return search.found()
+    return search.result()
 
 
 class _Search:
     def __init__(self, price: Price, keep: int, budget: int) -> None:
         self._price, self._keep, self._budget = price, keep, budget
         self._best: list[tuple[Cost, int, FlowPlan]] = []
-        self._seen: set[object] = set()
+        self._tried: set[object] = set()
         self._number = count()
         self._cut = 0
         self._priced = 0
@@ -115,9 +117,9 @@ class _Search:
         atom, *rest = undecided
         for child in _places(plan, atom):
             key = (_key(child), tuple(rest))
-            if key in self._seen:
+            if key in self._tried:
                 continue
-            self._seen.add(key)
+            self._tried.add(key)
             bound = self._bound(child, tuple(rest))
             if self._is_hopeless(bound):
                 self._cut += 1
@@ -138,10 +140,10 @@ class _Search:
         self._best = sorted([*self._best, (cost, next(self._number), plan)], key=_first_two)
         del self._best[self._keep :]
 
-    def found(self) -> Found:
+    def result(self) -> SearchResult:
         """Return the best plans so far."""
         plans = tuple((cost, plan) for cost, _, plan in self._best)
-        return Found(plans, self._priced, self._cut, is_whole=not self._waiting)
+        return SearchResult(plans, self._priced, self._cut, is_whole=not self._waiting)
 
 
 def _first_two(entry: tuple[Cost, int, FlowPlan]) -> tuple[Cost, int]:
@@ -163,12 +165,12 @@ def _order_of(plan: FlowPlan) -> tuple[str, ...]:
 
 def _places(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
     """Yield the plan, and all plans that differ by moving this filter alone."""
-    seen, waiting = {_key(plan)}, [plan]
+    tried, waiting = {_key(plan)}, [plan]
     for reached in waiting:  # the list grows in the loop
         yield reached
         for _, made in rewrites_of(reached, of=_standing_for(reached, (atom,))):
-            if _key(made) not in seen:
-                seen.add(_key(made))
+            if _key(made) not in tried:
+                tried.add(_key(made))
                 waiting.append(made)
 
 

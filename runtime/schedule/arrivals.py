@@ -24,7 +24,7 @@ class ArrivalFrontier:
     """Frontier of the arrivals that a stage's writers have told. It never runs back.
 
     Args:
-        writers: number of writers.
+        writers: number of all writers.
     """
 
     STATE = Fields("_frontier", "_ahead", "_stimulus_ns", "_since_ns", "_reached_ns")

@@ -22,7 +22,7 @@ def chosen_by(
     """Return the stage that an order chooses; None if no stage has work.
 
     Args:
-        order: the user's.
+        order: order of the user.
         able: {stage that has work, and credit for it: the earliest stimulus of that}.
         turns: {stage: number of its last slice}.
         now_ns: time by the slot's clock.

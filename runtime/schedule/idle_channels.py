@@ -165,7 +165,7 @@ class IdleChannels:
         The only one there is may be marked: then all that has come leaves. So may the last one
         where time goes on by the clock.
         """
-        if len(self._names) == 1 or not gate.only_one_speaks or gate.ended_wait:
+        if len(self._names) == 1 or not gate.has_single_speaker or gate.ended_wait:
             return True
         return all(
             self._by_clock[writer]

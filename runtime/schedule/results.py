@@ -224,7 +224,7 @@ class SlotResults:
         """Take note that results have left.
 
         Args:
-            egress: the results.
+            egress: results that a sink wrote.
             egress_ns: time of their egress.
             at_ns: the same by the sinks' clock; None if the sink is not timed.
         """
@@ -299,7 +299,7 @@ def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable
     """Return how long a slot without work may sleep; its sinks may be due before.
 
     Args:
-        slot: the slot.
+        slot: slot that may rest.
         results: results of its sinks.
         now_ns: time by the slot's clock.
         sinks_ns: the sinks' clock, which is not read if none will be due.
@@ -323,8 +323,8 @@ def carry_out(
 
     Args:
         actions: actions that `results` returned.
-        results: the machine.
-        sinks: the host's.
+        results: machine of the results.
+        sinks: sinks of the host.
         clock_ns: time of egress by the clock.
 
     Returns:

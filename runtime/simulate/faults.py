@@ -92,7 +92,7 @@ def check_faults(plan: Plan, faults: tuple[Fault, ...]) -> None:
             raise SettingError(f"{fault}: the plan has only {', '.join(plan.slot_names)}")
         if fault.at_ns < 0:
             raise SettingError(
-                f"{fault}: at_ns counts from the start of the job, and is at least 0"
+                f"{fault}: at_ns must be 0 or more, counted from the start of the job"
             )
 
 

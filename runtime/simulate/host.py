@@ -19,7 +19,7 @@ from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.control.loop import Decider
 from slackwater.runtime.errors import JobStopped, SlackwaterError
 from slackwater.runtime.interrupts import CtrlC
-from slackwater.runtime.life import StopAsked
+from slackwater.runtime.life import StopRequested
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
@@ -47,8 +47,8 @@ from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.simulate.faults import Fault, check_faults
 from slackwater.runtime.simulate.life import SimulatedLife
 from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
+from slackwater.runtime.simulate.passed_results import Egressed, PassedResults
 from slackwater.runtime.simulate.replacing import SimulatedReplacing, relocated
-from slackwater.runtime.simulate.taken import Egressed, Taken
 from slackwater.runtime.simulate.ways import Ways
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class Simulation:
         plan: every stage in a slot.
         egress: its sinks; or a function that takes results, if no more is to be done.
         seed: seed of random draws.
-        cost: costs of work.
+        cost: model of the costs of work.
         link: delays and capacities of links.
         start_ns: virtual time of the start.
         policy: sets the rules of the plan's tuned gates; of several the first prevails; None
             if rules stay.
-        tuner: model of the policy's distance and deaths; None if they take no time.
+        tuner: model of the policy's distance and deaths; None if samples take no time.
         estimator: maker of the live estimate of a plan that has a prediction; None if a run has
             no estimate.
         faults: faults and their times.
@@ -80,7 +80,7 @@ class Simulation:
 
     Attributes:
         replacing: moves stages during the run; add moves before it.
-        asked_stop: ends the run as stopped by its user.
+        requested_stop: ends the run as stopped by its user.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -100,7 +100,7 @@ class Simulation:
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed, self._weighs = plan, seed, weighs
-        self._sinks = egress if not callable(egress) else Taken(egress)
+        self._sinks = egress if not callable(egress) else PassedResults(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = (cost or CostModel()).for_stages(plan.stages), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
@@ -115,7 +115,7 @@ class Simulation:
 
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),
-                [one for one in deciders if one is not None],
+                [decider for decider in deciders if decider is not None],
                 self,
                 expected=plan.expected,
                 estimator=estimator,
@@ -130,7 +130,7 @@ class Simulation:
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
-        self.replacing, self.asked_stop = SimulatedReplacing(plan, self), AskedStop()
+        self.replacing, self.requested_stop = SimulatedReplacing(plan, self), RequestedStop()
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(
@@ -155,9 +155,9 @@ class Simulation:
             old.close()
             self._slots[name] = self._new_slot(name)
             self._slots[name].restore(state)
-            kept = carry(save(self._results[name]))
+            snapshot = carry(save(self._results[name]))
             self._results[name] = self._new_results(name)
-            restore(self._results[name], kept)
+            restore(self._results[name], snapshot)
 
     def _new_results(self, slot: str) -> SlotResults:
         sinks = traits_of_sinks(self._plan.stages_of(slot))
@@ -185,7 +185,7 @@ class Simulation:
                 if until_ns is not None and at_ns > until_ns:
                     break
                 self.now_ns = max(self.now_ns, at_ns)
-                self.asked_stop.tell(self._life)
+                self.requested_stop.tell(self._life)
                 happen()
             if not self._is_over and until_ns is None:
                 raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
@@ -205,7 +205,8 @@ class Simulation:
                 stage.slot, stage.node = name, self._plan.places[name].node
             stages += own
             channels += carried
-        sinks = {sink.name: sink for one in self._results.values() for sink in one.reports()}
+        reports = [sink for results in self._results.values() for sink in results.reports()]
+        sinks = {sink.name: sink for sink in reports}
         for sink in sinks.values():
             sink.node = self._plan.places[self._plan.slots[sink.name]].node
         if self._life.error is not None:
@@ -274,11 +275,11 @@ class Simulation:
                 if self._results[name].due_ns is not None:  # checked before each slice
                     self._do(name, self._results[name].due(self.now_ns))
                 self._cost.begin()
-                self.asked_stop.is_stepping = True
+                self.requested_stop.is_stepping = True
                 done = slot.step(self.now_ns)
-                self.asked_stop.is_stepping = False
+                self.requested_stop.is_stepping = False
             except (SlackwaterError, CtrlC) as problem:
-                self.asked_stop.broke(self._life, name, problem)
+                self.requested_stop.broke(self._life, name, problem)
                 return
             if done is None:
                 self._sleep(name, slot)
@@ -436,7 +437,7 @@ def why_stalled(flow: str, slots: Iterable[Slot], now_ns: int) -> str:
     )
 
 
-class AskedStop:
+class RequestedStop:
     """Remembers a request to stop until the run looks; safe in signal handlers.
 
     Attributes:
@@ -444,11 +445,11 @@ class AskedStop:
     """
 
     def __init__(self) -> None:
-        self.is_stepping = self._is_asked = self._has_broken = False
+        self.is_stepping = self._is_requested = self._has_broken = False
 
     def ask(self) -> None:
         """Stop the job, once the current slice is over."""
-        self._is_asked = True
+        self._is_requested = True
 
     def interrupt(self) -> bool:
         """Stop the job; return whether to interrupt a step's user code, which runs now.
@@ -461,9 +462,9 @@ class AskedStop:
 
     def tell(self, life: SimulatedLife) -> None:
         """Pass a request to stop to the job's life."""
-        if self._is_asked:
-            self._is_asked = self._has_broken = False
-            life.tell(StopAsked())
+        if self._is_requested:
+            self._is_requested = self._has_broken = False
+            life.tell(StopRequested())
 
     def broke(self, life: SimulatedLife, slot: str, problem: BaseException) -> None:
         """End a slot whose slice broke off: as failed, or, if interrupted, as stopped.

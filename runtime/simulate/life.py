@@ -36,7 +36,7 @@ from slackwater.runtime.life import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     StopSlots,
     TimePassed,
 )
@@ -59,7 +59,7 @@ ORDER_NS = 20_000_000
 """Longest delay of an order to stop."""
 MISSED_NS = 300_000_000
 """Longest time until peers miss a dead slot: its kernel closes its sockets."""
-TOLD_NS = 2 * NS_PER_SECOND
+NOTICE_NS = 2 * NS_PER_SECOND
 """Longest time until the cluster reports a death, before or after the peers."""
 SILENT_NS = (4 * NS_PER_SECOND, 8 * NS_PER_SECOND)
 """Range of the time after which a silent host is noticed, by a caller without an answer."""
@@ -96,7 +96,7 @@ class SimulatedLife:
 
     Args:
         plan: plan of the job.
-        world: the simulator.
+        world: simulator that runs it.
         close: ends the sinks of a slot.
         seed: seed of the delays of stimuli.
         faults: faults and their times.
@@ -175,10 +175,10 @@ class SimulatedLife:
 
     def fail(self, slot: str, problem: SlackwaterError) -> None:
         """End a slot with an error."""
-        said = f"{problem}{self._close(slot, 'failed', str(problem))}"
+        text = f"{problem}{self._close(slot, 'failed', str(problem))}"
         self._raised[slot] = problem
         self._leave(slot)
-        self.tell(SlotEnded(slot, "failed", said, kind_of(problem), self._lost_by(slot)))
+        self.tell(SlotEnded(slot, "failed", text, kind_of(problem), self._lost_by(slot)))
 
     def leave_slice(self, slot: str) -> None:
         """End a slot in the middle of a slice, which its user has interrupted."""
@@ -203,7 +203,7 @@ class SimulatedLife:
     def _strike(self, fault: Fault) -> None:
         match fault:
             case UserStops():
-                self.tell(StopAsked())
+                self.tell(StopRequested())
             case ClusterGoes(what=what):
                 self._gone = what
                 self._later(SILENT_NS, ClusterGone(what))
@@ -214,7 +214,7 @@ class SimulatedLife:
                 self._later(SILENT_NS, HostSilent(node, why))
             case SlotDies(slot=slot, reason=reason) if self.may_work(slot):
                 self._vanish(slot, (0, MISSED_NS))
-                self._later((0, TOLD_NS), SlotDied(slot, reason))
+                self._later((0, NOTICE_NS), SlotDied(slot, reason))
             case SlotHangs(slot=slot) if self.may_work(slot):
                 self._idle.add(slot)
             case SlotRaises(slot=slot, said=said) if self.may_work(slot):

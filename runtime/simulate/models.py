@@ -65,7 +65,9 @@ class CostModel:
         replicas = [stage.subject for stage in stages if stage.replica is not None]
 
         def with_replicas(given: Mapping[str, _T]) -> dict[str, _T]:
-            own = {one.name: given[one.step] for one in replicas if one.step in given}
+            own = {
+                replica.name: given[replica.step] for replica in replicas if replica.step in given
+            }
             return {**own, **given}
 
         return replace(
@@ -209,8 +211,8 @@ class LinkModel:
                 f"a link of bytes_per_s={self.bytes_per_s} carries nothing or anything; give a "
                 "finite number above 0, or None for a link without a limit"
             )
-        if any(one.between for one in self.between.values()):
-            raise SettingError("a model in `between` is of one link: it has no `between` itself")
+        if any(link.between for link in self.between.values()):
+            raise SettingError("a model in `between` has a `between` of its own; omit it there")
 
     @property
     def least_delay_ns(self) -> int:

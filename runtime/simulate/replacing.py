@@ -44,7 +44,7 @@ class Replace:
 
     def __post_init__(self) -> None:
         if self.at_ns < 0:
-            raise SettingError(f"at_ns={self.at_ns} counts from the start, and is at least 0")
+            raise SettingError(f"at_ns={self.at_ns} must be 0 or more, from the start")
 
 
 class World(Protocol):
@@ -82,7 +82,7 @@ class SimulatedReplacing:
 
     Args:
         plan: plan at the start of the flow.
-        world: the simulator.
+        world: simulator that runs it.
 
     Attributes:
         done: results of the re-placements so far.
@@ -211,7 +211,7 @@ def relocated(
     )
     sinks = rearranged_results({slot: save(results[slot]) for slot in known}, relocation)
     # Not in there: those of slots that have ended, which are finished.
-    machines = {name: one for slot in known for name, one in slots[slot].stages.items()}
+    machines = {name: machine for slot in known for name, machine in slots[slot].stages.items()}
     over = {
         channel.name
         for channel in relocation.old.channels

@@ -78,7 +78,7 @@ class SimulatedTuner:
     Args:
         graph: graph of a flow with a deadline.
         policies: decide; where their commands differ, the first in the list prevails.
-        host: the simulator.
+        host: simulator that runs it.
         expected: predicted latency of the flow, to compare with; None if not predicted.
         estimator: maker of the live estimate beside it; None if a run has no estimate.
         model: its delays and deaths.
@@ -129,7 +129,7 @@ class SimulatedTuner:
             before=before,
         )
         deciders = JobDeciders(
-            [partial(_same, one) for one in policies],
+            [partial(_same, policy) for policy in policies],
             self._graph,
             expected=self._expected,
             estimator=self._estimator,
@@ -189,7 +189,7 @@ class SimulatedTuner:
                     self._note(interval + 1, wanted)
                     todo.extend(self._decided(wanted))
                 case Tell() as tell:
-                    self._loop.told(tell)
+                    self._loop.note_sent(tell)
                     self._tell(tell)
                 case WakeAt(at_ns):
                     wake_ns = at_ns
@@ -198,8 +198,10 @@ class SimulatedTuner:
             self._sleep(is_first=is_first)
 
     def _note(self, interval: int, wanted: Sequence[Wanted]) -> None:
-        commands = [one for each in wanted for one in each.commands]
-        self.settings += [(interval, one) for one in commands if isinstance(one, SetRelease)]
+        commands = [command for each in wanted for command in each.commands]
+        self.settings += [
+            (interval, command) for command in commands if isinstance(command, SetRelease)
+        ]
 
     def _decided(self, wanted: Sequence[Wanted]) -> list[Action]:
         loop, host = self._loop, self._host

@@ -36,7 +36,7 @@ class Fingerprint:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, as `from_json` takes them."""
-        inputs = {name: list(one) for name, one in self.inputs.items()}
+        inputs = {name: list(pair) for name, pair in self.inputs.items()}
         release = dict(self.release)
         return {"flow": self.flow, "inputs": inputs, "release": release, "form": self.form}
 
@@ -47,8 +47,10 @@ class Fingerprint:
         Raises:
             ValueError, KeyError, TypeError: `plain` is not a fingerprint.
         """
-        inputs = {str(name): InputPrint(*map(_text, one)) for name, one in plain["inputs"].items()}
-        release = {str(name): _text(one) for name, one in plain["release"].items()}
+        inputs = {
+            str(name): InputPrint(*map(_text, value)) for name, value in plain["inputs"].items()
+        }
+        release = {str(name): _text(value) for name, value in plain["release"].items()}
         form = _text(plain.get("form", ""))
         return cls(flow=_text(plain["flow"]), inputs=inputs, release=release, form=form)
 

@@ -52,11 +52,11 @@ class Holder:
         """
         if plain["slackwater_lock"] != 1:
             raise ValueError("it is not a lock of format 1")
-        made = cls(**{one.name: plain[one.name] for one in fields(cls)})
-        for one in fields(cls):
-            value = getattr(made, one.name)
-            if type(value) is not (int if one.type == "int" else str):
-                raise TypeError(f"{one.name}={shown(value)} is {a_kind(value)}")
+        made = cls(**{entry.name: plain[entry.name] for entry in fields(cls)})
+        for entry in fields(cls):
+            value = getattr(made, entry.name)
+            if type(value) is not (int if entry.type == "int" else str):
+                raise TypeError(f"{entry.name}={shown(value)} is {a_kind(value)}")
         return made
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def judged(
     """Return whether a lock may be taken over.
 
     Args:
-        holder: the lock's holder.
+        holder: holder of the lock.
         here: the process that wants the lock.
         start_of_pid: start of the process that now has the holder's id, on this host and in this
             space of process ids; None if no process has it.

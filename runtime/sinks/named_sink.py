@@ -109,10 +109,10 @@ class _NamedSink(Sink):
 _VERBS = ("write", "end", "flush", "commit", "close", "abort", "last_ordinal", "progress")
 
 
-def _never_run(found: object) -> str:
+def _never_run(given: object) -> str:
     """Return a method that a call would not run; "" if none."""
     for name in _VERBS:
-        method = getattr(found, name, None)
+        method = getattr(given, name, None)
         if any(
             asks(method)
             for asks in (
@@ -125,13 +125,13 @@ def _never_run(found: object) -> str:
     return ""
 
 
-def _no_sink(found: object) -> str:
+def _no_sink(given: object) -> str:
     """Return what is wrong with a user's sink; "" if nothing is."""
-    kind = a_kind(found)
-    if not isinstance(found, Sink):
+    kind = a_kind(given)
+    if not isinstance(given, Sink):
         return f"{kind}, which is not a sink"
     try:
-        inspect.signature(found.write).bind(None, 0)
+        inspect.signature(given.write).bind(None, 0)
     except TypeError:
         return f"{kind}, whose write does not take (rows, first_ordinal)"
     return ""
@@ -144,7 +144,7 @@ def called_by_name(sink: str, of: object, method: str, *given: Any) -> Any:
         sink: name of the sink.
         of: the output or its open sink.
         method: name of the method.
-        given: its arguments.
+        given: arguments of the method.
 
     Raises:
         SinkError: the method raised, `sys.exit()` included.

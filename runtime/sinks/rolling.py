@@ -44,12 +44,12 @@ class RollingPolicy:
 
     def take(self, rows: int) -> tuple[int, bool]:
         """Count rows as the part's; return how many fit it, and whether it is full."""
-        rows_taken = rows if self._most is None else min(rows, self._most - self._rows)
-        self._rows += rows_taken
+        rows_added = rows if self._most is None else min(rows, self._most - self._rows)
+        self._rows += rows_added
         if self._rows != self._most:
-            return rows_taken, False
+            return rows_added, False
         self._rows = 0
-        return rows_taken, True
+        return rows_added, True
 
     def wrote(self, now_ns: int) -> None:
         """Let the part's time run since its first write."""

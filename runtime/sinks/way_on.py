@@ -55,22 +55,22 @@ def way_on(
         )
     visible = [part for part in parts if part.is_at(existing.shown)]
     rows = sum(part.rows for part in visible)
-    said = (
+    fact = (
         f"{count_of(len(visible), 'part')} with {count_of(rows, 'row')} "
         f"{agreeing(len(visible), 'is', 'are')} published and safe, {hidden}"
     )
     away = f"choose another path, or move {existing.path} away"
     if manifest is None or not (manifest.parts or manifest.removing):
-        return f"{said}; {away if existing.shown else remedy}, and submit again"
+        return f"{fact}; {away if existing.shown else remedy}, and submit again"
     reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
     if reason is None:
-        return f"{said}; {remedy}, and submit again (resume=True goes on after the published rows)"
+        return f"{fact}; {remedy}, and submit again (resume=True goes on after the published rows)"
     if overwrite_refusal(existing) is None:
         return (
-            f"{said}; {remedy}, and submit again with overwrite=True, since resume=True cannot go "
+            f"{fact}; {remedy}, and submit again with overwrite=True, since resume=True cannot go "
             f"on: {reason}"
         )
-    return f"{said}; {away}, and submit again, since nothing can go on there: {reason}"
+    return f"{fact}; {away}, and submit again, since nothing can go on there: {reason}"
 
 
 def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str, frozenset[str]]:
@@ -83,10 +83,10 @@ def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str,
     lost = [part for part in parts if not part.is_at(shown)]
     if not lost:
         return "", frozenset()
-    said = [_lost_text(part, shown.get(part.name)) for part in lost[:_MOST_NAMED]]
+    texts = [_lost_text(part, shown.get(part.name)) for part in lost[:_MOST_NAMED]]
     more = f", and {len(lost) - _MOST_NAMED:,} more" if len(lost) > _MOST_NAMED else ""
     note = (
-        f"not all that was published is there: {'; '.join(said)}{more}; another program changed "
+        f"not all that was published is there: {'; '.join(texts)}{more}; another program changed "
         "it, and readers miss these rows; write the output again to another path, or put it back"
     )
     return note, frozenset(part.name for part in lost)

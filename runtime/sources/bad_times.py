@@ -46,9 +46,9 @@ def rows_with_times(
         place = block.schema.get_field_index(name)
         if place < 0:
             continue
-        found = _good(block.column(place), unit)
-        if found is not None:
-            good = found if good is None else good & found
+        valid = _good(block.column(place), unit)
+        if valid is not None:
+            good = valid if good is None else good & valid
     return good
 
 
@@ -69,8 +69,8 @@ def known_times_ns(values: pa.Array, unit: TimeUnit) -> Int64Array:
 
 def bad_time_text(names: Sequence[str]) -> str:
     """Return why rows have no place in the order, for their stream and for reports."""
-    names_said = " or ".join(names)
-    return f"{names_said} is null, cannot be computed, or is beyond the years 1823 to 2116"
+    names_text = " or ".join(names)
+    return f"{names_text} is null, cannot be computed, or is beyond the years 1823 to 2116"
 
 
 def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str, row: int) -> None:

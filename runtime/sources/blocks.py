@@ -68,8 +68,8 @@ class BlockReader:
     """Opens the input on first use and makes blocks of it, one at a time.
 
     Args:
-        source: its name.
-        spec: its settings.
+        source: name of the source.
+        spec: settings of the source.
         schema: inside schema of its input.
         order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
@@ -273,7 +273,7 @@ class BlockReader:
         piece = rest.slice(0, most)
         with placed(self._partition.reader):
             rows = self._rows(piece, now_ns)
-        self._partition.taken(len(piece))
+        self._partition.count_rows(len(piece))
         self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
         return rows
 
@@ -336,22 +336,22 @@ class BlockReader:
         """Count a piece of unreadable rows, or keep it for its stream."""
         piece = bad.slice(0, _BAD_ROWS)
         self._bad_rest = bad.slice(len(piece)) if len(piece) < len(bad) else None
-        self._partition.taken_bad(len(piece))
+        self._partition.count_bad(len(piece))
         self.goes_on = True
         is_diverted = self._spec.diverts_unreadable
         self.unreadable += 0 if is_diverted else len(piece)
         time_ns = _known_ns(self._before_ns)
-        told = piece if is_diverted else piece.slice(0, MOST_TOLD - len(self.first_bad))
+        named = piece if is_diverted else piece.slice(0, MOST_TOLD - len(self.first_bad))
         rows = [
-            DivertedRow(one["reason"], one["text"], one["file"], one["line"], time_ns)
-            for one in told.to_pylist()
+            DivertedRow(record["reason"], record["text"], record["file"], record["line"], time_ns)
+            for record in named.to_pylist()
         ]
         self._tell(rows)
         if is_diverted:
             self.diverted.read(bad=rows)
 
     def _tell(self, bad: list[DivertedRow]) -> None:
-        self.first_bad += [str(one) for one in bad[: MOST_TOLD - len(self.first_bad)]]
+        self.first_bad += [str(text) for text in bad[: MOST_TOLD - len(self.first_bad)]]
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
         """Return the rest as few rows; None if something is unusual."""
@@ -360,7 +360,7 @@ class BlockReader:
         few = self._few.read(rest, self._newest_ns, promised_ns=self._promises.reached_ns)
         if few is not None:
             self._rest = None
-            self._partition.taken(few.rows)
+            self._partition.count_rows(few.rows)
             self._newest_ns, self._promises.reached_ns = few.newest_ns, few.promised_ns
             if self._spec.diverts:
                 self._before_ns = max(self._before_ns, few.newest_ns)
@@ -379,16 +379,16 @@ class BlockReader:
                 self._before_ns = self._newest_before(read).item(-1)
                 self.diverted.read(read.arrival_ns)
             return read
-        kept = self._columns.kept(arrow, good, row=self._partition.rows)
-        rows = self._read(kept, now_ns) if len(kept) else None
+        usable = self._columns.usable(arrow, good, row=self._partition.rows)
+        rows = self._read(usable, now_ns) if len(usable) else None
         is_diverted = on_bad == "divert"
-        self.bad_times += 0 if is_diverted else len(arrow) - len(kept)
+        self.bad_times += 0 if is_diverted else len(arrow) - len(usable)
         bad = np.flatnonzero(~good)
-        told = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
+        named = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
         before_ns = self._newest_before(rows)
-        good_before = told - np.arange(len(told))
+        good_before = named - np.arange(len(named))
         self._before_ns = before_ns.item(-1)
-        without = self._without_times(arrow, told, before_ns[good_before])
+        without = self._without_times(arrow, named, before_ns[good_before])
         self._tell(without)
         if is_diverted:
             arrival_ns = () if rows is None else rows.arrival_ns
@@ -424,7 +424,7 @@ class BlockReader:
         """Return rows without a time that can be, with all columns that are not damaged.
 
         Args:
-            arrow: rows.
+            arrow: rows without usable times.
             bad: places of such rows.
             times_ns: their event times, those of the rows before them.
         """

@@ -95,14 +95,14 @@ class SourceClock:
             spoken_ns = np.clip(spoken_ns, START_NS + LONGEST_NS, END_NS - LONGEST_NS) + offset_ns
         return Corrected(event_time_ns, spoken_ns, offset_ns, bound_ns)
 
-    def keep(self, found: Corrected, writers: Int64Array | None) -> None:
+    def keep(self, facts: Corrected, writers: Int64Array | None) -> None:
         """Remember the offsets of rows.
 
         Args:
-            found: facts of at least one row.
+            facts: facts of at least one row.
             writers: shape (rows,), numbers of `WriterTable`; None if all are of one clock.
         """
-        offset_ns, bound_ns = found.offset_ns, found.bound_ns
+        offset_ns, bound_ns = facts.offset_ns, facts.bound_ns
         if offset_ns is None:
             return
         bounds = np.zeros_like(offset_ns) if bound_ns is None else bound_ns

@@ -15,10 +15,10 @@ from slackwater.runtime.model.schema import (
     coarse_unit,
     is_sound,
     is_time,
-    kept_type,
     number_dtype,
     read_type,
     refuse_unsound,
+    storage_type,
 )
 from slackwater.runtime.sources.bad_times import refuse_bad_times
 from slackwater.runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
@@ -61,13 +61,15 @@ class ColumnReader:
                 refuse_bad_times(self._source, block, name, role=role, row=row)
         return read_columns(self._source, block, self._schema, row=row)
 
-    def kept(self, block: pa.RecordBatch, good: BoolArray, *, row: int) -> pa.RecordBatch:
+    def usable(self, block: pa.RecordBatch, good: BoolArray, *, row: int) -> pa.RecordBatch:
         """Return some rows of a block, with the columns wanted; others may be damaged.
 
         Raises:
             SchemaError: text of one is.
         """
-        block = block.select([one.name for one in self._schema if one.name in block.schema.names])
+        block = block.select(
+            [field.name for field in self._schema if field.name in block.schema.names]
+        )
         who = f"source {self._source!r}, input rows {row} to {row + len(block) - 1}"
         for name, values in zip(block.schema.names, block.columns, strict=True):
             refuse_unsound(name, values, who=who)
@@ -106,6 +108,6 @@ class ColumnReader:
                 return None
             if coarse_unit(kind) is not None and self._roles.get(field.name) in TIME_ROLES:
                 return None  # such a time may be beyond nanoseconds
-            time_as = kept_type(kind) if is_time(kind) else None
+            time_as = storage_type(kind) if is_time(kind) else None
             places.append((field.name, place, number_dtype(kind) is None, time_as))
         return places

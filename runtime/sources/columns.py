@@ -45,7 +45,7 @@ def check_source_columns(
 
     Args:
         source: its name, for errors.
-        spec: its settings.
+        spec: settings of the source.
         schema: inside schema of its input.
         carried: the columns that travel.
 
@@ -179,7 +179,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> I
 
     Args:
         source: its name, for errors.
-        name: the column.
+        name: name of the column.
         values: shape (rows,), integers in `unit`; no null.
         unit: unit of the values.
         row: how many rows of the input came before, for errors.

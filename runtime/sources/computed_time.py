@@ -40,7 +40,7 @@ class ComputedTime:
 
     Args:
         source: its name, for errors.
-        expression: the event time.
+        expression: expression of the event time.
         schema: inside schema of its input.
         refuses: whether a row without a value ends the job; else its time is null.
     """

@@ -66,7 +66,7 @@ class DivertedRows:
 
         Args:
             arrival_ns: arrivals of its good rows, shape (good rows,).
-            bad: its bad rows.
+            bad: bad rows of the block.
             own_ns: their arrivals, shape (bad rows,), or one for all; START_NS: not known.
             good_before: how many good rows of the piece come before each; shapes as above.
         """
@@ -128,8 +128,8 @@ class DivertedRows:
 
     @property
     def _plain(self) -> list[list[Any]]:
-        return [list(one) for one in self._rows]
+        return [list(row) for row in self._rows]
 
     @_plain.setter
     def _plain(self, rows: list[list[Any]]) -> None:
-        self._rows = [DivertedRow(*one) for one in rows]
+        self._rows = [DivertedRow(*row) for row in rows]

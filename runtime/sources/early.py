@@ -170,8 +170,8 @@ class EarlyRows:
         """Return, by row, up to which event time nothing is held any more, shape (rows,)."""
         on_time_ns = np.where(is_early, START_NS, rows.event_time_ns)
         newest_ns = running_max(on_time_ns, self._newest_ns)
-        behind_ns = np.where(is_early, 0, clock_ns - np.maximum(newest_ns, _less(clock_ns, _MOST)))
-        lag_ns = running_max(behind_ns, self._lag_ns)
+        delay_ns = np.where(is_early, 0, clock_ns - np.maximum(newest_ns, _less(clock_ns, _MOST)))
+        lag_ns = running_max(delay_ns, self._lag_ns)
         self._newest_ns, self._lag_ns = int(newest_ns[-1]), int(lag_ns[-1])
         # Of several writers one may be ahead, as far as is allowed, and the others right.
         passed_ns = newest_ns if rows.writers is None else np.minimum(newest_ns, clock_ns)

@@ -24,9 +24,9 @@ from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
     is_time,
-    kept_type,
     number_dtype,
     read_type,
+    storage_type,
     time_unit,
 )
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused
@@ -88,7 +88,7 @@ class FewRows:
     def block(self) -> JudgedBlock:
         """Return the same rows as a block, of which some can be taken."""
         batch, disorder_ns = self._batch(None), self._reader.disorder_ns
-        promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
+        promised_ns = [max(time_ns - disorder_ns, self._before_ns) for time_ns in self._times_ns]
         return JudgedBlock(
             batch,
             self.rows,
@@ -236,7 +236,7 @@ def few_reader(
     """Return a reader of few rows at once; None if rows need more work.
 
     Args:
-        spec: its settings.
+        spec: settings of the source.
         schema: inside schema of the columns wanted.
         columns: reads all of these.
         carried: names of the columns that travel.
@@ -258,6 +258,6 @@ def few_reader(
 def _as_list(arrow: pa.RecordBatch, place: int) -> list[Any]:
     values = arrow.column(place)
     numbers: list[Any] = (
-        values.view(kept_type(values.type)) if is_time(values.type) else values
+        values.view(storage_type(values.type)) if is_time(values.type) else values
     ).tolist()
     return numbers

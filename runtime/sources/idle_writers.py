@@ -20,7 +20,7 @@ import numpy as np
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
-from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
+from slackwater.runtime.progress.frontier_of_rows import WriterEntries, frontier_of_rows
 
 
 class IdleWriters:
@@ -62,7 +62,7 @@ class IdleWriters:
 
         known, before = np.arange(len(self._newest_ns)), np.zeros_like(self._newest_ns)
         idle_from = self._idle_from(complete_ns, np.append(self._spoke_ns, clock_ns))
-        told = Told(
+        entries = WriterEntries(
             np.append(known, writers),
             np.append(before, np.arange(rows)),
             np.append(self._newest_ns, newest_ns),
@@ -70,7 +70,7 @@ class IdleWriters:
         )
         unknown_until = int(self._idle_from(complete_ns, np.array([self._first_ns]))[0])
         promised_ns, self._newest_ns = frontier_of_rows(
-            told, steps=rows, unknown_until=unknown_until
+            entries, steps=rows, unknown_until=unknown_until
         )
         self._spoke_ns[writers] = clock_ns  # of several rows the last counts, which is the newest
         self._clock_ns, self._complete_ns = int(clock_ns[-1]), int(complete_ns[-1])

@@ -98,7 +98,7 @@ class JudgedBlock:
         Args:
             rows: rows that left, in the order of leaving.
             start: the first row, or step, that was taken.
-            stop: after the last.
+            stop: place after the last.
 
         Returns:
             Shape (rows,), or one for all: not before then. START_NS: as they came.

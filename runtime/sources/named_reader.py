@@ -113,7 +113,7 @@ class NamedReader:
         self._reader: SourceReader = called_by_name(
             source, input, "open", *place_of(traits, name, at), is_ours=self._is_ours
         )
-        missing = [one for one in ("poll", "close") if not hasattr(self._reader, one)]
+        missing = [method for method in ("poll", "close") if not hasattr(self._reader, method)]
         if missing:
             raise SchemaError(
                 f"source {source!r}: {type(input).__qualname__}.open returned "
@@ -186,7 +186,7 @@ def called_by_name(
     Args:
         source: source of the reader.
         of: the input or the reader.
-        method: its name.
+        method: name of the method.
         given: arguments of the method.
         is_ours: whether no code of a user runs.
 

@@ -60,7 +60,7 @@ class NumberedBlocks:
             before_ns: shape (rows,), the newest event time of its writer before each.
             pace: says when rows are due; None if all are at once.
             start_ns: wall clock at which the first row of a paced source is due.
-            now_ns: wall clock.
+            now_ns: time by the clock.
 
         Raises:
             SchemaError: a number that none can be.

@@ -27,8 +27,8 @@ class PartitionReader:
     """Reads a partition of a source's input, which it opens on first use.
 
     Args:
-        source: its name.
-        spec: its settings.
+        source: name of the source.
+        spec: settings of the source.
         name: name of the partition.
 
     Attributes:
@@ -73,7 +73,7 @@ class PartitionReader:
     def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return the next rows, at least one; None now, or the end.
 
-        All rows that were returned before must have been `taken`.
+        All rows that were returned before must have been counted (`count_rows`).
 
         Raises:
             IngestError: the input cannot be read, or read again.
@@ -91,12 +91,12 @@ class PartitionReader:
             if rows is not None:
                 return rows
 
-    def taken(self, rows: int) -> None:
+    def count_rows(self, rows: int) -> None:
         """Note that so many rows were taken."""
         self.rows += rows
         self._since += rows
 
-    def taken_bad(self, rows: int) -> None:
+    def count_bad(self, rows: int) -> None:
         """Note that so many records were taken that the input could not read."""
         self._bad_since += rows
 

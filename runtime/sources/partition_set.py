@@ -48,7 +48,7 @@ def partitions_of(source: str, given: Input) -> list[str]:
     made = called_by_name(source, own, "partitions")
     names: list[Any] = []
     with suppress(TypeError):
-        names = [one.name if isinstance(one, Partition) else None for one in made]
+        names = [partition.name if isinstance(partition, Partition) else None for partition in made]
     if not (names and all(isinstance(name, str) and _is_sound(name) for name in names)):
         fault = f"returned {shown(made)}"
     elif twice := [name for name in names if names.count(name) > 1]:
@@ -70,8 +70,8 @@ class PartitionSet:
     """Reads the partitions of an input block by block; one that appears joins them.
 
     Args:
-        source: its name.
-        spec: its settings.
+        source: name of the source.
+        spec: settings of the source.
     """
 
     STATE = Fields("_partitions", "_last", elements={"_partitions": "_fresh"})
@@ -94,16 +94,16 @@ class PartitionSet:
     def others_ns(self) -> int:
         """Least newest event time of the other partitions; END_NS if all have ended."""
         open_ns = [
-            one.newest_ns
-            for one in self._partitions.values()
-            if not one.has_ended and one.name != self._last
+            partition.newest_ns
+            for partition in self._partitions.values()
+            if not partition.has_ended and partition.name != self._last
         ]
         return min(open_ns, default=END_NS)
 
     @property
     def rows(self) -> int:
         """Good rows that were taken, of all partitions."""
-        return sum(one.rows for one in self._partitions.values())
+        return sum(partition.rows for partition in self._partitions.values())
 
     @property
     def reader(self) -> CountingReader | None:
@@ -119,8 +119,8 @@ class PartitionSet:
     def clock_counts(self) -> dict[str, int]:
         """Counts of readers that compare clocks, over all partitions."""
         counts: dict[str, int] = {}
-        for one in self._partitions.values():
-            for what, count in one.clock_counts.items():
+        for partition in self._partitions.values():
+            for what, count in partition.clock_counts.items():
                 counts[what] = counts.get(what, 0) + count
         return counts
 
@@ -133,26 +133,30 @@ class PartitionSet:
         if not self._is_listed:
             self._list()
         while True:
-            waiting = [one for one in self._partitions.values() if not one.has_ended]
-            for one in sorted(waiting, key=lambda one: (one.newest_ns, one.name)):
-                polled = one.poll()
+            waiting = [
+                partition for partition in self._partitions.values() if not partition.has_ended
+            ]
+            for partition in sorted(
+                waiting, key=lambda partition: (partition.newest_ns, partition.name)
+            ):
+                polled = partition.poll()
                 if isinstance(polled, EndOfInput):
-                    one.has_ended = True
+                    partition.has_ended = True
                 elif polled is not None:
-                    self._last = one.name
+                    self._last = partition.name
                     return polled
             if not (self._spec.traits.grows and self._list()):
                 break
-        is_over = all(one.has_ended for one in self._partitions.values())
+        is_over = all(partition.has_ended for partition in self._partitions.values())
         return END_OF_INPUT if is_over else None
 
-    def taken(self, rows: int) -> None:
+    def count_rows(self, rows: int) -> None:
         """Note that so many of the last rows were taken."""
-        self.at_hand.taken(rows)
+        self.at_hand.count_rows(rows)
 
-    def taken_bad(self, rows: int) -> None:
+    def count_bad(self, rows: int) -> None:
         """Note that so many of the last records were taken that could not be read."""
-        self.at_hand.taken_bad(rows)
+        self.at_hand.count_bad(rows)
 
     def close(self) -> None:
         """Close all partitions, also after one that cannot be closed.
@@ -161,9 +165,9 @@ class PartitionSet:
             SlackwaterError: the first that could not be closed.
         """
         problems: list[SlackwaterError] = []
-        for one in self._partitions.values():
+        for partition in self._partitions.values():
             try:
-                one.close()
+                partition.close()
             except SlackwaterError as problem:
                 problems.append(problem)
         if problems:

@@ -35,9 +35,9 @@ def spoken_promise_ns(
 
     Args:
         source: its name, for errors.
-        spec: its settings.
+        spec: settings of the source.
         columns: columns, at least those that the expression reads.
-        event_time_ns: shape (rows,).
+        event_time_ns: event times, shape (rows,).
         row: how many rows of the input came before, for errors.
 
     Raises:
@@ -124,14 +124,14 @@ class PromiseLine:
         if after_ns.item(-1) >= END_NS:  # it would be taken for the end of the stream
             after_ns = np.minimum(after_ns, END_NS - 1)
         self._reached_ns = after_ns.item(-1)
-        is_none_behind = (
+        is_none_older = (
             event_time_ns.item(0) >= reached_ns
             and (
                 after_ns is event_time_ns  # in order
                 or not np.count_nonzero(event_time_ns[1:] < after_ns[:-1])
             )
         )
-        if is_none_behind:
+        if is_none_older:
             return after_ns, None
         before_ns = np.empty_like(after_ns)
         before_ns[0] = reached_ns
@@ -154,5 +154,5 @@ class PromiseLine:
             return spoken_ns
         if spoken_ns is None and not self._is_bounded:
             return None
-        behind_ns = self._order.promised_ns(event_time_ns, newest_ns)
-        return behind_ns if spoken_ns is None else np.maximum(behind_ns, spoken_ns)
+        order_ns = self._order.promised_ns(event_time_ns, newest_ns)
+        return order_ns if spoken_ns is None else np.maximum(order_ns, spoken_ns)

@@ -19,10 +19,10 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
     """Return the error text of a row that is older than promised.
 
     Args:
-        source: its name.
+        source: name of the source.
         row: the row's place in the input, from 0.
         writer: its name; None if there is one writer.
-        got_ns: its event time.
+        got_ns: event time of the row.
         floor_ns: nothing older had been promised.
     """
     late_ns = floor_ns - got_ns

@@ -128,7 +128,7 @@ class Input(Protocol):
 
 def missing_methods(given: object) -> list[str]:
     """Return the methods of each input that an object lacks."""
-    return [one for one in INPUT_METHODS if not callable(getattr(given, one, None))]
+    return [method for method in INPUT_METHODS if not callable(getattr(given, method, None))]
 
 
 INPUT_METHODS = ("describe", "schema", "open")
@@ -182,7 +182,7 @@ def traits_of(given: Input) -> InputTraits:
         SettingError: one is not what its type says.
     """
     others = ("diverts", "has_partitions", "replay")
-    names = [one.name for one in fields(InputTraits) if one.name not in others]
+    names = [field.name for field in fields(InputTraits) if field.name not in others]
     traits: dict[str, Any] = {name: getattr(given, name, False) for name in names}
     for name, value in traits.items():
         if type(value) is not bool:

@@ -76,7 +76,7 @@ class WriterTable:
 
         Args:
             numbers: shape (rows,), from `number`.
-            event_time_ns: shape (rows,).
+            event_time_ns: event times, shape (rows,).
 
         Returns:
             Shape (rows,); START_NS for a writer's first row.

@@ -10,7 +10,7 @@ from typing import Protocol
 from slackwater.runtime.control.deciders import Wanted
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.control.loop import Decider
-from slackwater.runtime.control.rest import RestBehind
+from slackwater.runtime.control.rest import RestDownstream
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
@@ -84,7 +84,7 @@ class JobDeciders:
         before: Iterable[StageSample] = (),
     ) -> None:
         self._policies = GuardedPolicies(policies, graph)
-        self._rest = RestBehind(graph) if graph.shedding else None
+        self._rest = RestDownstream(graph) if graph.shedding else None
         self._every = max(REFRESH_NS // graph.interval_ns, 1)
         self._next = 0  # the interval after which the next estimate is made
         self._errors = 0 if resumed is None else resumed.errors

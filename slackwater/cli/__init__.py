@@ -1,13 +1,18 @@
 """Command line: commands and exit codes.
 
-| file | content |
-| --- | --- |
-| `entry.py` | first lines of `slackwater`: signals count from there on |
-| `main.py` | run, explain, status, report, version |
-| `cluster_commands.py` | submit, jobs, status JOB, logs, stop, latency |
-| `doctor_command.py` | doctor: runs the checks of `slackwater/doctor`, and prints them |
-| `shell.py` | parts of all commands: the app, options, error messages, printing |
-| `userfile.py` | the user's file, and the flow in it |
-| `follow.py` | a job followed to its end |
-| `versions.py` | versions here |
+- `cluster_commands.py`: Commands for a cluster: submit, jobs, status JOB, logs, stop, latency.
+- `doctor_command.py`: Command `slackwater doctor`: finds problems of this machine or a cluster.
+- `entry.py`: Begin the command line: signals count from here on, the rest is imported after.
+- `follow.py`: Follow a job to its end: progress, and files that outlast it.
+- `main.py`: Command line: run, explain, status, report, version.
+- `plan_command.py`: Commands `slackwater plan` and `provision`: latency predicted before a flow
+  runs.
+- `rate_options.py`: Options of commands for rates, and for admission under a deadline.
+- `shell.py`: Parts that all commands share: the app, its options, error messages and printing.
+- `streams.py`: Handle stdout and stderr that are closed, or whose disk is full.
+- `timesync_command.py`: Command `slackwater timesync`: a time server, its key, and a client's view.
+- `userfile.py`: Import the user's file, and find the dataflow in it.
+- `versions.py`: Versions here: Slackwater's, and those of its dependencies.
+- `what_if_options.py`: Options of `slackwater plan` and `provision` for other links and other
+  costs.
 """

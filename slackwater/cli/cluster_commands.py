@@ -21,14 +21,14 @@ from slackwater.cli.shell import (
     Address,
     AsJson,
     Placement,
+    ReportedFailure,
     Target,
-    Told,
     console_of,
-    errors_told,
     load,
     placed,
     print_json,
     print_report,
+    printed_errors,
 )
 from slackwater.report.latency_table import latency_json, latency_text, render_latency
 from slackwater.report.live_view import LiveView
@@ -74,7 +74,7 @@ def submit(
 ) -> None:
     """Start a flow as a job that outlives this command; print its id."""
     where = placed(placement)
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         loaded = load(flow)
         flow_of_user: Any = loaded.flow  # a Dataflow, of which `Flow` declares only a part
         show = LiveView(console_of(sys.stderr))
@@ -97,12 +97,12 @@ def submit(
         else:
             print_report(last)
         if last.state != "done":
-            raise Told(last.error or f"job {job.id} {last.state}")
+            raise ReportedFailure(last.error or f"job {job.id} {last.state}")
 
 
 def jobs(*, address: Address = None, as_json: AsJson = False) -> None:
     """List the jobs of a cluster, ended ones too, the newest first."""
-    with errors_told(as_json=as_json), connected(address) as cluster:
+    with printed_errors(as_json=as_json), connected(address) as cluster:
         records = [job.record for job in cluster.jobs()]
         if as_json:
             print_json({"jobs": [record.to_json() for record in records]})
@@ -114,7 +114,7 @@ def jobs(*, address: Address = None, as_json: AsJson = False) -> None:
 
 def show_status(name: str, address: str | None, *, watch_it: bool, as_json: bool) -> None:
     """Show one job of a cluster, with its nodes and its report so far."""
-    with errors_told(as_json=as_json), _job(name, address) as job:
+    with printed_errors(as_json=as_json), _job(name, address) as job:
         for last in _reports(job, watch_it=watch_it):
             record = job.record
             if as_json:
@@ -140,7 +140,7 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """Show the output of a job's processes, also after its end."""
-    with errors_told(as_json=as_json), _job(job, address) as followed:
+    with printed_errors(as_json=as_json), _job(job, address) as followed:
         parts = followed.logs(stage=stage, tail=tail)
         _show_logs(parts, as_json=as_json)
         while follow and followed.status in ("starting", "running"):
@@ -152,7 +152,7 @@ def logs(
 
 def stop(job: JobName, *, address: Address = None, as_json: AsJson = False) -> None:
     """Stop a job; its sinks keep their whole batches."""
-    with errors_told(as_json=as_json), _job(job, address) as stopped:
+    with printed_errors(as_json=as_json), _job(job, address) as stopped:
         was = stopped.status
         stopped.stop()
         state = stopped.status
@@ -169,7 +169,7 @@ def latency(
     job: JobName, *, address: Address = None, watch: Watch = False, as_json: AsJson = False
 ) -> None:
     """Show a job's latency, its parts, and the errors of its clocks."""
-    with errors_told(as_json=as_json), _job(job, address) as watched:
+    with printed_errors(as_json=as_json), _job(job, address) as watched:
         for last in _reports(watched, watch_it=watch):
             if last is None:
                 raise SlackwaterError(
@@ -278,7 +278,7 @@ def _reports(job: Job, *, watch_it: bool) -> Iterator[JobReport | None]:
 def _say_if_lost(job: Job) -> None:
     record = job.record
     if record.state == "lost":
-        raise Told(record.error or f"job {job.id} is lost")
+        raise ReportedFailure(record.error or f"job {job.id} is lost")
 
 
 def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:

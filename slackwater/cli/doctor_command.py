@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
+from slackwater.cli.shell import AsJson, console_of, print_json, printed_errors
 from slackwater.doctor.findings import Finding, has_problem
 from slackwater.report.live_view import LiveView
 from slackwater.report.sanitize import echo, sanitized
@@ -33,7 +33,7 @@ def doctor(
     """Find problems of this machine, of a cluster, or of its launcher file."""
     if file is not None and address is not None:
         raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, not both")
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         findings = _examine(file, address, None if as_json else LiveView(console_of(sys.stderr)))
         if as_json:
             print_json(
@@ -67,13 +67,13 @@ def _examine(file: Path | None, address: str | None, progress: LiveView | None) 
     return examine_address(address, say=say)
 
 
-def _print(found: Sequence[Finding]) -> None:
-    width = max(len(finding.about) for finding in found)
-    for finding in found:
+def _print(findings: Sequence[Finding]) -> None:
+    width = max(len(finding.about) for finding in findings)
+    for finding in findings:
         line = finding.line(width)
         # stdout without a terminal gets no colours.
         typer.echo(typer.style(line[:8], fg=COLOURS[finding.level]) + sanitized(line[8:]))
-    problems = sum(finding.level == "problem" for finding in found)
-    warnings = sum(finding.level == "warning" for finding in found)
-    summary = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
-    echo(f"\n{summary if problems or warnings else f'all is well: {len(found)} checks'}")
+    problems = sum(finding.level == "problem" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    summary = f"{problems} to mend, {warnings} to know of, {len(findings)} checks"
+    echo(f"\n{summary if problems or warnings else f'all is well: {len(findings)} checks'}")

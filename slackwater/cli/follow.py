@@ -80,8 +80,8 @@ def starting(flow: str, out: Path, *, host: str, draws: bool = True) -> Iterator
 
     Args:
         flow: name of the flow.
-        out: the run's folder.
-        host: "ray" or "simulator".
+        out: folder of the run.
+        host: name of the host: "ray" or "simulator".
         draws: whether a run that is interrupted as it starts leaves a picture, too.
     """
     begun = JobReport(flow, "starting", host, [], 0.0, [], [], [], ledger_of([], []))
@@ -119,31 +119,31 @@ def follow(
         SlackwaterError: the cause of the job's end.
         KeyboardInterrupt: an interrupt ended the job, and it has no report.
     """
-    seen = _Seen(out, show, now_s)
+    watched = _Watched(out, show, now_s)
     try:
         with END_SIGNALS.raised():
-            last = job.wait(on_report=seen)
+            last = job.wait(on_report=watched)
     except KeyboardInterrupt as interrupt:
         job.stop()
-        kept = _last_of(job, seen, state="stopped", error="interrupted")
-        if kept is None:
+        report = _last_of(job, watched, state="stopped", error="interrupted")
+        if report is None:
             raise
-        _keep(kept, out, draws=draws)
+        _keep(report, out, draws=draws)
         interrupt.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
-        return Followed(kept, interrupt)
+        return Followed(report, interrupt)
     except SlackwaterError as problem:
         try:
-            _keep(_last_of(job, seen, state="failed", error=str(problem)), out, draws=draws)
+            _keep(_last_of(job, watched, state="failed", error=str(problem)), out, draws=draws)
             problem.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
         except SinkError as unwritten:  # must not hide the cause of the job's end
             problem.add_note(f"({unwritten})")
         raise
-    last = seen.noted(last)
+    last = watched.noted(last)
     _keep(last, out, draws=draws)
     return Followed(last)
 
 
-class _Seen:
+class _Watched:
     """Shows each report, and tries to write one a second to `status.json`."""
 
     def __init__(
@@ -173,16 +173,16 @@ class _Seen:
         return replace(report, notes=[*report.notes, self._note]) if self._note else report
 
 
-def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | None:
+def _last_of(job: Job, watched: _Watched, *, state: str, error: str) -> JobReport | None:
     """Return the job's last report with its end; None if the job has none."""
     try:
         last: JobReport | None = job.report()
     except SlackwaterError:  # the cause of the job's end may also keep it from answering
-        last = seen.last
+        last = watched.last
     if last is None:
         return None
     ended = last.state if last.state in ("stopped", "failed", "done") else state
-    return seen.noted(replace(last, state=ended, error=last.error or error))
+    return watched.noted(replace(last, state=ended, error=last.error or error))
 
 
 def _keep(report: JobReport | None, out: Path, *, draws: bool) -> None:

@@ -25,15 +25,15 @@ from slackwater.cli.shell import (
     Address,
     AsJson,
     Placement,
+    ReportedFailure,
     Target,
-    Told,
     app,
     console_of,
-    errors_told,
     load,
     placed,
     print_json,
     print_report,
+    printed_errors,
 )
 from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913 - options, each by name
     """Run a flow to its end, and report."""
     if address is not None and (nodes is not None or cores is not None or simulate):
         raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         loaded, module = load(flow)
         folder = out if out is not None else new_run_folder(loaded.name)
         show = LiveView(console_of(sys.stderr))
@@ -176,7 +176,7 @@ def explain(
         raise typer.BadParameter("--placement needs --address: which cluster's nodes?")
     if nodes is not None and (address is not None or not is_predicted):
         raise typer.BadParameter("--nodes goes with --rate or --history, and without --address")
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         loaded, module = load(flow)
         slots: dict[str, str] | None = None
         text = loaded.explain()
@@ -223,7 +223,7 @@ def status(
         return
     if address is not None or watch_it:
         raise typer.BadParameter("--address and --watch need a JOB; `slackwater jobs` lists them")
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         now = find_status(out)
         age_s = now.age_s
         if as_json:
@@ -247,7 +247,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of an ended or lost run, by default of the newest."""
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         loaded = find_report(place).report
         if as_json:
             print_json(loaded.to_json())
@@ -300,10 +300,10 @@ def open_host(
 def _judge(last: JobReport, folder: Path) -> None:
     """Raise if a printed report is that of a failure."""
     if last.state in ("failed", "stopped"):
-        raise Told(last.error or f"flow {last.flow!r} {last.state}")
+        raise ReportedFailure(last.error or f"flow {last.flow!r} {last.state}")
     problems = imbalances(last)
     if problems:
-        raise Told(
+        raise ReportedFailure(
             f"the ledger of flow {last.flow!r} does not balance: {'; '.join(problems)}. "
             f"Do not trust these results; this is a bug of ours, please send {folder}/report.json"
         )

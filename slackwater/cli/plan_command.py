@@ -10,12 +10,12 @@ from slackwater.cli.rate_options import History, Rates, Sample, known_rates
 from slackwater.cli.shell import (
     AsJson,
     Placement,
+    ReportedFailure,
     Target,
-    Told,
-    errors_told,
     load,
     placed,
     print_json,
+    printed_errors,
 )
 from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, Speed, costs_of, link_of
 from slackwater.report.sanitize import echo
@@ -50,7 +50,7 @@ def plan(  # noqa: PLR0913 - each by name
     as_json: AsJson = False,
 ) -> None:
     """Predict a flow's latency on a number of nodes; only a sample is run, here."""
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         from slackwater.runtime.foresight.predicted.asked import Ahead  # noqa: PLC0415 (slow)
         from slackwater.simulation import Simulation  # noqa: PLC0415
 
@@ -65,16 +65,16 @@ def plan(  # noqa: PLR0913 - each by name
             made = place.predict(
                 flow_of_user, rates, sample=sample, history=history, costs=costs, **ahead
             )
-            plain, said = made.to_json(), made.text()
+            plain, text = made.to_json(), made.text()
         else:
             choice = place.choose_plan(flow_of_user, rates, sample=sample, **ahead)
             made = choice.written.prediction
             plain = {**made.to_json(), "plans": choice.to_json()}
-            said = f"{made.text()}\n{choice.text()}"
+            text = f"{made.text()}\n{choice.text()}"
         if as_json:
             print_json(plain)
         else:
-            echo(said)
+            echo(text)
 
 
 def provision(  # noqa: PLR0913 - each by name
@@ -99,7 +99,7 @@ def provision(  # noqa: PLR0913 - each by name
 
     Also prints the latency with one node fewer.
     """
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         from slackwater.provisioning import fewest_nodes  # noqa: PLC0415 (as above)
 
         flow_of_user = cast("Dataflow", load(flow).flow)
@@ -126,4 +126,4 @@ def provision(  # noqa: PLR0913 - each by name
         else:
             echo(answer.text())
         if answer.nodes is None:
-            raise Told(f"no number of nodes was found that keeps {format_ns(limit_ns)}")
+            raise ReportedFailure(f"no number of nodes was found that keeps {format_ns(limit_ns)}")

@@ -61,10 +61,10 @@ def predicted_by(
     Raises:
         SettingError: a rate is wrong.
     """
-    said: dict[str, Any] = {} if admission is None else {"admission": admission}
+    options: dict[str, Any] = {} if admission is None else {"admission": admission}
     if history is not None:
-        said["history"] = history
-    return {"rates": rates_of(rate), "sample": sample, **said} if rate else said
+        options["history"] = history
+    return {"rates": rates_of(rate), "sample": sample, **options} if rate else options
 
 
 def known_rates(words: list[str] | None, history: Path | None) -> dict[str, Rate] | Rate | None:
@@ -83,7 +83,9 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
         SettingError: there is no rate, a rate is not a number, or both forms are mixed.
     """
     if not words:
-        raise SettingError("no rate is given: --rate 10000, or --rate SOURCE=N for each source")
+        raise SettingError(
+            "no rate is given; write --rate 10000, or --rate SOURCE=N for each source"
+        )
     rates: dict[str, Rate] = {}
     for word in words:
         source, sign, number = word.rpartition("=")
@@ -91,10 +93,12 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
         try:
             value = float(number.replace("_", ""))
         except ValueError:
-            raise SettingError(f"--rate {word!r} is not N or SOURCE=N, events a second") from None
+            raise SettingError(
+                f"--rate {word!r} is not a rate; write N or SOURCE=N, in events a second"
+            ) from None
         if (sign and not source) or source in rates:
-            said = "names no source" if not source else f"is the second rate of {source!r}"
-            raise SettingError(f"--rate {word!r} {said}; give SOURCE=N once for each source")
+            fault = "names no source" if not source else f"is the second rate of {source!r}"
+            raise SettingError(f"--rate {word!r} {fault}; give SOURCE=N once for each source")
         if not sign and len(words) > 1:
             raise SettingError(
                 f"--rate {word!r} is for all sources together, so it stands alone; else give "

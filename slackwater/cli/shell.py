@@ -83,7 +83,7 @@ _json: ContextVar[_Json | None] = ContextVar("_json", default=None)
 
 
 @contextmanager
-def errors_told(*, as_json: bool) -> Iterator[None]:
+def printed_errors(*, as_json: bool) -> Iterator[None]:
     """Print our own errors in one paragraph, without our traceback.
 
     With JSON, other output meanwhile, as that of the user's file, goes to stderr.
@@ -95,25 +95,25 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), END_SIGNALS.raised():
             yield
     except SlackwaterError as problem:
-        message = _told(str(problem), problem)
-        if not isinstance(problem, Told):
+        message = _one_line(str(problem), problem)
+        if not isinstance(problem, ReportedFailure):
             out.print_error(type(problem).__name__, message)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
-        out.print_error("Interrupted", _told("interrupted", interrupt))
+        out.print_error("Interrupted", _one_line("interrupted", interrupt))
         code = interrupt.status if isinstance(interrupt, Terminated) else 128 + signal.SIGINT
         raise typer.Exit(code) from None
     finally:
         _json.reset(own)
 
 
-def _told(text: str, problem: BaseException) -> str:
+def _one_line(text: str, problem: BaseException) -> str:
     message = "\n".join([text, *getattr(problem, "__notes__", [])])
     echo(f"slackwater: {message}", err=True)
     return message
 
 
-class Told(SlackwaterError):
+class ReportedFailure(SlackwaterError):
     """A failure is part of the report that stdout already has."""
 
 
@@ -147,14 +147,14 @@ def console_of(stream: Any) -> Console:
     return Console(file=stream) if stream.isatty() else plain_console(stream)
 
 
-def print_report(found: JobReport) -> None:
+def print_report(report: JobReport) -> None:
     """Print a report to stdout."""
     console = console_of(sys.stdout)
     if console.is_terminal:
-        render_report(found, console)
+        render_report(report, console)
     else:
-        echo(report_text(found), nl=False)
-    for sink in found.sinks:
+        echo(report_text(report), nl=False)
+    for sink in report.sinks:
         echo(f"{sink.name}: {sparkline(sink.series, width=40)}")
 
 

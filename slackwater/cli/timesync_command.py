@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from slackwater.cli.shell import AsJson, errors_told, print_json
+from slackwater.cli.shell import AsJson, print_json, printed_errors
 from slackwater.end_signals import END_SIGNALS
 from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
 from slackwater.ingest.timesync.server import LOOPBACK
@@ -27,7 +27,7 @@ def key(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, for you alone.")],
 ) -> None:
     """Write a new key; copy the file to each client (scp -p)."""
-    with errors_told(as_json=False):
+    with printed_errors(as_json=False):
         new_key(file)
     echo(f"a new key is in {file}; who has it can say what time it is")
 
@@ -43,7 +43,7 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Serve this host's time to clients with the key, until Ctrl-C."""
-    with END_SIGNALS.command(), errors_told(as_json=as_json), END_SIGNALS.noted():
+    with END_SIGNALS.command(), printed_errors(as_json=as_json), END_SIGNALS.noted():
         with TimeServer(key, host=host, port=port) as server:
             echo(f"the time is told at {server.endpoint} (UDP), until Ctrl-C", err=as_json)
             with suppress(KeyboardInterrupt), END_SIGNALS.raised():
@@ -64,7 +64,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Measure this host's clock offset by ten exchanges with a time server."""
-    with errors_told(as_json=as_json):
+    with printed_errors(as_json=as_json):
         sync = TimeSync(server, key)
         try:
             sync.ask()

@@ -65,7 +65,7 @@ def load_flow(path: Path, name: str | None = None) -> Loaded:
         SlackwaterError: building the flow raised it; a note has the line.
     """
     module = _imported(path)
-    return Loaded(_found(module, name, path), module)
+    return Loaded(_chosen(module, name, path), module)
 
 
 _NO_FLOW = (
@@ -74,7 +74,7 @@ _NO_FLOW = (
 )
 
 
-def _found(module: ModuleType, name: str | None, path: Path) -> Flow:
+def _chosen(module: ModuleType, name: str | None, path: Path) -> Flow:
     flows: dict[str, Flow] = {key: value for key, value in vars(module).items() if _is_flow(value)}
     if name is not None:
         return _named(module, name, flows, path)
@@ -108,8 +108,8 @@ def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path)
         raise FlowError(f"{path} has no {name!r}; {choices(name, flows or builds)}")
     if not callable(value):
         raise FlowError(
-            f"{name!r} in {path} is of type {type(value).__name__}, not a dataflow, nor a function "
-            "that returns one"
+            f"{name!r} in {path} is of type {type(value).__name__}; name a dataflow, or a function "
+            "that returns a dataflow"
         )
     return _built(value, name, path)
 
@@ -160,14 +160,20 @@ def _run_theirs(call: Any, path: Path) -> Any:
     try:
         return call()
     except SlackwaterError as problem:
-        at = [one.lineno for one in traceback.extract_tb(problem.__traceback__) if _is(one, path)]
+        at = [
+            frame.lineno
+            for frame in traceback.extract_tb(problem.__traceback__)
+            if _is(frame, path)
+        ]
         if at:
             problem.add_note(f"({path}, line {at[-1]})")
         raise
     except BaseException as problem:
         let_ctrl_c_pass(problem)
         frames = traceback.extract_tb(problem.__traceback__)
-        first = next((number for number, one in enumerate(frames) if _is(one, path)), len(frames))
+        first = next(
+            (number for number, frame in enumerate(frames) if _is(frame, path)), len(frames)
+        )
         lines = traceback.format_list(frames[first:])
         lines += traceback.format_exception_only(problem)
         raise FlowError(

@@ -79,7 +79,7 @@ def costs_of(words: list[str] | None) -> dict[str, str]:
     for word in words or []:
         stage, sign, time = word.partition("=")
         if not (stage and sign and time) or stage in costs:
-            said = f"is the second cost of {stage!r}" if stage in costs else "is not STAGE=TIME"
-            raise SettingError(f"--cost {word!r} {said}; give it once for a stage, like work=2ms")
+            fault = f"is the second cost of {stage!r}" if stage in costs else "is not STAGE=TIME"
+            raise SettingError(f"--cost {word!r} {fault}; give it once for a stage, like work=2ms")
         costs[stage] = time
     return costs

@@ -18,10 +18,12 @@ def ask_clock(their_ns: Callable[[], int]) -> Exchange:
     Args:
         their_ns: asks the other clock, and waits for the answer.
     """
-    return min((_exchange(their_ns) for _ in range(EXCHANGES)), key=lambda one: one.round_trip_ns)
+    return min(
+        (_exchange(their_ns) for _ in range(EXCHANGES)), key=lambda exchange: exchange.round_trip_ns
+    )
 
 
 def _exchange(their_ns: Callable[[], int]) -> Exchange:
-    asked_ns = time.time_ns()
-    told_ns = their_ns()
-    return Exchange(asked_ns, told_ns, told_ns, time.time_ns())
+    sent_ns = time.time_ns()
+    answered_ns = their_ns()
+    return Exchange(sent_ns, answered_ns, answered_ns, time.time_ns())

@@ -60,9 +60,9 @@ def judge_host(
     """Yield the findings about one host.
 
     Args:
-        about: its name.
+        about: name of the host.
         facts: facts of `slackwater.actors.nodes.host_facts.host_facts`, run there.
-        ours: versions here.
+        ours: versions on this host.
         is_running: whether Ray runs there; else `ray up` may still install missing packages.
     """
     yield _versions(about, facts["versions"], ours=ours, is_running=is_running)

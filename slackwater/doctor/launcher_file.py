@@ -139,22 +139,22 @@ def _examine_hosts(config: Mapping[str, Any], ssh_port: int) -> list[Finding]:
     mounts_token = TOKEN_PLACE in (config.get("file_mounts") or {})
     return [
         finding
-        for host, seen in zip(hosts, visits, strict=True)
-        for finding in _judge(host, seen, is_head=host == hosts[0], mounts_token=mounts_token)
+        for host, result in zip(hosts, visits, strict=True)
+        for finding in _judge(host, result, is_head=host == hosts[0], mounts_token=mounts_token)
     ] + _differences(hosts, visits)
 
 
-def _judge(host: str, seen: Visit, *, is_head: bool, mounts_token: bool) -> Iterator[Finding]:
+def _judge(host: str, result: Visit, *, is_head: bool, mounts_token: bool) -> Iterator[Finding]:
     about = f"{host} (head)" if is_head else host
-    if seen.facts is None:
-        yield problem(about, seen.failure)
+    if result.facts is None:
+        yield problem(about, result.failure)
         return
-    facts = seen.facts
+    facts = result.facts
     yield ok(about, f"ssh lets us in, as {facts['host']}")
     yield from judge_host(about, facts, ours=own_versions(), is_running=False)
     if is_head:
         yield from judge_ports(about, facts)
-    yield judge_clock(about, seen.offset_ns, seen.error_ns)
+    yield judge_clock(about, result.offset_ns, result.error_ns)
     mode = facts["token_mode"]
     if mode is None:
         yield (ok if mounts_token else problem)(
@@ -178,9 +178,9 @@ def _differences(hosts: Sequence[str], visits: Sequence[Visit]) -> list[Finding]
     findings = []
     for name in own_versions():
         have: dict[str, list[str]] = {}
-        for host, seen in zip(hosts, visits, strict=True):
-            if seen.facts is not None and seen.facts["versions"].get(name):
-                have.setdefault(seen.facts["versions"][name], []).append(host)
+        for host, result in zip(hosts, visits, strict=True):
+            if result.facts is not None and result.facts["versions"].get(name):
+                have.setdefault(result.facts["versions"][name], []).append(host)
         if len(have) > 1:
             versions = "; ".join(f"{version} on {', '.join(on)}" for version, on in have.items())
             findings.append(problem("all hosts", f"{name} differs between them: {versions}"))

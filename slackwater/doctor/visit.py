@@ -25,7 +25,7 @@ VISIT_S = 60.0
 PROGRAM = Path(host_facts.__file__)
 # The program's source comes in first, after a line with its length in letters; then questions.
 RUN = "exec python3 -c 'import sys; exec(sys.stdin.read(int(sys.stdin.readline())))'"
-SSH_FAILED, NOT_FOUND = 255, 127  # exit codes of ssh and of a shell
+SSH_FAILED, NO_COMMAND = 255, 127  # exit codes of ssh and of a shell
 NOT_REACHED = re.compile(r"ssh: (?:connect to host|Could not resolve hostname) .*?: (.*)")
 
 
@@ -137,10 +137,10 @@ def _next_line(output: IO[str]) -> str | None:
 
 
 def _failed(
-    ssh: subprocess.Popen[str], login: Login, said: str, error: Exception | None = None
+    ssh: subprocess.Popen[str], login: Login, output: str, error: Exception | None = None
 ) -> Visit:
     code = ssh.wait()
-    lines = [line for line in said.strip().splitlines() if not line.startswith("bash: ")]
+    lines = [line for line in output.strip().splitlines() if not line.startswith("bash: ")]
     reason = lines[-1] if lines else str(error or f"exit code {code}")
     if code == SSH_FAILED:
         if not_reached := NOT_REACHED.match(reason):
@@ -152,7 +152,7 @@ def _failed(
         return Visit(
             failure=f"ssh does not let us in: {reason}; {way}are those of auth in the file"
         )
-    if code == NOT_FOUND:
+    if code == NO_COMMAND:
         return Visit(
             failure="no python3 on the PATH of a login shell there: install Python 3.11 or 3.12, "
             "or put it on the PATH (~/.profile, ~/.bashrc)"

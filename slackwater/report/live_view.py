@@ -65,7 +65,7 @@ class LiveView:
     """Shows successive reports of one job, but draws only some.
 
     Args:
-        console: draws on it.
+        console: console to draw on.
         cell: cell of a notebook, drawn on in its place.
         now_s: clock for redrawing, in seconds.
     """

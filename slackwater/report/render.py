@@ -153,7 +153,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         stage
         for stage in stages
         if stage.ready != stage.rows_in
-        or stage.counts.at(LedgerPlace.LEFT_BEHIND, LedgerPlace.STATE)
+        or stage.counts.at(LedgerPlace.LEFT_LATER, LedgerPlace.STATE)
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
@@ -161,9 +161,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in shown]),
-        *_outcome_columns(
-            shown, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND
-        ),
+        *_outcome_columns(shown, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_LATER),
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in shown]),
         *_outcome_columns(shown, LedgerPlace.HERE, LedgerPlace.STATE),
     ]

@@ -88,7 +88,9 @@ def load_plain(path: Path) -> dict[str, Any]:
     try:
         plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
     except RecursionError as problem:
-        raise SlackwaterError(f"{path} is nested too deep to be a report of ours") from problem
+        raise SlackwaterError(
+            f"{path} is nested too deep for a report; give a file that `slackwater run` wrote"
+        ) from problem
     except OSError as problem:
         raise SlackwaterError(
             f"{path} cannot be read: {problem.strerror or problem}; `slackwater run` writes it"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.closing.histograms import MOST_VALUES, Histograms
-from slackwater.runtime.closing.tables import FOR_EVER_NS, MOST_OF_ONE, NEVER_NS, Tables
+from slackwater.runtime.closing.tables import FOR_EVER_NS, MOST_OF_LINE, NEVER_NS, Tables
 from tests.closing.literal_probslack import Fit
 from tests.support.chance import chance
 from tests.support.examples import a_third
@@ -167,8 +167,8 @@ def test_where_gaps_and_ticks_share_cells_a_chance_is_never_too_small(draw: Rand
     delays = [draw.randint(1, 300) for _ in range(50)]
     one = of(gaps, delays)
     assert one.entries <= MOST_VALUES + 50
-    cells = len(one.cells_ns(MOST_OF_ONE))
-    assert cells * MOST_VALUES <= MOST_OF_ONE
+    cells = len(one.cells_ns(MOST_OF_LINE))
+    assert cells * MOST_VALUES <= MOST_OF_LINE
     tables, printed = Tables([one]), known(gaps, delays, **AS_PRINTED)
     g, d = np.array(gaps)[:, None], np.array(delays)
     off = []

@@ -46,7 +46,7 @@ class Host:
                     assert at_ns > self.now_ns, "it never wakes at once"
                     self.wake_ns = at_ns
                 case Tell():
-                    self.give(lambda loop, tell=action: loop.told(tell))
+                    self.give(lambda loop, tell=action: loop.note_sent(tell))
 
     def run(self) -> list[Any]:
         self.give(lambda loop: loop.begin(0, [Wanted("own", [release("gate", 5)])]))

@@ -155,7 +155,7 @@ def test_a_rule_counts_as_set_only_once_it_was_sent() -> None:
     (tell, _) = one.begin(0, mine([release("gate", 5)]))
     assert one.state().report.gates[0].by == ""
     assert isinstance(tell, Tell)
-    one.told(tell)
+    one.note_sent(tell)
     assert one.state().report.gates[0].by == "mine"
 
 
@@ -163,7 +163,7 @@ def test_a_successor_knows_what_was_seen_leaves_what_was_set_and_has_higher_numb
     one = loop_of()
     (tell, _) = one.begin(0, mine([release("gate", 5)]))
     assert isinstance(tell, Tell)
-    one.told(tell)
+    one.note_sent(tell)
     one.tick(S)
     answer(one, "abc", 0, S)
     known = one.state()

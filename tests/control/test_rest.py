@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slackwater.runtime.control.commands import Shed
 from slackwater.runtime.control.graph import FlowGraph
-from slackwater.runtime.control.rest import RestBehind
+from slackwater.runtime.control.rest import RestDownstream
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.whole_steps import by_step
 from slackwater.runtime.model.subject import Subject
@@ -32,7 +32,7 @@ def seen(**took_ms: int) -> dict[Subject, StageSample]:
 
 
 def test_the_rest_is_the_worst_path_behind_the_step() -> None:
-    rest = RestBehind(GRAPH)
+    rest = RestDownstream(GRAPH)
     assert rest.begin() == []
     samples = seen(source=900, found=700, quick=250, slow=200, out=100)
     assert rest.decide(0, samples) == [Shed(Subject("found"), 300 * MS)]
@@ -43,11 +43,11 @@ def test_what_travels_and_what_is_held_count() -> None:
         StageSample(subject=Subject("slow"), second=0, latency_ns=5 * MS, comm_ns=20 * MS),
         StageSample(subject=Subject("out"), second=0, latency_ns=5 * MS, held_ns=400 * MS),
     ]
-    assert RestBehind(GRAPH).decide(0, by_step(samples)) == [Shed(Subject("found"), 425 * MS)]
+    assert RestDownstream(GRAPH).decide(0, by_step(samples)) == [Shed(Subject("found"), 425 * MS)]
 
 
 def test_growth_is_taken_to_go_on_and_decline_is_not() -> None:
-    rest = RestBehind(GRAPH)
+    rest = RestDownstream(GRAPH)
     told = [
         rest.decide(number, seen(slow=ms))[0].rest_ns // MS
         for number, ms in enumerate((100, 100, 300, 200, 0))
@@ -68,7 +68,7 @@ def test_waits_for_the_slot_of_the_step_that_sheds_count_once() -> None:
         found = node("found", "a", sheds=True)
         out = node("out", slot, inputs=("found",), is_sink=True)
         graph = FlowGraph(flow="f", steps=(found, out))
-        told = RestBehind(graph).decide(0, by_step([waited]))
+        told = RestDownstream(graph).decide(0, by_step([waited]))
         assert told == [Shed(Subject("found"), rest_ms * MS)]
 
 
@@ -80,7 +80,7 @@ def test_a_sink_in_the_slot_of_another_replica_waits_for_work_that_is_shed() -> 
     waited = StageSample(
         subject=Subject("out"), second=0, latency_ns=900 * MS, busy_ns=6 * MS, slices=3
     )
-    told = RestBehind(FlowGraph(flow="f", steps=steps)).decide(0, by_step([waited]))
+    told = RestDownstream(FlowGraph(flow="f", steps=steps)).decide(0, by_step([waited]))
     assert told == [Shed(Subject("found"), 2 * MS)]
 
 

@@ -23,7 +23,7 @@ from slackwater.runtime.life import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     StopSlots,
     TimePassed,
 )
@@ -57,7 +57,7 @@ bad_luck = st.one_of(
     st.builds(SlotDied, slots, st.just("killed")),
     st.builds(HostSilent, st.sampled_from(NODE_IDS), st.just("silence")),
     st.just(ClusterGone("the head is gone")),
-    st.just(StopAsked()),
+    st.just(StopRequested()),
 )
 # Answers that nobody asked for, too: a host may be late with one.
 answers = st.one_of(
@@ -97,7 +97,7 @@ class World:
         match action:
             case StopSlots(names, failure):
                 assert not {*names} & {*self.stopped}, "stopped twice"
-                assert failure == (None if life.cause is None else life.cause.said)
+                assert failure == (None if life.cause is None else life.cause.message)
                 self.stopped += names
             case CollectFinalReports(names):
                 assert life.cause is not None
@@ -130,7 +130,7 @@ def test_a_life_in_which_anything_happens_ends_in_time_and_once(
     for after_s, stimulus in run:
         world.hear(stimulus, after_s=after_s)
         assert life.due_ns is None or life.due_ns <= world.told.now_ns + round(LONGEST_S * S)
-    world.hear(StopAsked())
+    world.hear(StopRequested())
     asked_ns = world.told.now_ns
     while not life.is_over:
         assert life.due_ns is not None, "it waits for what may never come"

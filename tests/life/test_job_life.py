@@ -24,7 +24,7 @@ from slackwater.runtime.life import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopAsked,
+    StopRequested,
     StopSlots,
     TimeLimits,
     TimePassed,
@@ -184,14 +184,14 @@ def test_a_cluster_that_goes_while_results_are_fetched_fails_a_job_that_was_done
 
 def test_a_stop_that_is_asked_for_stops_all_and_is_no_failure(told: Told) -> None:
     told.hears(done("node-1"))
-    assert told.hears(StopAsked()) == [CheckCluster()]
+    assert told.hears(StopRequested()) == [CheckCluster()]
     assert told.hears(ClusterThere()) == [StopSlots(("node-2", "node-3"), None)]
-    assert told.hears(StopAsked()) == []
+    assert told.hears(StopRequested()) == []
     assert told.ends(stopped("node-2"), stopped("node-3")) == End("stopped", None)
 
 
 def test_a_slot_that_hangs_is_waited_for_no_longer_than_told_and_fails_nothing(told: Told) -> None:
-    told.hears(StopAsked(), ClusterThere(), stopped("node-1"), stopped("node-2"))
+    told.hears(StopRequested(), ClusterThere(), stopped("node-1"), stopped("node-2"))
     assert told.hears(TimePassed(), after_s=TIME_LIMITS.stop_s - 0.001) == []
     assert told.hears(TimePassed(), after_s=0.001) == [FetchResults(())]  # not from the one
     assert told.hears(ResultsFetched()) == [End("stopped", None)]
@@ -201,7 +201,7 @@ def test_a_slot_that_hangs_is_waited_for_no_longer_than_told_and_fails_nothing(t
 def test_a_sink_that_cannot_be_finished_or_a_death_fails_also_a_job_that_was_to_stop(
     told: Told, asked_first: bool
 ) -> None:
-    told.hears(StopAsked(), ClusterThere())
+    told.hears(StopRequested(), ClusterThere())
     told.hears(stopped("node-1"), stopped("node-2"))
     full = SlotEnded("node-3", "failed", "sink 'out': the disk is full", "SinkError")
     end = told.ends(full if asked_first else SlotDied("node-3", "killed"))
@@ -210,7 +210,7 @@ def test_a_sink_that_cannot_be_finished_or_a_death_fails_also_a_job_that_was_to_
 
 
 def test_a_stop_that_is_asked_for_behind_a_failure_changes_nothing(told: Told) -> None:
-    told.hears(own("node-2"), StopAsked())
+    told.hears(own("node-2"), StopRequested())
     (stop,) = told.hears(ClusterThere())
     assert stop == StopSlots(("node-1", "node-3"), "step 'halve': it raised")
 
@@ -223,7 +223,7 @@ def test_of_each_slot_the_first_end_counts(told: Told) -> None:
 
 def test_nothing_is_done_behind_the_end(told: Told) -> None:
     told.ends(*map(done, SLOTS))
-    late: Sequence[Stimulus] = (own("node-1"), ClusterGone("it"), StopAsked(), TimePassed())
+    late: Sequence[Stimulus] = (own("node-1"), ClusterGone("it"), StopRequested(), TimePassed())
     heard = told.life.heard
     assert told.hears(*late, after_s=60) == []
     assert told.life.heard == heard
@@ -256,7 +256,7 @@ def test_every_stimulus_says_itself_in_one_line() -> None:
             DeadNodes(),
             ClusterGone("it"),
             ClusterThere(),
-            StopAsked(),
+            StopRequested(),
             ResultsFetched(),
             FinalReportsCollected(),
         )

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
+from slackwater.runtime.measure.samples import (
+    MOST_SAMPLES,
+    PARTS,
+    GateState,
+    StageMeter,
+    StageSample,
+)
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.model.subject import Subject
@@ -93,9 +99,9 @@ def test_arrivals_are_counted_by_tenths_of_intervals(stimuli: list[int], interva
 
 def test_what_nobody_takes_goes_oldest_first() -> None:
     one = meter()
-    for second in range(1, KEPT + 51):
+    for second in range(1, MOST_SAMPLES + 51):
         one.close(second * NS_PER_SECOND, GateState())
-    assert [s.second for s in one.take()] == list(range(50, KEPT + 50))
+    assert [s.second for s in one.take()] == list(range(50, MOST_SAMPLES + 50))
 
 
 def test_after_a_long_silence_what_was_counted_is_still_there_once() -> None:
@@ -103,7 +109,7 @@ def test_after_a_long_silence_what_was_counted_is_still_there_once() -> None:
     one.worked(7, rows=3)
     one.close(10_000 * NS_PER_SECOND, GateState(slack_ready=2))
     samples = one.take()
-    assert [s.second for s in samples] == list(range(10_000 - KEPT, 10_000))
+    assert [s.second for s in samples] == list(range(10_000 - MOST_SAMPLES, 10_000))
     assert sum(s.rows for s in samples) == 3
     assert sum(s.slack_ready for s in samples) == 2
 

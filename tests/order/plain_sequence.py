@@ -85,7 +85,7 @@ class Writer:
     def begin(self, number: int) -> None:
         first = number
         if self.policy.first is not None:
-            ahead = self.policy.told(number) - self.policy.first
+            ahead = self.policy.in_column(number) - self.policy.first
             if self.policy.wraps is not None and ahead < 0:
                 ahead += self.policy.numbers
             if 0 <= ahead < self.policy.reach:

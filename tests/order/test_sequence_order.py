@@ -179,7 +179,7 @@ def test_rows_within_reach_of_the_first_leave_by_number_in_any_order_of_arrival(
     policy = replace(policy, first=first)
     rows, newest_ns = [], START_NS
     for clock_ns, offset in enumerate(offsets):
-        number = policy.told(first + offset)
+        number = policy.in_column(first + offset)
         if number > _LAST_INT64:
             return
         rows.append(Row(0, number, offset, clock_ns, newest_ns))

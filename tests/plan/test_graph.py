@@ -139,7 +139,7 @@ def test_nothing_follows_a_sink() -> None:
     buses.sink("out", sw.collect_sink())
     loops.sink("other", sw.collect_sink())
     steps = [*flow.steps.values(), plain("late", "out")]
-    assert "step 'out' is a sink, and nothing can follow a sink" in message(
+    assert "step 'out' is a sink, and feeds other steps; feed them from its input" in message(
         FlowError, flow_of_steps("f", steps).check
     )
 

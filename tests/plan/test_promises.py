@@ -15,7 +15,7 @@ from slackwater.runtime.plan.promises import (
     IdleTime,
     OutputTraits,
     Summary,
-    behind_gate,
+    after_gate,
     without_gate,
 )
 
@@ -49,15 +49,15 @@ def test_a_promise_never_comes_out_smaller() -> None:
 
 
 def test_behind_a_gate_silence_is_the_longest_and_as_long_again_as_a_source_may_keep_it() -> None:
-    found = behind_gate([idle(4 * S), idle(7 * S)], [PASSES], has_slack=False)
+    found = after_gate([idle(4 * S), idle(7 * S)], [PASSES], has_slack=False)
     assert found.idle_ns == 14 * S
-    assert behind_gate([found], [Summary(3 * S, 9 * S)], has_slack=False).idle_ns == 24 * S
-    slow = behind_gate([idle(4 * S, 0.5)], [Summary(3 * S, 9 * S)], has_slack=False)
+    assert after_gate([found], [Summary(3 * S, 9 * S)], has_slack=False).idle_ns == 24 * S
+    slow = after_gate([idle(4 * S, 0.5)], [Summary(3 * S, 9 * S)], has_slack=False)
     assert slow.idle_ns == 14 * S
 
 
 def test_one_input_that_is_never_idle_keeps_a_gate_for_ever() -> None:
-    assert behind_gate([idle(4 * S), NEVER], [PASSES], has_slack=False).idle_ns is None
+    assert after_gate([idle(4 * S), NEVER], [PASSES], has_slack=False).idle_ns is None
 
 
 def test_what_passes_without_a_gate_stays_as_it_was_but_for_writers_of_several_stages() -> None:

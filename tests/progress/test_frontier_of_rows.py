@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.progress import Frontier, frontier_of_rows
-from slackwater.runtime.progress.frontier_of_rows import Told
+from slackwater.runtime.progress.frontier_of_rows import WriterEntries
 
 
 class Entry(NamedTuple):
@@ -68,7 +68,7 @@ def test_rows_and_messages_come_to_the_same(entries: list[Entry], unknown_until:
     for entry in entries:
         newest[entry.writer] += entry.more
         values.append(newest[entry.writer])
-    told = Told(
+    told = WriterEntries(
         np.array([entry.writer for entry in entries]),
         np.array([entry.step for entry in entries]),
         np.array(values),
@@ -85,6 +85,6 @@ def test_rows_and_messages_come_to_the_same(entries: list[Entry], unknown_until:
 
 
 def test_a_writer_that_has_not_been_heard_is_waited_for() -> None:
-    told = Told(np.array([0]), np.array([0]), np.array([7]), np.array([9]))
+    told = WriterEntries(np.array([0]), np.array([0]), np.array([7]), np.array([9]))
     least_ns, _ = frontier_of_rows(told, steps=4, unknown_until=2)
     assert least_ns.tolist() == [START_NS, START_NS, 7, 7]

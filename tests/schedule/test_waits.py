@@ -147,16 +147,16 @@ NOTHING_SEEN = (START_NS, -1, 0)
 
 def test_a_row_that_leaves_at_its_own_frontier_has_not_waited_for_the_next_one() -> None:
     log = WaitLog()
-    log.add(0, rows(100), 1_000, is_mixed=False, seen=NOTHING_SEEN)
+    log.add(0, rows(100), 1_000, is_mixed=False, last_key=NOTHING_SEEN)
     assert log.left((100, 1)) == 1_000  # of one writer, its own newest row is ready
     assert log.oldest_ns() is None
-    log.add(0, rows(200), 5_000, is_mixed=False, seen=(100, 0, 0))
+    log.add(0, rows(200), 5_000, is_mixed=False, last_key=(100, 0, 0))
     assert log.left((200, 1)) == 5_000
 
 
 def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
     log = WaitLog()
-    log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0, 0))
+    log.add(0, rows(50), 7, is_mixed=False, last_key=(60, 0, 0))
     assert log.oldest_ns() is None
     restored = WaitLog()
     restore(restored, save(log))
@@ -167,18 +167,18 @@ def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
 
 def test_of_rows_at_the_time_last_seen_those_of_earlier_writers_are_late() -> None:
     log = WaitLog()
-    log.add(1, of_two(rows(60, 60, 70)), 7, is_mixed=True, seen=(60, 1, 1))
+    log.add(1, of_two(rows(60, 60, 70)), 7, is_mixed=True, last_key=(60, 1, 1))
     assert [times.tolist() for _, _, times in log.held()] == [[60, 70]]
-    log.add(1, of_two(rows(60, 60)), 8, is_mixed=True, seen=(60, 0, 1))
+    log.add(1, of_two(rows(60, 60)), 8, is_mixed=True, last_key=(60, 0, 1))
     assert [times.tolist() for _, _, times in log.held()] == [[60, 70], [60, 60]]
 
 
 def test_memory_stays_bounded_behind_a_row_far_in_the_future() -> None:
     log = WaitLog()
-    log.add(0, rows(10**9), 0, is_mixed=True, seen=NOTHING_SEEN)
+    log.add(0, rows(10**9), 0, is_mixed=True, last_key=NOTHING_SEEN)
     sizes = []
     for now in range(1, 20_000):
-        log.add(0, rows(now), now, is_mixed=True, seen=(now - 1, 0, 0))
+        log.add(0, rows(now), now, is_mixed=True, last_key=(now - 1, 0, 0))
         log.left((now + 1, 0))
         sizes.append(len(log._by_coming))
     assert max(sizes) < 1_000
@@ -189,7 +189,7 @@ def test_memory_stays_bounded_behind_a_row_far_in_the_future() -> None:
 
 def test_times_of_a_message_are_not_changed_by_sorting_them() -> None:
     log, batch = WaitLog(), rows(3, 1, 2)
-    log.add(0, batch, 0, is_mixed=True, seen=NOTHING_SEEN)
+    log.add(0, batch, 0, is_mixed=True, last_key=NOTHING_SEEN)
     assert np.array_equal(batch.event_time_ns, [3, 1, 2])
 
 

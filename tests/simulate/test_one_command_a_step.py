@@ -15,7 +15,7 @@ from slackwater.runtime.control.commands import Command, SetRelease, Shed
 from slackwater.runtime.control.deciders import Wanted
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.control.loop import ControlLoop, Tell
-from slackwater.runtime.control.rest import RestBehind
+from slackwater.runtime.control.rest import RestDownstream
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
 from slackwater.runtime.model.subject import GATE, Subject
@@ -111,7 +111,7 @@ def test_the_rest_of_a_step_that_sheds_is_one_command(replicas: int) -> None:
     plan = planned(replicas)
     run = Simulation(plan, egress=lambda *_: None, cost=CostModel())
     run.run()
-    rest = RestBehind(FlowGraph.of(plan))
+    rest = RestDownstream(FlowGraph.of(plan))
     told = [rest.decide(second, samples) for second, samples in by_second(run.samples).items()]
     assert len(told) >= SECONDS - 1
     assert all([one.subject for one in commands] == [FOUND] for commands in told)

@@ -146,7 +146,7 @@ def test_a_simulation_that_weighs_counts_the_bytes_of_rows_on_each_channel() -> 
         ({"bytes_per_s": float("inf")}, "carries nothing or anything"),
         (
             {"between": {("a", "b"): LinkModel(between={("a", "b"): LinkModel()})}},
-            "it has no `between` itself",
+            "has a `between` of its own",
         ),
     ],
 )

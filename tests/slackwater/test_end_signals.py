@@ -136,7 +136,7 @@ def test_a_simulated_job_of_a_script_is_broken_off_by_each_later_signal() -> Non
             with pytest.raises(CtrlC):
                 signal.raise_signal(INT)
 
-    with ours.taken(EVERY), pytest.raises(CtrlC):
+    with ours.caught(EVERY), pytest.raises(CtrlC):
         run()
 
 
@@ -158,7 +158,7 @@ def test_an_open_cluster_takes_signals_without_a_handler_and_gives_them_back() -
     before = signal.signal(TERM, theirs)
     ours = EndSignals(leave)
     try:
-        with ours.taken(FROM_OUTSIDE):
+        with ours.caught(FROM_OUTSIDE):
             assert signal.getsignal(TERM) is theirs
             assert ours.handles(HUP)
             with pytest.raises(Terminated):
@@ -173,7 +173,7 @@ def test_a_handler_that_the_user_sets_meanwhile_stays() -> None:
     def theirs(*_: object) -> None: ...
 
     ours = EndSignals(leave)
-    with ours.taken(FROM_OUTSIDE):
+    with ours.caught(FROM_OUTSIDE):
         signal.signal(TERM, theirs)
     assert signal.getsignal(TERM) is theirs
     signal.signal(TERM, signal.SIG_DFL)
@@ -181,8 +181,8 @@ def test_a_handler_that_the_user_sets_meanwhile_stays() -> None:
 
 def test_a_signal_of_an_inner_context_is_forgotten_at_its_end() -> None:
     ours = EndSignals(leave)
-    with ours.taken(FROM_OUTSIDE):  # a cluster
-        with suppress(KeyboardInterrupt), ours.taken(EVERY):  # a simulated job
+    with ours.caught(FROM_OUTSIDE):  # a cluster
+        with suppress(KeyboardInterrupt), ours.caught(EVERY):  # a simulated job
             signal.raise_signal(INT)
         ours.check()
         with pytest.raises(Terminated):  # the first, which does not end the process
@@ -191,8 +191,8 @@ def test_a_signal_of_an_inner_context_is_forgotten_at_its_end() -> None:
 
 def test_a_signal_that_an_outer_context_handles_is_not_forgotten_within_it() -> None:
     ours = EndSignals(leave)
-    with ours.taken(FROM_OUTSIDE):
-        with suppress(KeyboardInterrupt), ours.taken(EVERY):
+    with ours.caught(FROM_OUTSIDE):
+        with suppress(KeyboardInterrupt), ours.caught(EVERY):
             signal.raise_signal(TERM)
         with pytest.raises(Terminated):
             ours.check()
@@ -203,7 +203,7 @@ def test_a_signal_that_an_outer_context_handles_is_not_forgotten_within_it() -> 
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_two_clusters_the_last_that_closes_gives_handlers_back(first: int) -> None:
     ours = EndSignals(leave)
-    clusters = [ours.taken(FROM_OUTSIDE), ours.taken(FROM_OUTSIDE)]
+    clusters = [ours.caught(FROM_OUTSIDE), ours.caught(FROM_OUTSIDE)]
     for cluster in clusters:
         cluster.__enter__()
     clusters[first].__exit__(None, None, None)

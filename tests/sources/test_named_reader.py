@@ -234,7 +234,7 @@ def test_whose_code_runs_is_known_while_it_runs() -> None:
 def test_an_input_of_ours_is_no_code_of_a_users(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(RUNNING, "tell", told.append)
-    monkeypatch.setattr(RUNNING, "_told", None)
+    monkeypatch.setattr(RUNNING, "_last_step", None)
     assert times(drain(machine(sw.table({"t": [0, 1]})))) == [0, 1]
     assert told == []
     assert times(drain(machine(Feed(lambda: iter([rows(0, 1)]))))) == [0]

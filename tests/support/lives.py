@@ -61,7 +61,7 @@ class Told:
 
     def said(self) -> str:
         assert self.life.cause is not None
-        return self.life.cause.said
+        return self.life.cause.message
 
     def ends(self, *stimuli: Stimulus) -> End:
         """Hear these, fetch the results, and have ended."""

@@ -57,7 +57,7 @@ def results_of(plan: Plan, how: str) -> Results:
 def test_results_that_came_are_kept(plan: Plan) -> None:
     found = results_of(plan, "at once")
     assert found.keep(["out"]) == []
-    assert (found.kept, found.of("out")) == (["out"], b"out")
+    assert (found.fetched, found.of("out")) == (["out"], b"out")
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_results_that_are_late_are_not_said_to_be_gone_with_their_worker(
     assert words in note
     with pytest.raises(kind, match=words):
         found.of("out")
-    assert found.kept == []
+    assert found.fetched == []

@@ -34,7 +34,7 @@ from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import filters_among
 from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.rewrite.moves import FlowPlan, split_all
-from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
+from slackwater.runtime.rewrite.search import Cost, Price, SearchResult, far_up, search_plans
 
 __all__ = ["Considered", "PlanChoice", "Sampler", "choose_plan", "price_of"]
 
@@ -105,7 +105,7 @@ class PlanChoice:
     """
 
     considered: tuple[Considered, ...]
-    found: Found | None
+    found: SearchResult | None
 
     @property
     def written(self) -> Considered:

@@ -14,7 +14,7 @@ from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, col
 from slackwater.runtime.expressions.literals import Writable
 from slackwater.runtime.model import Batch, Column
-from slackwater.runtime.model.schema import kept_type
+from slackwater.runtime.model.schema import storage_type
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import PlainStateless
 from slackwater.runtime.operators.ground.fit import fitted
@@ -90,7 +90,7 @@ class SelectMachine(PlainStateless):
     def __init__(self, step: ComputingStep) -> None:
         self._step = step.name
         self._columns = [
-            (name, expression, kept_type(step.schema.field(name).type))
+            (name, expression, storage_type(step.schema.field(name).type))
             for name, expression in step.columns.items()
         ]
 

@@ -1,13 +1,12 @@
 """Decisions on slacks: policies, the models' search, and the choice of a ruling policy.
 
-| file | what it decides |
-| --- | --- |
-| `feasible.py`, `chosen.py` | whether a job's deadline and settings can stand |
-| `closing_shares.py` | how long windows that close by arrivals may wait |
-| `make.py` | from settings to a policy |
-| `policies.py` | the simple rules, and the rivals of [ssg] §6 |
-| `model_rule.py` | the slacks of the models: estimator, trigger, climb |
-| `trigger.py`, `climb.py` | whether slacks must change, and which cost the least order |
-| `tuner.py`, `accounts.py` | SLTuner: all rules are tried, and the one with the best record rules |
-| `guarded.py` | errors of a policy are counted, and never end the job |
+- `accounts.py`: Record of each rule: its cost in rows, and whether it kept the deadline.
+- `climb.py`: Greedy hill climbing for slacks: fewest slack-ready events within the deadline.
+- `closing_shares.py`: Shares of the deadline that bound how long closing windows wait.
+- `feasible.py`: Check whether any slack can meet a deadline, before the flow runs.
+- `guarded.py`: Guard of a policy: its errors are counted, and its host goes on.
+- `make.py`: Make a policy from settings.
+- `model_rule.py`: Slacks chosen by models: the fewest slack-ready events within the deadline.
+- `policies.py`: Simple slack policies: rivals of the tuner, which users may pick.
+- `tuner.py`: SLTuner: slacks by its models or a simple rule, whichever has the better record.
 """

@@ -23,7 +23,7 @@ from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 TRIAL_S = 30
 """Seconds that a rule must have run along before it may rule."""
-KEPT_S = 600
+RECORD_S = 600
 """Last seconds in which breaks of the deadline count."""
 FADES = 0.99
 """Weight of rows a second ago against those of the last second: half after a minute."""
@@ -50,7 +50,7 @@ class _Faded:
 
 @dataclass
 class _Record:
-    over: deque[bool] = field(default_factory=lambda: deque(maxlen=KEPT_S))
+    over: deque[bool] = field(default_factory=lambda: deque(maxlen=RECORD_S))
     all: _Faded = field(default_factory=_Faded)
     beside: dict[str, _Faded] = field(default_factory=dict)
     """{another rule: own rows in the seconds in which that rule ran along, too}."""
@@ -95,7 +95,7 @@ class RuleAccounts:
         # Trials of those gates see the rows that the ruling rule sent, equal for all rules.
         self._counts = {gate: 1 + paths.gates_downstream(gate) for gate in paths.tuned}
         self._records = {name: _Record() for name in names}
-        self._own_over: deque[bool] = deque(maxlen=KEPT_S)  # measured, of the ruling rule
+        self._own_over: deque[bool] = deque(maxlen=RECORD_S)  # measured, of the ruling rule
         self.ruling = self._safe
         self.why = "nothing is known yet"
 

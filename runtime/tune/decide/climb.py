@@ -53,7 +53,7 @@ def climb(
         start: {gate: place to begin with}.
         latency_ns: ({gate: latency}, {gate: deviation}) -> latency expected of the flow, [ssg]
             Eq. 2, with the margin for the deviations.
-        deadline_ns: largest latency allowed.
+        deadline_ns: largest latency that is allowed.
     """
     places = dict(start)
 

@@ -21,7 +21,7 @@ from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.feasible import HOP_NS
-from slackwater.runtime.tune.decide.policies import kept_back_ns
+from slackwater.runtime.tune.decide.policies import deadline_margin_ns
 from slackwater.runtime.tune.record.paths import Paths
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
     graph = FlowGraph.of(plan)
     steps = dict.fromkeys(stage.subject.whole for stage in closing)
     paths = Paths(graph.inputs, (*graph.tuned, *steps))
-    budget_ns = plan.deadline_ns - kept_back_ns(plan.deadline_ns)
+    budget_ns = plan.deadline_ns - deadline_margin_ns(plan.deadline_ns)
     shares = paths.even_split_ns(_certain_ns(plan, hop_ns), max(budget_ns, 0))
     notes: dict[str, str] = {}  # {step: its note}
     bounded: dict[str, Stage] = {}

@@ -27,7 +27,7 @@ class StepSamples(Mapping[Subject, StageSample]):
     A step that did not answer in the interval is missing, as in a dict.
 
     Args:
-        samples: {step: its sample}.
+        samples: {step: sample of the step}.
         steps: all steps of the flow that have stages.
     """
 
@@ -132,10 +132,10 @@ class GuardedPolicy:
         if status is None:
             return {}
         try:
-            said = status()
-            if not isinstance(said, Mapping):
-                raise SettingError(f"a policy's status() returns a dict, not {shown(said)}")
-            return {str(key): _plain(value) for key, value in said.items()}
+            facts = status()
+            if not isinstance(facts, Mapping):
+                raise SettingError(f"a policy's status() returns a dict, not {shown(facts)}")
+            return {str(key): _plain(value) for key, value in facts.items()}
         except BaseException as problem:
             let_ctrl_c_pass(problem)
             last = self.last_error
@@ -182,16 +182,22 @@ class GuardedPolicy:
             return  # its slot checks the command
         if subject not in self._gates:
             raise SettingError(
-                f"step {subject.name!r} has no gate whose slack follows from the deadline"
+                f"step {subject.name!r} has no gate whose slack follows from the deadline; set "
+                f"those of {', '.join(sorted(repr(gate.name) for gate in self._gates))}"
             )
         rules: list[object] = [setting.rule]
         for trial in setting.trials:
             if not isinstance(trial, Trial):
-                raise SettingError(f"step {subject.name!r}: {shown(trial)} is not a Trial")
+                raise SettingError(
+                    f"step {subject.name!r}: {shown(trial)} is not a Trial; omit trials="
+                )
             rules.append(trial.rule)
         for rule in rules:
             if not isinstance(rule, ReleaseRule):
-                raise SettingError(f"step {subject.name!r}: {shown(rule)} is not a ReleaseRule")
+                raise SettingError(
+                    f"step {subject.name!r}: {shown(rule)} is not a ReleaseRule; write "
+                    "sw.tuning.READY_ONLY, say"
+                )
 
     def _count(self, problem: BaseException) -> None:
         self.errors += 1
@@ -254,7 +260,7 @@ class GuardedPolicies:
         return replace(
             report,
             policy=", ".join(names),
-            status={name: said for name, said in status.items() if said},
+            status={name: text for name, text in status.items() if text},
             errors=report.errors + sum(policy.errors for policy in self._policies),
             last_error=failed.errors_text() if failed else report.last_error,
         )

@@ -21,7 +21,7 @@ from slackwater.runtime.tune.decide.policies import (
     Calibration,
     LargestDelay,
     StaticSlack,
-    kept_back_ns,
+    deadline_margin_ns,
     make_split,
 )
 from slackwater.runtime.tune.record.contract import SlackPolicy
@@ -35,7 +35,7 @@ def make_policy(
 
     Args:
         graph: graph of a flow with a deadline.
-        tuning: the user's settings.
+        tuning: settings of the user.
         history: samples of parts in earlier runs, seconds ascending; of several runs one after
             the other.
 
@@ -49,7 +49,7 @@ def make_policy(
     if not isinstance(tuning.policy, str):
         own: SlackPolicy = POLICY.make(tuning.policy, graph)
         return own
-    margin_ns, interval_ns = kept_back_ns(deadline_ns), graph.interval_ns
+    margin_ns, interval_ns = deadline_margin_ns(deadline_ns), graph.interval_ns
     if tuning.policy == "sltuner" and interval_ns != NS_PER_SECOND:
         raise SettingError(
             f"interval={shown(tuning.interval)}, and policy='sltuner' thinks in seconds: its "

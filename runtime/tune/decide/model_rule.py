@@ -27,7 +27,7 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Int64Array, ReleaseRule
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.tune.decide.climb import Options, chosen, climb
-from slackwater.runtime.tune.decide.policies import kept_back_ns
+from slackwater.runtime.tune.decide.policies import deadline_margin_ns
 from slackwater.runtime.tune.predict.estimator import Estimator, NoPredictionError
 from slackwater.runtime.tune.record.paths import Paths
 
@@ -54,7 +54,7 @@ class ModelRule:
     Args:
         paths: paths of the flow.
         deadline_ns: deadline of the flow.
-        tuning: settings; see `Tuning`.
+        tuning: settings of the user; see `Tuning`.
         history: samples of earlier runs, to begin with a model.
         estimator: estimator for predictions; None if it is made by `tuning`.
     """
@@ -72,7 +72,7 @@ class ModelRule:
     ) -> None:
         self._paths, self._tuning = paths, tuning
         self._deadline_ns = deadline_ns
-        self._budget_ns = deadline_ns - kept_back_ns(deadline_ns)
+        self._budget_ns = deadline_ns - deadline_margin_ns(deadline_ns)
         self._deviations = NormalDist().inv_cdf(tuning.probability)
         self._estimator = estimator or Estimator(
             paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed

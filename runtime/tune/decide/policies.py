@@ -21,7 +21,7 @@ from slackwater.runtime.tune.record.paths import Paths, measured_ns
 RESERVE_NS, RESERVE = 150_000_000, 0.025
 
 
-def kept_back_ns(deadline_ns: int) -> int:
+def deadline_margin_ns(deadline_ns: int) -> int:
     """Return the margin that each rule keeps back: 150 ms, or 2.5 % if less.
 
     It covers what whole seconds do not show: slack is event time, and the clock sees it later.
@@ -99,7 +99,7 @@ class Aimd:
 
     Args:
         paths: paths of the flow.
-        start_ns: the first slack.
+        start_ns: slack of the start.
         step_ns: the step that is added; 1,000 ms in the paper.
     """
 
@@ -132,11 +132,11 @@ class Aimd:
 
 
 Expects = Callable[[Sequence[float], "float | None"], float]
-"""(latencies of a step in its last `SEEN` seconds with work, the newest last; the expectation
+"""(latencies of a step in its last `SECONDS` seconds with work, the newest last; the expectation
 before the newest, or None) -> its next expected latency, all in ns. A module's function, or a
 `partial` of one, so that a policy can be pickled."""
 
-SEEN = STEADY_S + 1
+SECONDS = STEADY_S + 1
 RISES = 4
 """Factor on the last rise, for the trend."""
 STEADY_RISES = 3
@@ -187,10 +187,10 @@ class EvenSplit:
     Args:
         paths: paths of the flow.
         deadline_ns: deadline of the flow.
-        name: name in reports.
+        name: name of the policy in reports.
         expects: expected latency of each step of the rest, after each second in which it worked.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
-        margin_ns: margin kept back besides; see `kept_back_ns`.
+        margin_ns: margin kept back besides; see `deadline_margin_ns`.
     """
 
     def __init__(
@@ -218,10 +218,10 @@ class EvenSplit:
         del second
         for step, took_ns in measured_ns(samples).items():
             if samples[step].rows:
-                seen_ns = (*self._took_ns.get(step, ()), took_ns)[-SEEN:]
-                self._took_ns[step] = seen_ns
+                latencies_ns = (*self._took_ns.get(step, ()), took_ns)[-SECONDS:]
+                self._took_ns[step] = latencies_ns
                 before_ns = self._expected_ns.get(step)
-                self._expected_ns[step] = self._expects(seen_ns, before_ns)
+                self._expected_ns[step] = self._expects(latencies_ns, before_ns)
         return self._set()
 
     def _set(self) -> Sequence[SetRelease]:
@@ -261,7 +261,7 @@ def make_split(
         name=name,
         expects=expects,
         holds=holds,
-        margin_ns=kept_back_ns(deadline_ns),
+        margin_ns=deadline_margin_ns(deadline_ns),
     )
 
 
@@ -270,7 +270,7 @@ class Calibration:
 
     Args:
         paths: paths of the flow.
-        most_ns: the largest slack.
+        most_ns: largest slack that is allowed.
         every_s: seconds for which each slack stays; an interval at least.
         interval_ns: length of the samples.
         seed: seed of the draws.

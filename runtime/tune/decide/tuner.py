@@ -45,7 +45,7 @@ class SlackTuner:
     Args:
         paths: paths of the flow.
         deadline_ns: deadline of the flow.
-        tuning: settings; see `Tuning`.
+        tuning: settings of the user; see `Tuning`.
         history: samples of earlier runs, to begin with models and a record.
     """
 

@@ -43,7 +43,7 @@ class Moments:
     """States of a gate at the ends of n seconds, each with the next slack.
 
     Attributes:
-        states: shape (n, columns).
+        states: states of steps, shape (n, columns).
         slack_s: shape (n,), the slack of the next second; infinite: ready-only.
     """
 
@@ -167,7 +167,7 @@ def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
     """Return states a second later, as if each slack had held all along.
 
     Args:
-        states: shape (n, columns).
+        states: states of steps, shape (n, columns).
         slack_s: shape (n,), of event time.
     """
     at = {name: place for place, name in enumerate(_COLUMNS)}

@@ -42,8 +42,8 @@ def mean_rise(took: Sequence[float]) -> float:
     Args:
         took: times of the seconds, the newest last.
     """
-    seen = took[-STEADY_S - 1 :]
-    return max((seen[-1] - seen[0]) / max(len(seen) - 1, 1), 0.0)
+    recent = took[-STEADY_S - 1 :]
+    return max((recent[-1] - recent[0]) / max(len(recent) - 1, 1), 0.0)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, Flo
     that long. So the wait grows with the slack, and the number of slack-ready rows falls.
 
     Args:
-        gates: their states.
+        gates: states of the gates.
         slack_s: slack in event time, in the next second; broadcasts with the states.
     """
     skew_s, slope, speed = gates.skew_s, gates.slope, gates.speed

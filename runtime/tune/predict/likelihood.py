@@ -37,8 +37,8 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
     """Return the kernel that makes the examples likeliest.
 
     Args:
-        at: shape (n, features).
-        y: shape (n,).
+        at: features of examples, shape (n, features).
+        y: values of examples, shape (n,).
         noise: shape (n,), the variance of each example: then one length is sought for all features.
             None if one noise is sought for all, and a length for each feature.
 

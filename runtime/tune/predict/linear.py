@@ -31,7 +31,7 @@ class LinearPredictor:
     """Least squares with a ridge; deviation from the residuals and the distance to the data.
 
     Args:
-        seed: not used.
+        seed: seed, which is unused here.
         ridge: number of examples that count against each slope.
     """
 

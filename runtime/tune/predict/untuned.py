@@ -41,7 +41,7 @@ class UntunedStepModel:
         x, y = [], []
         for last in range(RECENT - 1, len(worked) - AHEAD):
             run = worked[last - RECENT + 1 : last + AHEAD + 1]
-            if _is_one_run(run):
+            if _is_single_run(run):
                 x.append(_course(run[:RECENT]))
                 y.append(max(_took_s(sample) for sample in run[RECENT:]))
         self._is_fitted = False  # stays so if the fit fails
@@ -60,14 +60,14 @@ class UntunedStepModel:
         worked = [sample for sample in history if sample.rows][-RECENT:]
         if not worked:
             return 0.0, 0.0
-        if not self._is_fitted or len(worked) < RECENT or not _is_one_run(worked):
+        if not self._is_fitted or len(worked) < RECENT or not _is_single_run(worked):
             took = [_took_s(sample) for sample in worked]
             return _forecast_s(took) * NS_PER_SECOND, float(np.std(took)) * NS_PER_SECOND
         mean, deviation = self._predictor.predict(np.array([_course(worked)]))
         return max(float(mean[0]), 0.0) * NS_PER_SECOND, float(deviation[0]) * NS_PER_SECOND
 
 
-def _is_one_run(samples: Sequence[StageSample]) -> bool:
+def _is_single_run(samples: Sequence[StageSample]) -> bool:
     seconds = [sample.second for sample in samples]
     is_rising = all(before < after for before, after in pairwise(seconds))
     return is_rising and seconds[-1] - seconds[0] <= 2 * (len(seconds) - 1)

@@ -2,9 +2,7 @@
 
 The base of `runtime/tune`: this room neither predicts nor chooses. A host needs it and a policy.
 
-| file | what it says |
-| --- | --- |
-| `contract.py` | the protocol of every policy: samples of a second in, slacks out |
-| `paths.py` | latency over the worst path of a flow, measured or predicted ([ssg] Eq. 2) |
-| `tuning_record.py` | samples into whole seconds, seconds into a report |
+- `contract.py`: Contract of a slack policy: samples of a second in, rules out.
+- `paths.py`: Latency over the paths of a flow. Source: [ssg] Eq. 2.
+- `tuning_record.py`: Record of the tuner: samples into whole seconds, seconds into a report.
 """

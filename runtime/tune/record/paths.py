@@ -123,11 +123,11 @@ class Paths:
 
 
 def _not_dominated(ways: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    kept: list[tuple[float, float]] = []
+    front: list[tuple[float, float]] = []
     for mean, variance in sorted(ways, reverse=True):
-        if not kept or variance > kept[-1][1]:
-            kept.append((mean, variance))
-    return kept
+        if not front or variance > front[-1][1]:
+            front.append((mean, variance))
+    return front
 
 
 def measured_ns(samples: Mapping[Subject, StageSample]) -> dict[Subject, float]:

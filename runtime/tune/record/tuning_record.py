@@ -16,7 +16,7 @@ import numpy as np
 from slackwater.runtime.control.commands import SetRelease, Warn
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.measure.histogram import LatencyHistogram
-from slackwater.runtime.measure.samples import KEPT, StageSample
+from slackwater.runtime.measure.samples import MOST_SAMPLES, StageSample
 from slackwater.runtime.measure.tuning import GateTuning, TuningReport
 from slackwater.runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 from slackwater.runtime.measure.whole_steps import by_step
@@ -104,7 +104,7 @@ class TuningRecord:
         due = sorted(second for second in self._seconds if self._shown < second <= until)
         self._shown = until
         shown = [(second, by_step(self._seconds[second].samples.values())) for second in due]
-        self._close(until - KEPT)
+        self._close(until - MOST_SAMPLES)
         return shown
 
     def was_set(self, setting: SetRelease) -> None:

@@ -12,7 +12,7 @@ from ray.exceptions import RayActorError, RayError
 
 import slackwater as sw
 from slackwater.actors.jobs import deaths
-from slackwater.actors.jobs.deaths import Death, not_users, told_by
+from slackwater.actors.jobs.deaths import Death, evidence_in, not_users
 from slackwater.actors.slot.last_words import read_last_words
 from slackwater.runtime.life import HomeNode
 
@@ -43,13 +43,13 @@ time.sleep(30)
 
 
 def test_a_signal_is_told_with_the_line_of_the_users_code() -> None:
-    by = told_by(LOG, ["/usr/lib/python3.11"])
+    by = evidence_in(LOG, ["/usr/lib/python3.11"])
     assert by == ("SIGSEGV (Segmentation fault)", ", at /flows/city.py, line 13, in crash")
     assert str(Death(*by, "bad")) == (
         "its process was ended by SIGSEGV (Segmentation fault), at /flows/city.py, line 13, in "
         "crash; the last code of yours that ran there is that of 'bad'"
     )
-    assert told_by(":job_id:01000000\n", []) == ("", "")
+    assert evidence_in(":job_id:01000000\n", []) == ("", "")
     assert str(Death("", "", "bad")) == "the last code of yours that ran there is that of 'bad'"
     assert str(Death("", "", "")) == ""
 
@@ -59,7 +59,7 @@ def test_a_line_of_a_flow_beside_our_packages_or_pythons_is_the_users(path: Path
     ours = ROOT / "slackwater" / "actors" / "kernel" / "loop.py"
     log = LOG.replace("/usr/lib/python3.11/ctypes/__init__.py", str(ours))
     log = log.replace("/flows/city.py", str(path))
-    assert told_by(log, not_users())[1] == f", at {path}, line 13, in crash"
+    assert evidence_in(log, not_users())[1] == f", at {path}, line 13, in crash"
 
 
 @pytest.mark.parametrize(

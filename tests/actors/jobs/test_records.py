@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.actors.jobs.detached import new_job_id
-from slackwater.actors.jobs.records import KEPT, JobRecord, Records, Worker, find_record
+from slackwater.actors.jobs.records import MOST_RECORDS, JobRecord, Records, Worker, find_record
 from slackwater.runtime.errors import ClusterError
 from tests.support.reports import city_report
 
@@ -111,12 +111,12 @@ def test_a_record_that_cannot_be_read_is_listed_as_lost_beside_the_others() -> N
 
 def test_the_newest_hundred_are_kept_and_those_that_live() -> None:
     shelf = Records(Shelf())
-    for number in range(KEPT + 10):
+    for number in range(MOST_RECORDS + 10):
         state = "running" if number < 2 else "done"
         shelf.write(record(f"job-{number:06}", state=state, submitted_ns=number), city_report())
     shelf.prune(lives=lambda one: one.id == "job-000001")
     left = [one.id for one in shelf.all()]
-    assert left == [f"job-{n:06}" for n in range(KEPT + 9, 9, -1)] + ["job-000001"]
+    assert left == [f"job-{n:06}" for n in range(MOST_RECORDS + 9, 9, -1)] + ["job-000001"]
     assert shelf.report("job-000000") is None
 
 

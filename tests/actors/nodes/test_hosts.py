@@ -62,7 +62,7 @@ def ask(watch: HostMonitor, clock: Clock, *, times: int) -> dict[str, str]:
 def has_answered(watch: HostMonitor) -> Callable[[], bool]:
     def look() -> bool:
         watch.look()
-        return all(host.has_answered for host in watch._asked.values())
+        return all(host.has_answered for host in watch._hosts.values())
 
     return look
 
@@ -102,7 +102,7 @@ def test_a_host_that_never_answered_is_not_called_lost(deaf: int) -> None:
 def test_silence_is_no_answer(deaf: int) -> None:
     clock = Clock()
     watch = HostMonitor([node(deaf)], now_s=clock)
-    watch._asked["id of node-1"].has_answered = True  # it did, once
+    watch._hosts["id of node-1"].has_answered = True  # it did, once
     lost = ask(watch, clock, times=LOST_AFTER)
     assert lost == {"id of node-1": "its host 127.0.0.1 does not answer (silence)"}
     watch.close()

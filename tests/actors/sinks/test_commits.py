@@ -279,7 +279,7 @@ def test_a_manifest_cannot_have_us_remove_what_is_elsewhere(tmp_path: Path) -> N
     told["removing"] = ["../precious"]
     (tmp_path / "out" / ".slackwater.json").write_text(json.dumps(told))
     (tmp_path / "precious").touch()
-    with pytest.raises(SinkError, match="no name of a file in this folder"):
+    with pytest.raises(SinkError, match="not a name of a file in this folder"):
         opened(jsonl_sink(tmp_path / "out", overwrite=True))
     assert (tmp_path / "precious").exists()
 

@@ -350,5 +350,5 @@ def test_a_poll_that_has_waited_itself_is_called_again_at_once(
     monkeypatch.setattr(reader, "_is_closed", False)
     monkeypatch.setattr(reader._changed, "wait", waits.append)
     monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
-    reader._rest(found_s=90.0, polled_s=100.0 - took_s)
+    reader._rest(last_rows_s=90.0, polled_s=100.0 - took_s)
     assert waits == [module.LONGEST_REST_S] * rests

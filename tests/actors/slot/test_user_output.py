@@ -14,7 +14,13 @@ import pytest
 import slackwater as sw
 from slackwater.actors.jobs.user_output_relay import UserOutputRelay
 from slackwater.actors.slot import user_output
-from slackwater.actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, OutputLine, UserOutput
+from slackwater.actors.slot.user_output import (
+    MOST_CHARS,
+    MOST_HELD,
+    MOST_LINES,
+    OutputLine,
+    UserOutput,
+)
 from slackwater.runtime.model.whose_code import RUNNING
 
 
@@ -86,11 +92,11 @@ def test_a_line_without_end_is_cut() -> None:
 
 def test_lines_that_nobody_takes_are_not_kept_for_ever() -> None:
     told = Told()
-    for second in range(KEPT // MOST_LINES + 2):
+    for second in range(MOST_HELD // MOST_LINES + 2):
         told.now_s = second
         told.say("x\n" * MOST_LINES)
     texts = told.texts()
-    assert len(texts) == KEPT + 1
+    assert len(texts) == MOST_HELD + 1
     assert texts[0] == "[slackwater] 200 lines before this were not shown in time"
 
 

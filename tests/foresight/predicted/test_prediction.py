@@ -376,7 +376,7 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert "deadline    1.00 s" in said("plan", target, "--rate", "1000", "--speed", "1")
     assert "event time goes forward" in said("plan", target, "--rate", "9", "--speed", "0", code=1)
     assert "--rate 10000" in said("plan", target, code=1)
-    assert "is not N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
+    assert "write N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
     assert "names no source" in said("plan", target, "--rate", "=5", code=1)
     assert "second rate of 'a'" in said("plan", target, "--rate", "a=5", "--rate", "a=6", code=1)
     refused = said("run", target, "--simulate", "--admission", "maybe", "--rate", "9", code=1)

@@ -143,7 +143,8 @@ def folder(path: Path) -> None:
 
 @pytest.mark.timeout(20)  # a pipe that is opened waits for ever
 @pytest.mark.parametrize(
-    ("made", "told"), [(os.mkfifo, "no regular file"), (long, "longer than"), (folder, "irectory")]
+    ("made", "told"),
+    [(os.mkfifo, "a regular file"), (long, "longer than"), (folder, "irectory")],
 )
 def test_what_is_no_file_or_has_no_end_is_not_read(
     tmp_path: Path, made: Callable[[Path], None], told: str

@@ -15,7 +15,7 @@ from slackwater.runtime.tune.decide.policies import (
     EvenSplit,
     LargestDelay,
     StaticSlack,
-    kept_back_ns,
+    deadline_margin_ns,
     make_split,
     the_last,
 )
@@ -120,7 +120,7 @@ def test_by_the_clock_the_even_split_sets_holds_and_no_slack() -> None:
 
 def test_the_trend_is_followed_by_four_times_its_last_rise_and_not_by_its_falls() -> None:
     policy = make_split(PATHS, "trend-following", deadline_ns=10 * S)
-    budget_ns = 10 * S - kept_back_ns(10 * S)
+    budget_ns = 10 * S - deadline_margin_ns(10 * S)
 
     def hold_ns(second: int, took_ns: int) -> int | None:
         known = by_step([sample("out", second, latency_ns=took_ns)])
@@ -139,7 +139,7 @@ def test_the_steady_trend_is_followed_by_three_times_its_mean_rise_of_two_second
         known = by_step([sample("out", second, latency_ns=took_s * S)])
         hold_ns = policy.decide(second, known)[0].rule.hold_ns
         assert hold_ns is not None
-        rest_ns.append(20 * S - kept_back_ns(20 * S) - 2 * hold_ns)
+        rest_ns.append(20 * S - deadline_margin_ns(20 * S) - 2 * hold_ns)
     assert rest_ns == pytest.approx([S, 2 * S + 3 * S, 2 * S + 1.5 * S, S], abs=2)
 
 
@@ -152,7 +152,7 @@ def test_a_maximum_decays_by_a_share_of_it_a_second(name: str, left: float) -> N
     for second, took_ns in enumerate((S, 0, 0, S)):
         settings = policy.decide(second, by_step([sample("out", second, latency_ns=took_ns)]))
         assert settings[0].rule.hold_ns is not None
-        rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].rule.hold_ns)
+        rest_ns.append(10 * S - deadline_margin_ns(10 * S) - 2 * settings[0].rule.hold_ns)
     assert rest_ns == pytest.approx([S, left * S, left**2 * S, S], abs=2)
 
 
@@ -160,7 +160,7 @@ def test_a_maximum_decays_by_a_share_of_it_a_second(name: str, left: float) -> N
     ("deadline_ns", "expected_ns"), [(S, S // 40), (6 * S, 150_000_000), (60 * S, 150_000_000)]
 )
 def test_every_rule_keeps_back_the_same(deadline_ns: int, expected_ns: int) -> None:
-    assert kept_back_ns(deadline_ns) == expected_ns
+    assert deadline_margin_ns(deadline_ns) == expected_ns
 
 
 def test_the_even_split_keeps_its_margin_back_and_never_goes_below_nothing() -> None:

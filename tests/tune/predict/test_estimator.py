@@ -147,7 +147,7 @@ def test_a_stage_whose_model_does_not_fit_is_taken_to_take_as_long_as_it_did_las
 def test_a_model_that_predicts_no_number_is_not_used() -> None:
     estimator = taught(course(60, seed=1), Nonsense)
     assert not estimator.is_ready(JOIN)
-    assert "no number" in estimator.failures[JOIN]
+    assert "not a number" in estimator.failures[JOIN]
 
 
 class Broken(LinearPredictor):

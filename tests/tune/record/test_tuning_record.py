@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.control.graph import FlowGraph
-from slackwater.runtime.measure.samples import KEPT, StageSample
+from slackwater.runtime.measure.samples import MOST_SAMPLES, StageSample
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import SetRelease, TuningRecord
@@ -147,11 +147,11 @@ def test_the_record_of_a_tuner_that_died_goes_on_in_the_next() -> None:
 
 def test_memory_is_bounded_and_what_is_too_old_changes_nothing() -> None:
     made = record()
-    for number in range(3 * KEPT):
+    for number in range(3 * MOST_SAMPLES):
         made.add(second(number))
         made.due()
-    assert len(made._seconds) <= KEPT + 1
+    assert len(made._seconds) <= MOST_SAMPLES + 1
     before = made.report().to_json()
     made.add(second(5, 60_000))
     assert made.report().to_json() == before
-    assert made.report().seconds == 3 * KEPT
+    assert made.report().seconds == 3 * MOST_SAMPLES

@@ -11,7 +11,7 @@ from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Keep
 
 
-def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
+def keep_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     """Return a note for each step that dropped rows early or forgot keys.
 
     So it does for each that got rows late, and for each join that keeps rows by its slack and has a
@@ -26,9 +26,9 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
         notes += _by_slack(stage, plan)
         if stage.name in stages:
             notes += _forgotten(stage, stages[stage.name])
-        if stage.name in stages and _kept_by(stage) == "promise":
+        if stage.name in stages and _keep_rule(stage) == "promise":
             notes += _dropped_early(stage, stages, plan)
-            notes += _behind(stage, stages[stage.name], plan)
+            notes += _older(stage, stages[stage.name], plan)
     return notes
 
 
@@ -41,12 +41,12 @@ def _forgotten(stage: Stage, report: StageReport) -> Iterable[str]:
         )
 
 
-def _kept_by(stage: Stage) -> Keep | None:
+def _keep_rule(stage: Stage) -> Keep | None:
     return stage.step.traits.kept_by
 
 
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
-    if stage.replica or stage.is_ready_only or _kept_by(stage) != "slack":
+    if stage.replica or stage.is_ready_only or _keep_rule(stage) != "slack":
         return
     silent = ", ".join(repr(name) for name in _silent_above(stage, plan))
     if silent:
@@ -82,7 +82,7 @@ def _dropped_early(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) 
     if not report.dropped_early:
         return
     gate = stages.get(stage.inputs[0].source, report) if stage.replica else report
-    waits = sorted(gate.held_back.items(), key=lambda one: -one[1])
+    waits = sorted(gate.held_back.items(), key=lambda pair: -pair[1])
     waited_for = ", ".join(_named(source, plan) for source, _ in waits) or "an input"
     yield (
         f"{stage.name!r} dropped {report.dropped_early:,} rows before all their partners were "
@@ -92,7 +92,7 @@ def _dropped_early(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) 
     )
 
 
-def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
+def _older(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
     if not report.older_than_promised:
         return
     late = report.older_than_promised.items()

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 
 from slackwater.runtime.model import START_NS, Batch
 
-__all__ = ["Egressed", "Taken"]
+__all__ = ["Egressed", "PassedResults"]
 
 Egressed = Callable[[str, Batch | None, bool], object]
 """(sink stage, rows or None, whether its stream has ended): take results."""
 
 
-class Taken:
+class PassedResults:
     """Sink port that passes results and ends of streams to a function."""
 
     def __init__(self, egress: Egressed) -> None:
