@@ -11,14 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
 from slackwater.runtime.errors import SlackwaterError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 
@@ -237,11 +234,3 @@ def counted(things: Iterable[T], *, of: int, what: str) -> Iterator[T]:
 def repeated(times: int, measure: Callable[[], float]) -> Spread:
     """Return the spread of a measurement made so many times, at least 1."""
     return Spread.of([measure() for _ in range(times)])
-
-
-def save_picture(figure: Figure, folder: Path, name: str) -> Path:
-    """Save a picture as `<folder>/<name>.png`; return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    figure.savefig(path)
-    return path

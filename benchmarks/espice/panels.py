@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from benchmarks.espice.contest import Found, Setting
 from benchmarks.espice.shedders import ALL_TYPES, BASELINE, DEFAULT, ESPICE, FEATURED, RANDOM, RATES
-from benchmarks.frame import save_picture
+from benchmarks.picture import Picture
 
 COLOURS = {
     ESPICE: "tab:blue",
@@ -22,7 +20,6 @@ COLOURS = {
 """Of the shedders that are drawn."""
 LINES = {"R1": "-", "R2": "--"}
 FIGURES = {"negatives": "false negatives, %", "positives": "false positives, %"}
-OUT = Path("out/benchmarks")
 
 
 def draw(
@@ -44,39 +41,37 @@ def draw(
         title: above the picture.
         doubling: whether x doubles from one to the next.
     """
-    panels = list(dict.fromkeys(setting.panel for setting in settings))
-    figure = Figure(figsize=(4.4 * len(panels), 6.5), dpi=110, layout="constrained")
-    axes = figure.subplots(2, len(panels), squeeze=False, sharex="col")
-    for column, panel in enumerate(panels):
+    columns = list(dict.fromkeys(setting.panel for setting in settings))
+    size = (4.4 * len(columns), 6.5)
+    picture = Picture(title, size, rows=2, columns=len(columns), sharex="col")
+    for place, column in enumerate(columns):
         points = [
             (at.x, one)
             for at, one in zip(settings, found, strict=True)
-            if at.panel == panel and one.is_enough
+            if at.panel == column and one.is_enough
         ]
-        for axis, (what, label) in zip(axes[:, column], FIGURES.items(), strict=True):
+        for panel, (what, label) in zip(picture.grid[:, place], FIGURES.items(), strict=True):
             for rate in RATES:
                 for shedder, colour in COLOURS.items():
-                    drawn = [
+                    of = [
                         (at, one.runs[rate, shedder])
                         for at, one in points
                         if (rate, shedder) in one.runs
                     ]
-                    axis.errorbar(
-                        [at for at, _ in drawn],
-                        [runs.mean(what) for _, runs in drawn],
-                        [runs.deviation(what) for _, runs in drawn],
+                    panel.errorbar(
+                        [at for at, _ in of],
+                        [runs.mean(what) for _, runs in of],
+                        [runs.deviation(what) for _, runs in of],
                         color=colour,
                         linestyle=LINES[rate],
                         marker="o",
                         markersize=3,
-                        label=f"{shedder}, {rate}" if drawn else None,
+                        label=f"{shedder}, {rate}" if of else None,
                     )
-            axis.set_ylim(bottom=0)
-            axis.set_ylabel(label)
+            panel.set_ylim(bottom=0)
+            panel.set_ylabel(label)
             if doubling:
-                axis.set_xscale("log", base=2)
-        axes[0, column].set_title(panel, fontsize=9)
-        axes[1, column].set_xlabel(x)
-    axes[0, 0].legend(fontsize=7, ncol=2)
-    figure.suptitle(title, fontsize=11)
-    return save_picture(figure, OUT, name)
+                panel.set_xscale("log", base=2)
+        picture.grid[0, place].set_title(column)
+        picture.grid[1, place].set_xlabel(x)
+    return picture.save(name, legend="first", columns=2)

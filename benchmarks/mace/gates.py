@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Options, Result, save_picture
+from benchmarks.frame import Options, Result
 from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, seeds_of, span_of, told
 from benchmarks.mace.load import Floats
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measured
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
@@ -281,21 +281,16 @@ def _tell(result: Result, found: list[tuple[str, Judged]]) -> None:
                 result.claims += claims(lags, mine, ESTIMATES[-1], median=MEDIAN, worst=WORST)
 
 
-def draw(
-    shown: list[tuple[str, Floats, GatedEstimate]], *, folder: Path = Path("out/benchmarks")
-) -> Path:
+def draw(shown: list[tuple[str, Floats, GatedEstimate]]) -> Path:
     """Draw measured and predicted latency over time; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 2.6 * len(shown)), dpi=110, layout="constrained")
-    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for panel, (rule, lat_s, made) in zip(panels, shown, strict=True):
+    title = "mace-gates: the congestion flow, longest latency of each 0.1 s"
+    picture = Picture(title, (11.0, 2.6 * len(shown)), rows=len(shown), sharex=True)
+    for panel, (rule, lat_s, made) in zip(picture.panels, shown, strict=True):
         at_s = np.arange(len(lat_s)) * WIDTH_S
         panel.plot(at_s, made.gate_s, color="tab:blue", linewidth=0.8, label="gate alone")
         panel.plot(at_s, made.work_s, color="tab:green", linewidth=0.8, label="work alone")
         panel.plot(at_s, made.latency.held_up_s, color="tab:red", linewidth=1.2, label="together")
         panel.plot(at_s, lat_s, "k.", markersize=2, label="measured")
-        panel.set_title(rule, fontsize=10, loc="left")
-        panel.set_ylabel("latency, s")
-    panels[0].legend(fontsize=8, ncols=4, loc="upper right")
-    panels[-1].set_xlabel("stimulus time, s")
-    figure.suptitle("mace-gates: the congestion flow, longest latency of each 0.1 s", fontsize=11)
-    return save_picture(figure, folder, "mace-gates")
+        panel.set(title=rule, ylabel="latency, s")
+    picture.panels[-1].set_xlabel("stimulus time, s")
+    return picture.save("mace-gates", legend="first", columns=4)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from benchmarks.frame import Claim, Options, Result, save_picture
+from benchmarks.frame import Claim, Options, Result
 from benchmarks.mace.judge import (
     ESTIMATES,
     HEADER,
@@ -24,6 +22,7 @@ from benchmarks.mace.judge import (
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import STATISTICS, one_seed, tell_all
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 
 QUERIES = 3
@@ -72,22 +71,17 @@ def _claims(pattern: str, what: str, found: list[Judged]) -> list[Claim]:
     ]
 
 
-def draw(found: dict[str, list[Judged]], *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(found: dict[str, list[Judged]]) -> Path:
     """Draw predicted beside measured worst latencies; return the path of the picture."""
-    figure = Figure(figsize=(10.0, 4.5), dpi=110, layout="constrained")
-    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-    for panel, (pattern, each) in zip(panels, found.items(), strict=True):
+    title = f"mace-nodes: 42 operators on 4 to 13 nodes, {STATISTICS[1]}, w = 1 s"
+    picture = Picture(title, (10.0, 4.5), columns=len(found), sharey=True)
+    for panel, (pattern, each) in zip(picture.panels, found.items(), strict=True):
         mine = of(each, STATISTICS[1], WIDTHS_S[0])
         measured = [one.measured_s for one in mine]
         for estimate, marker in zip(ESTIMATES, "x+", strict=True):
             ratio = [one.predicted_s[estimate] / one.measured_s for one in mine]
             panel.plot(measured, ratio, marker, label=estimate)
         panel.axhspan(0.97, 1.03, color="grey", alpha=0.2)
-        panel.set_title(f"arrivals: {pattern}", fontsize=10, loc="left")
-        panel.set_xlabel("measured worst latency, s")
-        panel.legend(fontsize=8)
-    panels[0].set_ylabel("predicted / measured")
-    figure.suptitle(
-        f"mace-nodes: 42 operators on 4 to 13 nodes, {STATISTICS[1]}, w = 1 s", fontsize=11
-    )
-    return save_picture(figure, folder, "mace-nodes")
+        panel.set(title=f"arrivals: {pattern}", xlabel="measured worst latency, s")
+    picture.panels[0].set_ylabel("predicted / measured")
+    return picture.save("mace-nodes")

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, save_picture
+from benchmarks.frame import Options, Result
 from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of, seeds_of
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed, tell_all
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 
 QUICK_QUERIES = (3,)
@@ -46,10 +46,10 @@ def run(options: Options) -> Result:
     return result
 
 
-def draw(found: dict[int, list[Judged]], *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(found: dict[int, list[Judged]]) -> Path:
     """Draw measured and predicted worst latencies; return the path of the picture."""
-    figure = Figure(figsize=(8.0, 4.5), dpi=110, layout="constrained")
-    panel = figure.subplots()
+    picture = Picture("mace-operators: Mace with w = 1 s, each dot a seed", (8.0, 4.5))
+    (panel,) = picture.panels
     colours = ("tab:red", "tab:blue", "tab:green")
     for statistics, colour, shift in zip(STATISTICS, colours, (-1.5, 0.0, 1.5), strict=True):
         for size, each in found.items():
@@ -60,8 +60,5 @@ def draw(found: dict[int, list[Judged]], *, folder: Path = Path("out/benchmarks"
             panel.plot(at, ratio, ".", color=colour, label=label)
     panel.axhspan(0.96, 1.04, color="grey", alpha=0.2)
     panel.set_xticks([size * len(STAGES) for size in found])
-    panel.set_xlabel("operators on one node")
-    panel.set_ylabel("predicted / measured worst latency")
-    panel.legend(fontsize=8)
-    figure.suptitle("mace-operators: Mace with w = 1 s, each dot a seed", fontsize=11)
-    return save_picture(figure, folder, "mace-operators")
+    panel.set(xlabel="operators on one node", ylabel="predicted / measured worst latency")
+    return picture.save("mace-operators")

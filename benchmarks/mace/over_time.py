@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, save_picture
+from benchmarks.frame import Options, Result
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import (
     BACKLOG,
@@ -37,6 +36,7 @@ from benchmarks.mace.trial import (
     simulate,
     spread_statistics,
 )
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 from slackwater.runtime.foresight import LatencyEstimate
 
@@ -157,23 +157,18 @@ def _error_within(measured: Measured, estimate: LatencyEstimate) -> float:
     return float(np.median(errors)) if counts.any() else float("nan")
 
 
-def draw(shown: list[tuple[str, OneRun]], *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(shown: list[tuple[str, OneRun]]) -> Path:
     """Draw latency and Mace over stimulus time; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 7.0), dpi=110, layout="constrained")
-    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
-    for panel, (title, one) in zip(panels, shown, strict=True):
+    title = "mace-time: predicted and measured latency, w = 1 s"
+    picture = Picture(title, (11.0, 7.0), rows=len(shown))
+    for panel, (of_panel, one) in zip(picture.panels, shown, strict=True):
         measured, estimate = one.measured, one.estimates[STATISTICS[0], WIDTHS_S[0]]
-        panel.plot(
-            measured.stimulus_s, measured.latency_s, ".", color="0.6", markersize=2, label="results"
-        )
+        dots = {"color": "0.6", "markersize": 2, "label": "results"}
+        panel.plot(measured.stimulus_s, measured.latency_s, ".", **dots)
         begins_s = np.arange(len(estimate.mace_s)) * estimate.width_s
         panel.step(begins_s, estimate.mace_s, where="post", label="Mace, statistics of the first")
         for end_s in one.ends_s[:-1]:
             panel.axvline(end_s, color="black", linewidth=0.8, linestyle=":")
-        panel.set_title(title, fontsize=10, loc="left")
-        panel.set_ylabel("latency, s")
-        panel.grid(alpha=0.25)
-        panel.legend(fontsize=8, loc="upper right")
-    panels[-1].set_xlabel("stimulus time, s (simulated); dotted: where a chunk ends")
-    figure.suptitle("mace-time: predicted and measured latency, w = 1 s", fontsize=11)
-    return save_picture(figure, folder, "mace-time")
+        panel.set(title=of_panel, ylabel="latency, s")
+    picture.panels[-1].set_xlabel("stimulus time, s (simulated); dotted: where a chunk ends")
+    return picture.save("mace-time")

@@ -12,13 +12,13 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted
 from benchmarks.mace.fig12 import problem as fig12
 from benchmarks.mace.lost_node import replace_lost
 from benchmarks.mace.lower_bound import mace_lower_bound_s
 from benchmarks.mace.placement_rivals import CorrPlacement, best_random, corr
+from benchmarks.picture import Picture
 from slackwater.runtime.foresight.placement import (
     FoundPlacement,
     Placed,
@@ -224,10 +224,10 @@ def lose_nodes(problem: PlacementProblem, found: FoundPlacement) -> Loss:
     return Loss(Spread.of(took), Spread.of(cpu), Spread.of(cold), Spread.of(ratio))
 
 
-def draw(found: list[Contest], *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(found: list[Contest]) -> Path:
     """Draw Fig. 13, and how the search falls over time; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 4.6), dpi=110, layout="constrained")
-    bars, lines = figure.subplots(1, 2)
+    picture = Picture("placement: Mace-HC beside the others", (11.0, 4.6), columns=2)
+    bars, lines = picture.panels
     kinds = {
         "Baseline (median)": [one.baseline.median for one in found],
         "Random": [one.random_s for one in found],
@@ -238,24 +238,18 @@ def draw(found: list[Contest], *, folder: Path = Path("out/benchmarks")) -> Path
     }
     for number, (name, values) in enumerate(kinds.items()):
         bars.bar(np.arange(len(found)) + 0.14 * (number - 2.5), values, 0.13, label=name)
-    bars.set_yscale("log")
     bars.set_xticks(range(len(found)), [f"scale {one.scale}" for one in found])
-    bars.set_title("worst Mace at equal budget, s", fontsize=10, loc="left")
-    bars.legend(fontsize=8)
+    bars.set(yscale="log", title="worst Mace at equal budget, s")
     for one in found:
         at = [max(at, 1e-3) / one.corr_took_s for at, _, _ in one.found.history]
         best = np.minimum.accumulate([best for _, _, best in one.found.history])
-        lines.step([*at, 1.0], [*best / one.bound_s, best[-1] / one.bound_s], where="post")
-        lines.lines[-1].set_label(f"scale {one.scale}, budget {one.corr_took_s:.2g} s")
+        label = f"scale {one.scale}, budget {one.corr_took_s:.2g} s"
+        by_bound = [*best / one.bound_s, best[-1] / one.bound_s]
+        lines.step([*at, 1.0], by_bound, where="post", label=label)
     lines.axvline(0.1, color="grey", linewidth=0.8, linestyle=":")
-    lines.set_xscale("log")
-    lines.set_ylim(1.0, 1.3)
-    lines.set_xlabel("share of Corr's time")
-    lines.set_title("Mace-HC: best so far by the lower bound", fontsize=10, loc="left")
-    lines.legend(fontsize=8)
-    for axis in (bars, lines):
-        axis.grid(alpha=0.25)
-    return save_picture(figure, folder, "placement")
+    lines.set(xscale="log", ylim=(1.0, 1.3), xlabel="share of Corr's time")
+    lines.set_title("Mace-HC: best so far by the lower bound")
+    return picture.save("placement")
 
 
 def _tell(result: Result, one: Contest) -> None:

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, Spread, check, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread, check
 from benchmarks.mace.judge import Judged, worst_of
 from benchmarks.mace.stock_query import (
     PLANS,
@@ -37,6 +36,7 @@ from benchmarks.mace.stock_query import (
     three_plans,
 )
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import LatencyEstimate, Workload, estimate_latency
@@ -315,12 +315,12 @@ def _tell(result: Result, plan: str, found: Sequence[OfSeed], sizes: Sequence[in
 
 def draw(found: Sequence[OfSeed], sizes: Sequence[int]) -> Path:
     """Draw predicted latency over the size of the sample, measured beside it; return the path."""
-    figure = Figure(figsize=(8.0, 4.5), dpi=110, layout="constrained")
-    panel = figure.subplots()
-    for plan, colour in zip(
-        (*PLANS, FOUND), ("tab:red", "tab:green", "tab:blue", "tab:grey"), strict=True
-    ):
-        ratios: dict[int, list[float]] = {
+    title = f"worst latency predicted and measured, median of {len(found)} seeds"
+    picture = Picture(f"plan-selection: {title}", (8.0, 4.5))
+    (panel,) = picture.panels
+    colours = ("tab:red", "tab:green", "tab:blue", "tab:grey")
+    for plan, colour in zip((*PLANS, FOUND), colours, strict=True):
+        predicted_s: dict[int, list[float]] = {
             size: [
                 one.predicted[size][plan].predicted_s["Mace"]
                 for one in found
@@ -328,24 +328,13 @@ def draw(found: Sequence[OfSeed], sizes: Sequence[int]) -> Path:
             ]
             for size in sizes
         }
-        there = [size for size in sizes if ratios[size]]
-        panel.plot(
-            there,
-            [float(np.median(ratios[size])) for size in there],
-            "o-",
-            color=colour,
-            label=f"select {plan}" if plan in PLANS else "plan of the search",
-        )
+        there = [size for size in sizes if predicted_s[size]]
+        medians_s = [float(np.median(predicted_s[size])) for size in there]
+        label = f"select {plan}" if plan in PLANS else "plan of the search"
+        panel.plot(there, medians_s, "o-", color=colour, label=label)
         measured = float(np.median([one.measured_s[plan] for one in found]))
         panel.axhline(measured, color=colour, linestyle="--", linewidth=0.9)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.set_xlabel("events that statistics are taken from")
+    panel.set(xscale="log", yscale="log", xlabel="events that statistics are taken from")
     panel.set_ylabel("worst latency, s (dashed: measured)")
-    panel.legend(fontsize=8, loc="upper center", ncols=4)
     panel.set_ylim(top=2 * panel.get_ylim()[1])
-    figure.suptitle(
-        f"plan-selection: worst latency predicted and measured, median of {len(found)} seeds",
-        fontsize=11,
-    )
-    return save_picture(figure, Path("out/benchmarks"), "plan-selection")
+    return picture.save("plan-selection", columns=4)

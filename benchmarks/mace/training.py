@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, save_picture
+from benchmarks.frame import Options, Result
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import (
     HEADER,
@@ -36,6 +35,7 @@ from benchmarks.mace.trial import (
     simulate,
     spread_statistics,
 )
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 
 SHARES = (0.005, 0.02, 0.04, 0.08, 0.16, 0.32, 1.0)
@@ -102,35 +102,25 @@ def _name(how: str, share: float) -> str:
     return f"{how} {100 * share:g} %"
 
 
-def draw(
-    found: list[Judged], shares: tuple[float, ...], *, folder: Path = Path("out/benchmarks")
-) -> Path:
+def draw(found: list[Judged], shares: tuple[float, ...]) -> Path:
     """Draw the error over the size of the sample; return the path of the picture."""
-    figure = Figure(figsize=(8.0, 4.5), dpi=110, layout="constrained")
-    panel = figure.subplots()
+    picture = Picture("mace-training: Mace's error, median and range of the seeds", (8.0, 4.5))
+    (panel,) = picture.panels
     for how, colour in zip(SAMPLES, ("tab:red", "tab:blue"), strict=True):
-        taken = [share for one, share in _drawn(shares) if one == how]
+        drawn = [share for one, share in _drawn(shares) if one == how]
+        percent = [100 * share for share in drawn]
         for width_s, style in zip(WIDTHS_S, ("-", "--"), strict=True):
             errors = [
                 [100 * one.error("Mace") for one in of(found, _name(how, share), width_s)]
-                for share in taken
+                for share in drawn
             ]
-            percent = [100 * share for share in taken]
-            panel.plot(
-                percent,
-                [float(np.median(each)) for each in errors],
-                style,
-                color=colour,
-                marker="o",
-                label=f"{how} events, w = {width_s:g} s",
-            )
+            medians = [float(np.median(each)) for each in errors]
+            label = f"{how} events, w = {width_s:g} s"
+            panel.plot(percent, medians, style, color=colour, marker="o", label=label)
             if width_s == WIDTHS_S[0]:
                 low, high = [min(e) for e in errors], [max(e) for e in errors]
                 panel.fill_between(percent, low, high, color=colour, alpha=0.12)
     panel.axhline(3, color="grey", linewidth=0.8)
-    panel.set_xscale("log")
+    panel.set(xscale="log", ylabel="error of the worst latency, %")
     panel.set_xlabel("share of the events that statistics are taken from, %")
-    panel.set_ylabel("error of the worst latency, %")
-    panel.legend(fontsize=8)
-    figure.suptitle("mace-training: Mace's error, median and range of the seeds", fontsize=11)
-    return save_picture(figure, folder, "mace-training")
+    return picture.save("mace-training")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -87,7 +86,7 @@ def run(options: Options) -> Result:
         for name, each in result.figures.items()
     }
     paper = {_said(drift_ns): (told[0], told[2]) for drift_ns, told in PAPER.items()}
-    drawn = draw_clock_drift(counts, paper, folder=Path("out/benchmarks"))
+    drawn = draw_clock_drift(counts, paper)
     _loopback(result)
     _phones(result)
     result.notes += [

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, check, save_picture
+from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.jobs import collected
 from benchmarks.order.clock_errors import error_ns
+from benchmarks.picture import Picture
 from slackwater.runtime.model import NS_PER_SECOND
 
 MS = 1_000_000
@@ -40,7 +40,6 @@ PAPER = {
     50: "not detected; rewritten: uncertain",
 }
 """[thesis] Table 5.13, and the text below it."""
-OUT = Path("out/benchmarks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,28 +188,21 @@ def _found(rows: list[tuple[int, int, int]], round_trip_ns: int | None) -> Mappi
     return {one["first_pair"]: bool(one.get("certain", True)) for one in matches}
 
 
-def draw(found: Mapping[tuple[float, str], Found], *, folder: Path = OUT) -> Path:
+def draw(found: Mapping[tuple[float, str], Found]) -> Path:
     """Draw how far apart the pairs seem, beside T_a; return the path of the picture."""
-    figure = Figure(figsize=(8.0, 4.0), dpi=110, layout="constrained")
-    panel = figure.subplots()
+    title = "drift-patterns: 44 ms apart, two sources, one of them 1 s ahead"
+    picture = Picture(title, (8.0, 4.0))
+    (panel,) = picture.panels
     rng = np.random.default_rng(0)
-    for place, round_trip_ms in enumerate(ROUND_TRIPS_MS):
-        panel.fill_between(
-            [place - 0.4, place + 0.4],
-            -round_trip_ms,
-            round_trip_ms,
-            color="tab:orange",
-            alpha=0.25,
-            linewidth=0,
-        )
+    for place, ta_ms in enumerate(ROUND_TRIPS_MS):
+        band = {"color": "tab:orange", "alpha": 0.25, "linewidth": 0}
+        panel.fill_between([place - 0.4, place + 0.4], -ta_ms, ta_ms, **band)
         for delay, colour in ((DRAWN, "tab:blue"), (ONE_WAY, "tab:red")):
-            apart = found[round_trip_ms, delay].apart_ms
+            apart = found[ta_ms, delay].apart_ms
             jitter = rng.uniform(-0.3, 0.3, len(apart)) if delay == DRAWN else np.zeros(len(apart))
             panel.plot(place + jitter, apart, ".", color=colour, markersize=4)
     panel.axhline(0, color="black", linewidth=0.8)
     panel.set_xticks(range(len(ROUND_TRIPS_MS)), [f"{one:g} ms" for one in ROUND_TRIPS_MS])
     panel.set_xlabel("T_a; orange: within it a match is uncertain; red: all of the delay one way")
     panel.set_ylabel("e2 behind e1, ms, by corrected clocks")
-    panel.grid(alpha=0.25)
-    figure.suptitle("drift-patterns: 44 ms apart, two sources, one of them 1 s ahead", fontsize=11)
-    return save_picture(figure, folder, "drift-patterns")
+    return picture.save("drift-patterns")

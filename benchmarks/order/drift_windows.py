@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, check, save_picture
+from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.order.clock_errors import error_ns
+from benchmarks.picture import Picture
 from benchmarks.side_by_side import side_by_side
 from examples.real_data import soccer
 from slackwater.runtime.model import (
@@ -48,7 +48,6 @@ DRAWS, QUICK_DRAWS = 100, 10
 DENSE_ROWS = 1_000_000
 _BREAK_NS = NS_PER_SECOND
 _ROUNDING = 1e-9
-OUT = Path("out/benchmarks")
 MICRO = 1e6
 PAPER_MIDDLE = (0, -0.12, 1.54, -1.53, 0.06, -0.25, 1.43)
 PAPER_MEAN = (0, 0.22, 0.21, -0.36, 0.57, -0.60, 0.04)
@@ -347,10 +346,11 @@ def check_flow(rows: Played) -> None:
     check(np.allclose(found, expected, rtol=_ROUNDING), "the flow gives other windows")
 
 
-def draw(found: Mapping[tuple[str, float], Measured], *, folder: Path = OUT) -> Path:
+def draw(found: Mapping[tuple[str, float], Measured]) -> Path:
     """Draw errors and coverage over the round trip; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 4.2), dpi=110, layout="constrained")
-    errors, ratios, inside = figure.subplots(1, 3)
+    title = f"drift-windows: mean speed in windows of {WINDOW_S} s, two sources"
+    picture = Picture(title, (11.0, 4.2), columns=3)
+    errors, ratios, inside = picture.panels
     for density, style in ((DENSE, "-"), (AS_RECORDED, "--")):
         own = [found[density, one] for one in ROUND_TRIPS_MS]
         for name, colour in (("middle", "tab:grey"), ("mean", "tab:blue")):
@@ -361,26 +361,10 @@ def draw(found: Mapping[tuple[str, float], Measured], *, folder: Path = OUT) -> 
             values = [one.quarters()[quarter].ratio or np.nan for one in own]
             label = f"clocks off by {QUARTERS[quarter]} of the bound, {density}"
             ratios.loglog(ROUND_TRIPS_MS, values, style, color=colour, label=label)
-        inside.semilogx(
-            ROUND_TRIPS_MS,
-            [100 * one.is_inside.mean() for one in own],
-            style,
-            color="tab:blue",
-            label=density,
-        )
+        percent = [100 * one.is_inside.mean() for one in own]
+        inside.semilogx(ROUND_TRIPS_MS, percent, style, color="tab:blue", label=density)
     ratios.axhline(1, color="black", linewidth=0.8)
-    inside.set_ylim(0, 102)
-    titles = (
-        "mean absolute error, µm/s",
-        "mean of three / middle",
-        "true mean inside the interval, %",
-    )
-    for panel, title in zip((errors, ratios, inside), titles, strict=True):
-        panel.set_title(title, fontsize=10, loc="left")
-        panel.set_xlabel("T_a, ms")
-        panel.grid(alpha=0.25)
-        panel.legend(fontsize=7)
-    figure.suptitle(
-        f"drift-windows: mean speed in windows of {WINDOW_S} s, two sources", fontsize=11
-    )
-    return save_picture(figure, folder, "drift-windows")
+    errors.set(title="mean absolute error, µm/s", xlabel="T_a, ms")
+    ratios.set(title="mean of three / middle", xlabel="T_a, ms")
+    inside.set(title="true mean inside the interval, %", xlabel="T_a, ms", ylim=(0, 102))
+    return picture.save("drift-windows")

@@ -7,7 +7,6 @@ holds the others back until it has sent a newer row, or has been silent for its 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -69,7 +68,7 @@ def run(options: Options) -> Result:
         "latency is from when a row was sent to us (phones: from its arrival); since event: from "
         "its event time; AQ-K-slack: the best of the settings tried",
         "a far delay is cut at the end of the stream, so MP-K-slack's K grows with its length",
-        f"drawn: {draw_many(found, folder=Path('out/benchmarks'))}",
+        f"drawn: {draw_many(found)}",
     ]
     return result
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def run(options: Options) -> Result:
         f"paper: mean latency, ms, and accuracy, %: {_paper()}",
         f"sequence is that with the mended timer, {rivals.ONE_MS} ms at most; AQ-K-slack the best "
         "of its settings; in hindsight: with the wait that is best for these very rows",
-        f"drawn: {draw_single(curves, folder=Path('out/benchmarks'))}",
+        f"drawn: {draw_single(curves)}",
     ]
     return result
 

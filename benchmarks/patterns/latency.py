@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, Spread, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread
 from benchmarks.jobs import collected
 from benchmarks.patterns.endless import Endless
 from benchmarks.patterns.floor import WINDOWS
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
+from benchmarks.picture import Picture
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.series import SeriesBin
 from slackwater.runtime.operators.pattern.machine import PatternMachine
@@ -55,7 +55,6 @@ ASSUMED = 100_000.0
 LIMIT_S = 300.0
 LONGEST = 2_000
 """Events of the longer windows, of which a stretch of the floor has `WINDOWS`."""
-OUT = Path("out/benchmarks")
 Rates = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -352,18 +351,12 @@ def _counts(report: JobReport) -> SheddingCounts:
 
 
 def _draw(drawn: dict[str, list[SeriesBin]]) -> Path:
-    figure = Figure(figsize=(9, 4.2), dpi=110, layout="constrained")
-    axis = figure.subplots()
+    picture = Picture("espice-latency: [espice] Fig. 7, on Ray", (9.0, 4.2))
+    (axis,) = picture.panels
     for name, bins in drawn.items():
         first_s = bins[0].start_ns / 1e9 if bins else 0.0
-        axis.plot(
-            [one.start_ns / 1e9 - first_s for one in bins],
-            [one.max_ns / 1e9 for one in bins],
-            label=f"{name}: worst of each second",
-        )
+        at_s = [one.start_ns / 1e9 - first_s for one in bins]
+        axis.plot(at_s, [one.max_ns / 1e9 for one in bins], label=f"{name}: worst of each second")
     axis.axhline(BOUND_S, color="black", linestyle="--", label="bound")
     axis.set(xlabel="time of the quote, s", ylabel="latency, s", ylim=(0, None))
-    axis.set_title("espice-latency: [espice] Fig. 7, on Ray")
-    axis.legend(fontsize=8)
-    axis.grid(alpha=0.3)
-    return save_picture(figure, OUT, "espice-latency")
+    return picture.save("espice-latency")

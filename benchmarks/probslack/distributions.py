@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from benchmarks.frame import Claim, Options, Result, save_picture
-from benchmarks.probslack.panels import COLOURS, OUT
+from benchmarks.frame import Claim, Options, Result
+from benchmarks.picture import Picture
+from benchmarks.probslack.panels import COLOURS
 from benchmarks.probslack.streams import DISTRIBUTIONS, EVENTS
 from benchmarks.probslack.sweep import (
     HEADER,
@@ -76,10 +75,11 @@ def run(options: Options) -> Result:
     return result
 
 
-def draw(found: dict[str, Found], *, folder: Path = OUT) -> Path:
+def draw(found: dict[str, Found]) -> Path:
     """Draw Fig. 6: bars of the mean, lines from least to most; return the path of the picture."""
-    figure = Figure(figsize=(8.5, 6.0), dpi=110, layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
+    title = "probslack-distributions: [probslack] Fig. 6, δ 0.3, all f"
+    picture = Picture(title, (8.5, 6.0), rows=2, sharex=True)
+    above, below = picture.panels
     policies = [policy for policy in next(iter(found.values())) if policy in COLOURS]
     for number, policy in enumerate(policies):
         at = [name + 0.13 * (number - len(policies) / 2 + 0.5) for name in range(len(found))]
@@ -88,14 +88,11 @@ def draw(found: dict[str, Found], *, folder: Path = OUT) -> Path:
             (below, [range_of(run.slack_ms for run in one[policy]) for one in found.values()]),
         ):
             panel.bar(at, [one.mean for one in ranges], 0.12, color=COLOURS[policy], label=policy)
-            panel.vlines(
-                at, [one.least for one in ranges], [one.most for one in ranges], "k", linewidth=0.8
-            )
+            least, most = [one.least for one in ranges], [one.most for one in ranges]
+            panel.vlines(at, least, most, "k", linewidth=0.8)
     above.axhline(100 * MISS, color="black", linestyle=":", linewidth=1)
     above.set_ylabel("windows that missed something, %")
     below.axhline(0, color="grey", linewidth=0.6)
     below.set_ylabel("mean slack, ms")
     below.set_xticks(range(len(found)), list(found))
-    above.legend(fontsize=8, ncol=3)
-    figure.suptitle("probslack-distributions: [probslack] Fig. 6, δ 0.3, all f", fontsize=11)
-    return save_picture(figure, folder, "probslack-distributions")
+    return picture.save("probslack-distributions", legend="first", columns=3)

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, save_picture
-from benchmarks.probslack.panels import COLOURS, OUT
+from benchmarks.frame import Claim, Options, Result
+from benchmarks.picture import Picture
+from benchmarks.probslack.panels import ranged
 from benchmarks.probslack.streams import EVENTS, MS, drifting
 from benchmarks.probslack.sweep import Found, gain_ms, slack_of, worst_share
 from benchmarks.probslack.trial import (
@@ -120,28 +120,23 @@ def rows_without_gain(courses: Sequence[Courses], policy: str, change: int) -> i
     return int((gain < np.median(gain) / 4).sum()) * LOOK
 
 
-def draw(courses: Sequence[Courses], *, folder: Path = OUT) -> Path:
+def draw(courses: Sequence[Courses]) -> Path:
     """Draw Fig. 9, and MER over it; return the path of the picture."""
-    figure = Figure(figsize=(9.0, 6.5), dpi=110, layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
+    title = "probslack-drift: [probslack] Fig. 9, mean and range over seeds"
+    picture = Picture(title, (9.0, 6.5), rows=2, sharex=True)
+    above, below = picture.panels
     for policy in courses[0]:
         mer = np.array(
             [100 * one[policy].missed / np.maximum(one[policy].windows, 1) for one in courses]
         )
-        slack = slack_over_time(courses, policy)
         rows = LOOK * np.arange(1, mer.shape[1] + 1)
-        for panel, values in ((above, mer), (below, slack)):
-            panel.plot(rows, values.mean(axis=0), color=COLOURS[policy], label=policy, linewidth=1)
-            panel.fill_between(
-                rows, values.min(axis=0), values.max(axis=0), color=COLOURS[policy], alpha=0.15
-            )
+        for panel, values in ((above, mer), (below, slack_over_time(courses, policy))):
+            ranged(panel, rows, values, policy)
     above.axhline(100 * MISS, color="black", linestyle=":", linewidth=1)
-    for panel in (above, below):
+    for panel in picture.panels:
         for change in CHANGES:
             panel.axvline(change, color="grey", linewidth=0.8, linestyle="--")
     above.set_ylabel("windows so far that missed something, %")
     below.set_ylabel(f"mean slack of {LOOK} rows, ms")
     below.set_xlabel("events; dashed: the distributions change")
-    above.legend(fontsize=8)
-    figure.suptitle("probslack-drift: [probslack] Fig. 9, mean and range over seeds", fontsize=11)
-    return save_picture(figure, folder, "probslack-drift")
+    return picture.save("probslack-drift", legend="first")

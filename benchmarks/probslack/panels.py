@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
+import numpy as np
 
-from benchmarks.frame import save_picture
+from benchmarks.picture import Picture
 from benchmarks.probslack.sweep import Found
-from benchmarks.probslack.trial import range_of
+from slackwater.runtime.closing.policy import FloatArray
 
 COLOURS = {
     "event-driven": "tab:blue",
@@ -22,7 +22,6 @@ COLOURS = {
     "oracle": "tab:green",
 }
 """Of the policies that are drawn."""
-OUT = Path("out/benchmarks")
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,27 @@ class Column:
     unit: tuple[str, float] = ("ms", 1.0)
 
 
-def draw(name: str, columns: Sequence[Column], *, title: str, folder: Path = OUT) -> Path:
+def draw(name: str, columns: Sequence[Column], *, title: str) -> Path:
     """Draw MER and mean slack of each policy over a setting; return the path of the picture.
 
     Args:
         name: of the file, without its ending.
         columns: from left to right.
         title: above the picture.
-        folder: where it goes.
     """
     width = 8.0 if len(columns) == 1 else 4.2 * len(columns)
-    figure = Figure(figsize=(width, 6.5), dpi=110, layout="constrained")
-    panels = figure.subplots(2, len(columns), squeeze=False, sharex="col")
+    picture = Picture(title, (width, 6.5), rows=2, columns=len(columns), sharex="col")
     for number, column in enumerate(columns):
-        _draw_column(panels[0, number], panels[1, number], column)
-    panels[0, 0].legend(fontsize=8, ncol=2)
-    figure.suptitle(title, fontsize=11)
-    return save_picture(figure, folder, name)
+        above, below = picture.grid[:, number]
+        _draw_column(above, below, column)
+    return picture.save(name, legend="first", columns=2)
+
+
+def ranged(panel: Any, at: Any, values: FloatArray, policy: str) -> None:
+    """Draw the mean over runs, and their range, of a policy: values of shape (runs, settings)."""
+    colour = COLOURS[policy]
+    panel.plot(at, values.mean(axis=0), color=colour, linewidth=1, label=policy)
+    panel.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15)
 
 
 def _draw_column(above: Any, below: Any, column: Column) -> None:
@@ -69,19 +72,13 @@ def _draw_column(above: Any, below: Any, column: Column) -> None:
     for policy in next(iter(column.found.values())):
         if policy not in COLOURS:
             continue
-        runs = {at: column.found[at][policy] for at in settings}
-        for panel, values in (
-            (above, {at: [100 * one.mer for one in runs[at]] for at in settings}),
-            (below, {at: [per_ms * one.slack_ms for one in runs[at]] for at in settings}),
-        ):
-            ranges = [range_of(values[at]) for at in settings]
-            means, colour = [one.mean for one in ranges], COLOURS[policy]
-            low, high = [one.least for one in ranges], [one.most for one in ranges]
-            panel.plot(settings, means, color=colour, marker="o", markersize=3, label=policy)
-            panel.fill_between(settings, low, high, color=colour, alpha=0.15)
+        runs = [column.found[at][policy] for at in settings]
+        mer = np.array([[100 * one.mer for one in each] for each in runs]).T
+        slack = np.array([[per_ms * one.slack_ms for one in each] for each in runs]).T
+        ranged(above, settings, mer, policy)
+        ranged(below, settings, slack, policy)
     above.plot(settings, [100 * column.budget[at] for at in settings], "k:", linewidth=1, label="δ")
-    above.set_title(column.title, fontsize=9)
-    above.set_ylabel("windows that missed something, %")
+    above.set(title=column.title, ylabel="windows that missed something, %")
     below.set_ylabel(f"mean slack, {unit}")
     below.axhline(0, color="grey", linewidth=0.6)
     below.set_xlabel(column.x)

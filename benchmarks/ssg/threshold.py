@@ -16,9 +16,9 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, check, save_picture
+from benchmarks.frame import Claim, Options, Result, check
+from benchmarks.picture import Picture
 from benchmarks.sltuner import late_city
 from benchmarks.sltuner.deadline import Experiment, Floats, Outcome, named
 from benchmarks.sltuner.deadline import run as run_once
@@ -245,31 +245,24 @@ def _claims_of_kept(kept: Threshold, found: Sequence[Threshold]) -> list[Claim]:
     ]
 
 
-def draw(found: Sequence[Threshold], high: Bools, *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(found: Sequence[Threshold], high: Bools) -> Path:
     """Draw the three panels over time; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 8.0), dpi=110, layout="constrained")
-    panels = figure.subplots(3, 1, sharex=True)
+    title = "ssg-threshold: fixed thresholds under the alternating Zipf delay"
+    picture = Picture(title, (11.0, 8.0), rows=3, sharex=True)
     titles = ("latency of the join, s", "detected events a second", "out-of-order tuples a second")
     colours = mpl.colormaps["viridis"](np.linspace(0.95, 0.1, len(found)))
     for one, colour in zip(found, colours, strict=True):
+        look = {"color": colour, "linewidth": 0.9}
+        if one is found[-1]:
+            look = {"color": "black", "linewidth": 1.4, "linestyle": "--"}
         series = (one.latency_s, one.detected, one.late)
-        is_last = one is found[-1]
-        for panel, values in zip(panels, series, strict=True):
-            panel.plot(
-                np.arange(len(values)),
-                values,
-                color="black" if is_last else colour,
-                linewidth=1.4 if is_last else 0.9,
-                linestyle="--" if is_last else "-",
-                label=one.name,
-            )
+        for panel, values in zip(picture.panels, series, strict=True):
+            panel.plot(np.arange(len(values)), values, label=one.name, **look)
     edges = np.flatnonzero(np.diff(np.concatenate(([0], high.astype(int), [0]))))
-    for panel, title in zip(panels, titles, strict=True):
-        panel.set_title(title, fontsize=10, loc="left")
-        panel.grid(alpha=0.25)
+    for panel, of_panel in zip(picture.panels, titles, strict=True):
+        panel.set_title(of_panel)
         for begin, end in edges.reshape(-1, 2):
             panel.axvspan(begin, end, color="grey", alpha=0.12, linewidth=0)
-    panels[0].legend(fontsize=7, ncols=5, loc="upper right")
-    panels[-1].set_xlabel(f"second of the run (simulated); grey: buses over {HIGH_S:g} s late")
-    figure.suptitle("ssg-threshold: fixed thresholds under the alternating Zipf delay", fontsize=11)
-    return save_picture(figure, folder, "ssg-threshold")
+    label = f"second of the run (simulated); grey: buses over {HIGH_S:g} s late"
+    picture.panels[-1].set_xlabel(label)
+    return picture.save("ssg-threshold", legend="first", columns=5)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from benchmarks.frame import save_picture
 from benchmarks.mace.on_ray.judge import FIRST, SPREAD, by_second, named
 from benchmarks.mace.trial import SAMPLE
+from benchmarks.picture import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
 STATISTICS = (named(FIRST, SAMPLE), named(SPREAD, SAMPLE))
 
 
-def draw(found: Mapping[int, Sequence[Ran]], *, folder: Path = Path("out/benchmarks")) -> Path:
+def draw(found: Mapping[int, Sequence[Ran]]) -> Path:
     """Draw runs on so many nodes: {nodes: a run of each seed}; return the path of the picture."""
-    figure = Figure(figsize=(11.0, 4.5), dpi=110, layout="constrained")
-    over_time, by_nodes = figure.subplots(1, 2, width_ratios=(3, 2))
+    title = "mace-ray: predicted and measured on local Ray nodes"
+    picture = Picture(title, (11.0, 4.5), columns=2, width_ratios=(3, 2))
+    over_time, by_nodes = picture.panels
     nodes = min(found)
     _over_time(over_time, found[nodes][0], nodes=nodes)
     for shift, statistics, colour in zip((-0.15, 0.15), STATISTICS, ("C3", "C0"), strict=True):
@@ -39,9 +39,7 @@ def draw(found: Mapping[int, Sequence[Ran]], *, folder: Path = Path("out/benchma
     by_nodes.set_xlabel("nodes (14 operators); bar: median of the seeds")
     by_nodes.set_ylabel("error of the worst latency, %")
     by_nodes.set_ylim(bottom=0)
-    by_nodes.legend(fontsize=8)
-    figure.suptitle("mace-ray: predicted and measured on local Ray nodes", fontsize=11)
-    return save_picture(figure, folder, "mace-ray")
+    return picture.save("mace-ray")
 
 
 def _over_time(panel: Axes, ran: Ran, *, nodes: int) -> None:
@@ -50,8 +48,5 @@ def _over_time(panel: Axes, ran: Ran, *, nodes: int) -> None:
     for statistics, colour in zip(STATISTICS, ("C3", "C0"), strict=True):
         predicted_s = by_second(run, ran.estimates[statistics])
         panel.step(run.begins_s, predicted_s, where="post", color=colour, label=statistics)
-    panel.set_title(f"14 operators on {nodes} nodes, the first seed", fontsize=10, loc="left")
-    panel.set_xlabel("stimulus time, s")
-    panel.set_ylabel("latency, s")
-    panel.grid(alpha=0.25)
-    panel.legend(fontsize=8)
+    panel.set_title(f"14 operators on {nodes} nodes, the first seed")
+    panel.set(xlabel="stimulus time, s", ylabel="latency, s")

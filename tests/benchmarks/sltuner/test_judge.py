@@ -82,6 +82,7 @@ def test_of_several_seeds_it_is_said_on_how_many_a_claim_holds() -> None:
     assert held("x", results, first_seed=1)[1] == "holds on 1 of 2: wins: 1.00, 3.00"
 
 
-def test_any_number_of_policies_is_drawn(tmp_path: Path) -> None:
+def test_any_number_of_policies_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     outcomes = [replace(outcome(f"rival {n}", n), slack_s={"gate": np.ones(1)}) for n in range(30)]
-    assert draw(outcomes, "many", folder=tmp_path).stat().st_size > 0
+    assert draw(outcomes, "many").stat().st_size > 0
