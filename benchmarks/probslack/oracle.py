@@ -60,7 +60,7 @@ def oracle(
     first = windows.first_after(int(event_time_ns[0]))
     last = windows.first_after(int(event_time_ns.max())) - 1
     number = np.arange(first, last + 1)
-    ends_ns = windows.ends_ns(number)
+    ends_ns = windows.end_ns(number)
     earliest_ns = ((ends_ns - windows.slide_ns) // tick_ns + 1) * tick_ns
     came_ns = _last_arrival_ns(ends_ns - windows.size_ns, ends_ns, event_time_ns, arrival_ns)
     closed_at_ns = np.maximum(-(-came_ns // tick_ns) * tick_ns, earliest_ns)

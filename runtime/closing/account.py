@@ -72,7 +72,7 @@ class Account:
         self._closed.append((windows, at_ns, chances))
         self.windows += len(windows)
         self.early += early
-        self._slack_ns += exact_sum(at_ns - self._windows.ends_ns(windows))
+        self._slack_ns += exact_sum(at_ns - self._windows.end_ns(windows))
 
     def leap(self, first: int, last: int, *, early: bool = False) -> None:
         """Note windows that closed without a row; `early`: before it was sure."""
@@ -122,7 +122,7 @@ class Account:
         at_ns = np.concatenate([part[1] for part in self._closed])
         chances = np.concatenate([part[2] for part in self._closed])
         self._closed.clear()
-        return ClosedWindows(self._windows.ends_ns(windows), at_ns, chances)
+        return ClosedWindows(self._windows.end_ns(windows), at_ns, chances)
 
     def counts(self, promised: float | None) -> ClosingCounts:
         """Return the counts so far."""

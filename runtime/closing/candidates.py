@@ -83,7 +83,7 @@ def candidates_of(
     pending, first, last = scope.pending, scope.first, scope.last
     window, at_ns, until_ns = _released(spans, lines, windows, scope)
     if types == 1:
-        sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
+        sure_open = np.minimum(windows.first_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
         steps = np.flatnonzero((sure_open > before) & (spans.begin_ns < spans.end_ns[-1]))
         by_time = np.lexsort((window, at_ns))
@@ -120,7 +120,7 @@ def not_before_ends(
     """
 
     def not_before(at_ns: Int64Array, window: Int64Array) -> Int64Array:
-        on_tick: Int64Array = -(-windows.ends_ns(window) // scope.tick_ns) * scope.tick_ns
+        on_tick: Int64Array = -(-windows.end_ns(window) // scope.tick_ns) * scope.tick_ns
         return np.maximum(at_ns, on_tick)
 
     at_ns = not_before(candidates.at_ns, candidates.window)
@@ -150,14 +150,14 @@ def _released(
     Ticks are in [from, until); a type and window may have several.
     """
     first, last, tick_ns, lead_ns = scope.first, scope.last, scope.tick_ns, scope.lead_ns
-    low = np.maximum(windows.firsts_after(spans.newest_ns), first)
+    low = np.maximum(windows.first_after(spans.newest_ns), first)
     high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
     span, window = unfold(low, counts)
-    alpha_ns = windows.ends_ns(window) - spans.known_ns[span]
+    alpha_ns = windows.end_ns(window) - spans.known_ns[span]
     index, from_ns, until_ns = lines.ranges(spans.types[span], alpha_ns)
     span, window = span[index], window[index]
-    opens_ns = ((windows.ends_ns(window) - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
+    opens_ns = ((windows.end_ns(window) - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
     known_ns = spans.known_ns[span]
     at_ns = np.maximum(np.maximum(opens_ns, known_ns + from_ns), spans.begin_ns[span])
     ends_ns = np.minimum(spans.end_ns[span], known_ns + until_ns)
@@ -172,7 +172,7 @@ def _passed(
 
     Spans that begin where all end are omitted: more rows may come at that tick.
     """
-    after = windows.firsts_after(spans.newest_ns)
+    after = windows.first_after(spans.newest_ns)
     before = np.concatenate([[first], after[:-1]])
     low = np.where(spans.is_first, first, np.maximum(before, first))
     high = np.minimum(after - 1, last)

@@ -147,8 +147,8 @@ def candidates_in_disorder(
 
     def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
         window = np.arange(first, min(windows.first_after(end_ns - slack_ns), last + 1))
-        due = -(-(windows.ends_ns(window) + slack_ns) // tick_ns) * tick_ns
-        opens = ((windows.ends_ns(window) - scope.lead_ns) // tick_ns + 1) * tick_ns
+        due = -(-(windows.end_ns(window) + slack_ns) // tick_ns) * tick_ns
+        opens = ((windows.end_ns(window) - scope.lead_ns) // tick_ns + 1) * tick_ns
         at_ns = np.maximum(np.maximum(due, opens), now_ns)
         return window[at_ns < end_ns], at_ns[at_ns < end_ns]
 

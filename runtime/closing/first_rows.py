@@ -37,8 +37,8 @@ class FirstRows:
 
     def add(self, event_time_ns: Int64Array, *, open_from: int) -> None:
         """Add rows; their windows before `open_from` are ignored."""
-        low = np.maximum(self._windows.firsts_after(event_time_ns), open_from)
-        self._known.add_all(*merged(low, self._windows.lasts_begun(event_time_ns)))
+        low = np.maximum(self._windows.first_after(event_time_ns), open_from)
+        self._known.add_all(*merged(low, self._windows.last_begun(event_time_ns)))
 
     def next_from(self, first: int) -> int:
         """Return the next window that has had a row; LAST without any."""
@@ -52,8 +52,8 @@ class FirstRows:
         Returns:
             Both of shape (windows,), ascending; BEFORE: the first row came before these.
         """
-        low = np.maximum(self._windows.firsts_after(event_time_ns), first)
-        high = np.minimum(self._windows.lasts_begun(event_time_ns), last)
+        low = np.maximum(self._windows.first_after(event_time_ns), first)
+        high = np.minimum(self._windows.last_begun(event_time_ns), last)
         before = np.array(self._known.within(first, last), dtype=np.int64).reshape(-1, 2)
         begins, ends = merged(
             np.concatenate([before[:, 0], low]), np.concatenate([before[:, 1], high])

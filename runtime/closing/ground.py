@@ -136,7 +136,7 @@ class GroundRun:
         at_ns = np.concatenate([ticks for ticks, _ in self._steps])
         opens = np.concatenate([opens for _, opens in self._steps])
         self._steps.clear()
-        closed = np.concatenate([[closed_ns], self._windows.ends_ns(opens - 1)])
+        closed = np.concatenate([[closed_ns], self._windows.end_ns(opens - 1)])
         closed_by_then: Int64Array = closed[np.searchsorted(at_ns, arrival_ns, side="left")]
         return closed_by_then
 

@@ -152,8 +152,8 @@ def _perhaps_late(
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return rows that may be late, each with its first and last window."""
     rows = stretch.rows
-    low = windows.firsts_after(rows.event_time_ns)
-    high = windows.lasts_begun(rows.event_time_ns)
+    low = windows.first_after(rows.event_time_ns)
+    high = windows.last_begun(rows.event_time_ns)
     most = np.full(len(rows), stretch.first - 1)
     for ticks, last in (
         (candidates.at_ns, candidates.window),
@@ -164,7 +164,7 @@ def _perhaps_late(
             so_far = np.concatenate([[stretch.first - 1], np.maximum.accumulate(last)])
             most = np.maximum(most, so_far[np.searchsorted(ticks, rows.tick_ns, side="left")])
     if forced_slack_ns is not None:
-        most = np.maximum(most, windows.firsts_after(rows.tick_ns - forced_slack_ns) - 1)
+        most = np.maximum(most, windows.first_after(rows.tick_ns - forced_slack_ns) - 1)
     late = np.flatnonzero(low <= np.minimum(high, most))
     return late, low[late], high[late]
 

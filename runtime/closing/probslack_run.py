@@ -201,7 +201,7 @@ class ProbSlackRun(GroundRun):
         begun = self._windows.last_begun(newest_before_ns)
         if not isinstance(self._knowledge, _InOrder) or first <= begun or self._is_held:
             return
-        after = int(self._windows.firsts_after(self._newest_of).min())
+        after = int(self._windows.first_after(self._newest_of).min())
         if not self._policy.early:
             after = min(after, self._windows.first_after(tick_ns))
         if after - first > MOST_OPEN:
@@ -365,7 +365,7 @@ class ProbSlackRun(GroundRun):
         if most_ns is None:
             return Forced(NOTHING, NOTHING)
         window = np.arange(first, min(self._windows.first_after(end_ns - most_ns), last + 1))
-        ends_ns = self._windows.ends_ns(window)
+        ends_ns = self._windows.end_ns(window)
         due_ns = (ends_ns + most_ns) // self._tick_ns * self._tick_ns
         opens_ns = ((ends_ns - self._lead_ns) // self._tick_ns + 1) * self._tick_ns
         now_ns = -(-self._now_ns // self._tick_ns) * self._tick_ns
@@ -444,7 +444,7 @@ class _InOrder:
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
         """Return 1 − Π (1 − P) over types for each window; shape (windows,)."""
-        return self._lines.chances(spans, self._windows.ends_ns(windows), at_ns)
+        return self._lines.chances(spans, self._windows.end_ns(windows), at_ns)
 
 
 class _InDisorder:
@@ -481,4 +481,4 @@ class _InDisorder:
         del spans
         if self.fitting.needs is None:
             return np.full(len(windows), np.nan)
-        return self.fitting.needs.chance(at_ns - self._windows.ends_ns(windows))
+        return self.fitting.needs.chance(at_ns - self._windows.end_ns(windows))

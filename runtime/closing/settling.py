@@ -275,7 +275,7 @@ class Settling:
                 part = slice(first, last)
                 number = np.arange(self._open, window)[self._sure.counts[part]]
                 at_ns = self._sure.at_ns[part][self._sure.counts[part]]
-                slack_ns = exact_sum(at_ns - self._windows.ends_ns(number))
+                slack_ns = exact_sum(at_ns - self._windows.end_ns(number))
                 self._budget.slack_sum_ns += slack_ns
             self._open = window
         self.sure_open = window

@@ -155,8 +155,8 @@ class _SimpleRun(GroundRun):
 
     def _miss_rows(self, opens: Int64Array, rows: TypedRows) -> None:
         """Note the windows that rows missed; `opens` is each row's first open window, (rows,)."""
-        low = self._windows.firsts_after(rows.event_time_ns)
-        high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
+        low = self._windows.first_after(rows.event_time_ns)
+        high = np.minimum(opens - 1, self._windows.last_begun(rows.event_time_ns))
         high[opens == self._account.first] = START_NS  # no window had closed
         self._account.miss_all(*merged(low, high))
 
@@ -178,7 +178,7 @@ class _EventDrivenRun(_SimpleRun):
         begun = rows.tick_ns
         least, self._newest_of = least_newest(rows, self._newest_of)
         opens = np.maximum(
-            self._windows.firsts_after(np.maximum(least, START_NS // 2) - self._disorder_ns),
+            self._windows.first_after(np.maximum(least, START_NS // 2) - self._disorder_ns),
             self._account.first,
         )
         # All rows of a tick are seen before windows close at it, so its last row decides.
@@ -213,11 +213,11 @@ class _ByTimeRun(_SimpleRun):
             [rows.tick_ns - self._tick_ns, [self._last_tick_ns(until_ns)]]
         )  # the last tick of each span, before its begin where rows come at one tick
         opens = np.where(
-            last_ns >= begun, self._windows.firsts_after(last_ns - slack_ns), self._account.first
+            last_ns >= begun, self._windows.first_after(last_ns - slack_ns), self._account.first
         )
 
         def at_ns(windows: Int64Array, spans: Int64Array) -> Int64Array:
-            due_ns = self._windows.ends_ns(windows) + slack_ns[spans]
+            due_ns = self._windows.end_ns(windows) + slack_ns[spans]
             on_tick = -(-due_ns // self._tick_ns) * self._tick_ns
             closed_ns: Int64Array = np.maximum(on_tick, begun[spans])
             return closed_ns

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.state import Fields
+
+Number = TypeVar("Number", int, Int64Array)
+"""A whole number, or an array of them."""
 
 
 @dataclass(frozen=True)
@@ -39,32 +43,20 @@ class WindowEnds:
                 "more than zero; write them like '1s'"
             )
 
-    def end_ns(self, window: int) -> int:
-        """Return the end of a window."""
-        return window * self.slide_ns + self.size_ns
+    def end_ns(self, window: Number) -> Number:
+        """Return the end of a window; of each in an array of any shape."""
+        end: Number = window * self.slide_ns + self.size_ns
+        return end
 
-    def ends_ns(self, windows: Int64Array) -> Int64Array:
-        """Return the ends of windows; any shape."""
-        ends: Int64Array = windows * self.slide_ns + self.size_ns
-        return ends
-
-    def first_after(self, event_time_ns: int) -> int:
+    def first_after(self, event_time_ns: Number) -> Number:
         """Return the first window that ends after a time: all windows before it have ended."""
-        return (event_time_ns - self.size_ns) // self.slide_ns + 1
+        first: Number = (event_time_ns - self.size_ns) // self.slide_ns + 1
+        return first
 
-    def firsts_after(self, event_time_ns: Int64Array) -> Int64Array:
-        """Return the first window that ends after each time; any shape."""
-        firsts: Int64Array = (event_time_ns - self.size_ns) // self.slide_ns + 1
-        return firsts
-
-    def last_begun(self, event_time_ns: int) -> int:
+    def last_begun(self, event_time_ns: Number) -> Number:
         """Return the last window that begins at or before a time."""
-        return event_time_ns // self.slide_ns
-
-    def lasts_begun(self, event_time_ns: Int64Array) -> Int64Array:
-        """Return the last window that begins at or before each time; any shape."""
-        lasts: Int64Array = event_time_ns // self.slide_ns
-        return lasts
+        last: Number = event_time_ns // self.slide_ns
+        return last
 
 
 def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Array]:
