@@ -27,6 +27,10 @@ class Options:
     quick: bool = False
     seed: int = 1
 
+    def seeds(self, full: int, quick: int) -> range:
+        """Return so many seeds, from `seed` on: of a full run, or of a quick one."""
+        return range(self.seed, self.seed + (quick if self.quick else full))
+
 
 @dataclass(frozen=True)
 class Spread:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from benchmarks.frame import counted
 
-__all__ = ["side_by_side"]
+__all__ = ["crossed", "side_by_side"]
 
+R = TypeVar("R")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -31,6 +34,15 @@ def side_by_side(tasks: Sequence[Callable[[], T]], *, what: str) -> list[T]:
         initargs=(tasks,),
     ) as pool:
         return list(counted(pool.map(_take, range(len(tasks))), of=len(tasks), what=what))
+
+
+def crossed(
+    settings: Sequence[S], seeds: Sequence[R], run: Callable[[S, R], T], *, what: str
+) -> dict[S, list[T]]:
+    """Return {setting: results of `run` for each seed}, worked off side by side."""
+    tasks = [partial(run, setting, seed) for setting in settings for seed in seeds]
+    results = iter(side_by_side(tasks, what=what))
+    return {setting: [next(results) for _ in seeds] for setting in settings}
 
 
 _tasks: list[Callable[[], Any]] = []

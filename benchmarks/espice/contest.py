@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from benchmarks.espice.shedders import (
     AT_LEAST,
@@ -18,7 +17,7 @@ from benchmarks.espice.shedders import (
 )
 from benchmarks.espice.trial import Group, MakeShedder, Runs, Tally, judged
 from benchmarks.frame import Claim, Options, Result
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 
 SEEDS, QUICK_SEEDS = 5, 1
 ENOUGH = 10
@@ -90,12 +89,14 @@ def contest(
         makers: names of the shedders.
         what: it is, for who waits.
     """
-    seeds = range(options.seed, options.seed + (QUICK_SEEDS if options.quick else SEEDS))
-    tasks = [partial(_one, setting, seed, makers) for setting in settings for seed in seeds]
-    outcomes = side_by_side(tasks, what=what)
+    outcomes = crossed(
+        range(len(settings)),
+        options.seeds(SEEDS, QUICK_SEEDS),
+        lambda number, seed: _one(settings[number], seed, makers),
+        what=what,
+    )
     found = []
-    for begin in range(0, len(outcomes), len(seeds)):
-        of_setting = outcomes[begin : begin + len(seeds)]
+    for of_setting in outcomes.values():
         runs = {key: Runs([tallies[key] for _, tallies in of_setting]) for key in of_setting[0][1]}
         found.append(Found(min(trained for trained, _ in of_setting), runs))
     return found

@@ -26,8 +26,7 @@ def seeds_of(options: Options) -> range:
     asked = os.environ.get("SEEDS", "")
     if asked and not (asked.isdecimal() and int(asked)):
         raise ValueError(f"SEEDS={asked} is no number of seeds; give a whole number above 0")
-    count = QUICK_SEEDS if options.quick else int(asked or SEEDS)
-    return range(options.seed, options.seed + count)
+    return options.seeds(int(asked or SEEDS), QUICK_SEEDS)
 
 
 @dataclass(frozen=True)

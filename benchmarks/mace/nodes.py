@@ -23,7 +23,7 @@ from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import STATISTICS, one_seed, tell_all
 from benchmarks.picture import Picture
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 
 QUERIES = 3
 QUICK_QUERIES = 2
@@ -43,20 +43,13 @@ def run(options: Options) -> Result:
         ["arrivals", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
     patterns = list(PATTERNS)[-1:] if options.quick else list(PATTERNS)
-    runs = [(pattern, seed) for pattern in patterns for seed in seeds]
-    found: dict[str, list[Judged]] = {pattern: [] for pattern in patterns}
-    tasks = [
-        partial(
-            one_seed,
-            seed,
-            queries=queries,
-            nodes=NODES[(seed - 1) % len(NODES)],
-            is_one_pattern=PATTERNS[pattern],
-        )
-        for pattern, seed in runs
-    ]
-    for (pattern, _), judged in zip(runs, side_by_side(tasks, what="mace-nodes"), strict=True):
-        found[pattern] += judged
+
+    def run_of(pattern: str, seed: int) -> list[Judged]:
+        nodes, is_one_pattern = NODES[(seed - 1) % len(NODES)], PATTERNS[pattern]
+        return one_seed(seed, queries=queries, nodes=nodes, is_one_pattern=is_one_pattern)
+
+    runs = crossed(patterns, seeds, run_of, what="mace-nodes")
+    found = {of: [one for judged in each for one in judged] for of, each in runs.items()}
     for pattern, each in found.items():
         tell_all(result, pattern, pattern, each, partial(_claims, pattern))
     result.notes += [PAPER, f"drawn: {draw(found)}"]

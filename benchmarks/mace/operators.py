@@ -17,7 +17,7 @@ from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed, tell_all
 from benchmarks.picture import Picture
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 
 QUICK_QUERIES = (3,)
 MEDIAN = 0.04
@@ -32,12 +32,10 @@ def run(options: Options) -> Result:
         f"{EVENTS:,} events, one node, {len(seeds)} seeds of each size; simulated",
         ["operators", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
-    runs = [(size, seed) for size in sizes for seed in seeds]
-    found: dict[int, list[Judged]] = {size: [] for size in sizes}
-    tasks = [partial(one_seed, seed, queries=size) for size, seed in runs]
-    each_run = side_by_side(tasks, what="mace-operators")
-    for (size, _), judged in zip(runs, each_run, strict=True):
-        found[size] += judged
+    runs = crossed(
+        sizes, seeds, lambda size, seed: one_seed(seed, queries=size), what="mace-operators"
+    )
+    found = {size: [one for judged in each for one in judged] for size, each in runs.items()}
     for size, each in found.items():
         operators = size * len(STAGES)
         of_mace = partial(claims, estimate="Mace", median=MEDIAN)

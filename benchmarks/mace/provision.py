@@ -160,8 +160,8 @@ def _run(drawn: RandomFlow, nodes: int, made: Prediction, deadline_s: float) -> 
 
 def run(options: Options) -> Result:
     """Judge each flow."""
-    flows = QUICK_FLOWS if options.quick else FLOWS
-    seeds = range(options.seed, options.seed + flows)
+    seeds = options.seeds(FLOWS, QUICK_FLOWS)
+    flows = len(seeds)
     found = [judge(seed, seconds=SECONDS) for seed in counted(seeds, of=flows, what="provision")]
     result = Result(
         f"{flows} flows of {SECONDS:g} s, seeds {seeds[0]} to {seeds[-1]}; simulated, costs exact; "

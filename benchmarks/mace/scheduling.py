@@ -244,7 +244,7 @@ def _longest(waiting: list[Waiting], node: int) -> int:
 def run(options: Options) -> Result:
     """Run every policy over the same loads."""
     seconds = QUICK_SECONDS if options.quick else SECONDS
-    seeds = range(options.seed, options.seed + (QUICK_SEEDS if options.quick else SEEDS))
+    seeds = options.seeds(SEEDS, QUICK_SEEDS)
     result = Result(
         f"{seconds} s of virtual time, {len(seeds)} seeds, simulated; s, median of the seeds",
         ["where", "policy", "worst", "p99", "worst / that of stimulus"],

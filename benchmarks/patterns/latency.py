@@ -61,7 +61,7 @@ Rates = tuple[tuple[float, float], tuple[float, float]]
 def run(options: Options) -> Result:
     """Measure what can be done, then ask for more."""
     overs = QUICK_OVER if options.quick else OVER
-    seeds = range(options.seed, options.seed + (1 if options.quick else SEEDS))
+    seeds = options.seeds(SEEDS, 1)
     probes_s = QUICK_PROBES_S if options.quick else PROBES_S
     result = Result(
         "Q1, n 4, windows of 700 events, ten players in turn the striker; Q2, n 20, windows of "

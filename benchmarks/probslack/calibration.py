@@ -7,7 +7,7 @@ geometric and lognormal ones, and bursts, in order or not, of one source or two,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from benchmarks.probslack.streams import (
     stream_of,
 )
 from benchmarks.probslack.trial import conditioned, paper, seeds_of, windows_of
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.windows import WindowEnds
@@ -88,14 +88,7 @@ def run(options: Options) -> Result:
     draws = {f"geometric, g {g}, d {d}": (geometric(g), geometric(d)) for g, d, _ in GEOMETRIC}
     settings: list[Setting] = [(f"geometric, g {g}, d {d}", f) for g, d, f in GEOMETRIC]
     settings += PAPERS
-    tasks = [
-        partial(_one, draws.get(name), name, f, seed) for name, f in settings for seed in seeds
-    ]
-    found = side_by_side(tasks, what="probslack-calibration")
-    of = {
-        setting: found[number * len(seeds) : (number + 1) * len(seeds)]
-        for number, setting in enumerate(settings)
-    }
+    of = crossed(settings, seeds, partial(_one, draws), what="probslack-calibration")
     result = Result(
         f"{EVENTS:,} events, {len(seeds)} seeds, δ {MISS}, strict guard; means over seeds",
         ["setting, ms", "f", "as printed: MER, %", "ms", "conditional: MER, %", "ms", "issue 32"],
@@ -104,7 +97,7 @@ def run(options: Options) -> Result:
     ours = [gains[setting] for setting in settings[: len(GEOMETRIC)]]
     papers = [gains[setting] for setting in settings[len(GEOMETRIC) :]]
     for form, number in (("conditional", 1), ("as printed", 0)):
-        told = [both[number].told for both in found]
+        told = [both[number].told for runs in of.values() for both in runs]
         rows = deciles(joined(told))
         result.figures[f"{form}: stated, measured, windows, by decile"] = rows
         pairs = ", ".join(f"{stated:.3f} {measured:.3f}" for stated, measured, _ in rows)
@@ -149,12 +142,11 @@ def _tell_delayed(result: Result, options: Options) -> None:
     """Add what is stated and measured of the twelve streams, by bin, and its claims."""
     streams = [(kind, order, n) for kind in DELAYED for order in (True, False) for n in (1, 2)]
     seeds = seeds_of(options, most=DELAYED_SEEDS)
-    tasks = [partial(_delayed, *stream, seed) for stream in streams for seed in seeds]
-    runs = side_by_side(tasks, what="probslack-calibration, delays that depend on each other")
+    what = "probslack-calibration, delays that depend on each other"
+    runs = crossed(streams, seeds, _delayed, what=what)
     little, much, first, shares = {}, {}, {}, []
-    for number, (kind, order, sources) in enumerate(streams):
+    for (kind, order, sources), of in runs.items():
         name = f"{kind}, {'' if order else 'not '}in order, sources: {sources}"
-        of = runs[number * len(seeds) : (number + 1) * len(seeds)]
         shares += [one.mer for one in of]
         rows = bins(joined([one.told for one in of]))
         result.figures[f"{name}: stated, measured, windows, by bin"] = rows
@@ -182,7 +174,8 @@ def _tell_delayed(result: Result, options: Options) -> None:
     )
 
 
-def _delayed(kind: str, in_order: bool, sources: int, seed: int) -> Tried:
+def _delayed(setting: tuple[str, bool, int], seed: int) -> Tried:
+    kind, in_order, sources = setting
     stream = delayed(
         kind, in_order=in_order, sources=sources, seed=seed, events=DELAYED_EVENTS * sources
     )
@@ -212,10 +205,11 @@ def bins(told: Told) -> list[tuple[float, float, int]]:
 
 
 def _one(
-    drawn: tuple[Draw, Draw] | None, name: str, frequency_ms: int, seed: int
+    draws: Mapping[str, tuple[Draw, Draw]], setting: Setting, seed: int
 ) -> tuple[Tried, Tried]:
     """Return what comes of both forms: as printed, and conditional."""
-    parts = [] if drawn is None else [(*drawn, EVENTS)]
+    name, frequency_ms = setting
+    parts = [(*draws[name], EVENTS)] if name in draws else []
     stream = stream_of(parts, seed) if parts else generated(name, seed, EVENTS)
     windows = windows_of(frequency_ms)
     return _tried(paper(MISS), stream, windows), _tried(conditioned(MISS), stream, windows)

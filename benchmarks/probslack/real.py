@@ -11,9 +11,9 @@ from functools import partial
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.probslack.panels import Column, draw
 from benchmarks.probslack.recorded import Recorded, buses, phones
-from benchmarks.probslack.sweep import Found, by_setting, gain_ms, worst_share
+from benchmarks.probslack.sweep import Found, by_policy, gain_ms, worst_share
 from benchmarks.probslack.trial import Outcome, all_tried, range_of, windows_of
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 
 MISS = 0.2
 """Fig. 10's caption. Its text has 0.10, of which 19 % missed would be too many."""
@@ -49,12 +49,9 @@ def run(options: Options) -> Result:
     columns = []
     for name, data in (("buses", buses()), ("phones", phones())):
         settings = settings_of(data, quick=options.quick)
-        tasks = [
-            partial(_one, data, session, setting)
-            for setting in settings
-            for session in data.streams
-        ]
-        found = by_setting(settings, side_by_side(tasks, what=f"probslack-real, {name}"))
+        of_data = partial(_one, data)
+        runs = crossed(settings, list(data.streams), of_data, what=f"probslack-real, {name}")
+        found = {setting: by_policy(each) for setting, each in runs.items()}
         for setting, one in found.items():
             tell(result, name, setting, one)
         claim(result, name, found)
@@ -72,7 +69,7 @@ def settings_of(data: Recorded, *, quick: bool) -> list[Setting]:
     return list(dict.fromkeys(pairs))
 
 
-def _one(data: Recorded, session: str, setting: Setting) -> dict[str, Outcome]:
+def _one(data: Recorded, setting: Setting, session: str) -> dict[str, Outcome]:
     frequency_ms, miss = setting
     windows = windows_of(frequency_ms, data.length_ms)
     stream = data.streams[session]

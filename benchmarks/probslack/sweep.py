@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from benchmarks.frame import Result
 from benchmarks.probslack.streams import generated
@@ -18,10 +17,9 @@ from benchmarks.probslack.trial import (
     simple_policies,
     windows_of,
 )
-from benchmarks.side_by_side import side_by_side
+from benchmarks.side_by_side import crossed
 from slackwater.runtime.closing.policy import Closing
 
-S = TypeVar("S")
 Found = Mapping[str, Sequence[Outcome]]
 """{policy: of each run}"""
 Setting = tuple[str, float, float]
@@ -62,20 +60,13 @@ def swept(
         what: the benchmark's name, for who waits.
         alone: whether each extension is tried by itself as well.
     """
-    tasks = [partial(_one, setting, seed, alone=alone) for setting in settings for seed in seeds]
-    return by_setting(settings, side_by_side(tasks, what=what))
+    runs = crossed(settings, seeds, partial(_one, alone=alone), what=what)
+    return {setting: by_policy(each) for setting, each in runs.items()}
 
 
-def by_setting(settings: Sequence[S], found: Sequence[Mapping[str, Outcome]]) -> dict[S, Found]:
-    """Return runs by their setting and policy; `found` has as many of each setting, in order."""
-    each = len(found) // len(settings)
-    return {
-        setting: {
-            policy: [run[policy] for run in found[number * each : (number + 1) * each]]
-            for policy in found[number * each]
-        }
-        for number, setting in enumerate(settings)
-    }
+def by_policy(runs: Sequence[Mapping[str, Outcome]]) -> Found:
+    """Return {policy: its outcome of each run}."""
+    return {policy: [run[policy] for run in runs] for policy in runs[0]}
 
 
 def _one(setting: Setting, seed: int, *, alone: bool) -> dict[str, Outcome]:

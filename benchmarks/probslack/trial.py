@@ -68,7 +68,7 @@ class Outcome:
 
 def seeds_of(options: Options, *, most: int = SEEDS) -> range:
     """Return the seeds of a run, 50 as in the paper unless that is too many."""
-    return range(options.seed, options.seed + (QUICK_SEEDS if options.quick else most))
+    return options.seeds(most, QUICK_SEEDS)
 
 
 def windows_of(frequency_ms: float, length_ms: float = LENGTH_MS) -> WindowEnds:

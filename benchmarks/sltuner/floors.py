@@ -30,6 +30,10 @@ FLOORS = {
     "sltuner-zipf": Floor(7_391, 98_712),
     "sltuner-drift": Floor(72_574, 18_870),
     "sltuner-chain": Floor(77_948, 98_558),
+    "sltuner-warsaw-20s": Floor(155_180, 242_462),
+    "sltuner-warsaw-30s": Floor(157_830, 242_474),
+    "sltuner-warsaw-40s": Floor(161_040, 242_474),
+    "sltuner-warsaw-60s": Floor(64_504, 242_474),
 }
 """{experiment: floor of its full run}, of the streams of `SEED`."""
 

@@ -89,18 +89,18 @@ class Ran:
 
 def run(options: Options) -> Result:
     """Predict and measure each seed."""
-    seeds = 1 if options.quick else SEEDS
+    seeds = options.seeds(SEEDS, 1)
     scale = QUICK_SCALE if options.quick else SCALE
     trials = TRIALS[1:2] if options.quick else TRIALS
     result = Result(
         f"{75_000 * scale:,.0f} events in some {290 * scale:.0f} s, one pattern for all queries, "
-        f"{seeds} seeds, w {scale:g} s; local Ray nodes, operators asleep",
+        f"{len(seeds)} seeds, w {scale:g} s; local Ray nodes, operators asleep",
         ["what", "measured", "statistics", "estimate", "seeds", *HEADER],
     )
     found: dict[Trial, list[Ran]] = {trial: [] for trial in trials}
     with WorkingCluster.of(max(trial.nodes for trial in trials)) as cluster:
         for trial in trials:
-            for seed in range(options.seed, options.seed + seeds):
+            for seed in seeds:
                 found[trial].append(one_run(cluster, trial, seed, scale=scale))
     _tell_all(result, found, width_s=scale)
     nodes = {n: found[trial] for n, trial in ON_NODES.items() if trial in found}
