@@ -22,7 +22,7 @@ from slackwater.runtime.operators import StreamMethods
 from slackwater.runtime.operators.ground.checks import key_types
 from slackwater.runtime.operators.ground.streams import Keyed
 from slackwater.runtime.plan.event_time_type import event_time_type
-from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side, Step
+from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SinkStep
 from slackwater.runtime.sinks.output import Output
 
@@ -77,7 +77,26 @@ class Stream(StreamMethods):
             DuplicateName: a column has one of these names already.
         """
         name = self.flow.name_for("late", name)
-        return self._add(late_step(self.flow.steps, self.name, side=side, name=name))
+        steps = self.flow.steps
+        gated = steps[self.name]
+        if not isinstance(gated, GatedStep):
+            raise FlowError(NO_LATE.format(who=name, of=self.name))
+        inputs = [steps[source].schema for source in gated.inputs]
+        ports = gated.late_columns(inputs, side=side, who=name)
+        fields = _fields(ports, inputs)
+        ours = {"late_step": pa.string()}
+        if len(ports) > 1:
+            ours["late_side"] = pa.string()
+        time = event_time_type(steps, gated.inputs)
+        ours |= {"late_event_time": time, "late_by_ns": pa.int64(), "late_dropped": pa.bool_()}
+        for column in ours:
+            if column in fields:
+                raise DuplicateName(
+                    f"step {name!r}: a late row has a column {column!r} already; rename it before "
+                    f"{self.name!r} with .select(...)"
+                )
+        schema = pa.schema([*fields.items(), *ours.items()])
+        return self._add(LateStep(name=name, inputs=self._in, schema=schema, columns=ports))
 
     @checked_call
     def diverted(self, *, name: str | None = None) -> Stream:
@@ -190,42 +209,6 @@ class KeyedStream(Keyed):
     join = _on_keys(Stream.join)
     pattern = _by_keys(Stream.pattern)
     process = _by_keys(Stream.process)
-
-
-def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: str) -> LateStep:
-    """Return the step that takes the late rows of a join or an aggregate.
-
-    Args:
-        steps: steps of the flow.
-        of: the name of that join or aggregate.
-        side: side of a join; None if the keys of both sides are meant.
-        name: name of the step.
-
-    Raises:
-        FlowError: the step is of another kind, or a side is given for an aggregate.
-        SettingError: `side` is not a side.
-        DuplicateName: a column has the name of a column that late rows get.
-    """
-    gated = steps[of]
-    if not isinstance(gated, GatedStep):
-        raise FlowError(NO_LATE.format(who=name, of=of))
-    inputs = [steps[source].schema for source in gated.inputs]
-    ports = gated.late_columns(inputs, side=side, who=name)
-    fields = _fields(ports, inputs)
-    ours = {"late_step": pa.string(), "late_side": pa.string()}
-    time = event_time_type(steps, gated.inputs)
-    ours |= {"late_event_time": time, "late_by_ns": pa.int64()}
-    ours |= {"late_dropped": pa.bool_()}
-    if len(ports) == 1:
-        del ours["late_side"]
-    for column in ours:
-        if column in fields:
-            raise DuplicateName(
-                f"step {name!r}: a late row has a column {column!r} already; rename it before "
-                f"{of!r} with .select(...)"
-            )
-    schema = pa.schema([*fields.items(), *ours.items()])
-    return LateStep(name=name, inputs=(of,), schema=schema, columns=ports)
 
 
 def _fields(

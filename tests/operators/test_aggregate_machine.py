@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
+from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate import machine as aggregate
 from slackwater.runtime.operators.aggregate.accumulators import SortedValues, quantile
-from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from tests.operators.literal import (
@@ -110,7 +110,7 @@ def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
     step = replace(STEP, window=window)
     literal = LiteralAggregate(step, ROWS)
     expected = literal.run(segments)
-    machine = AggregateMachine(step)
+    machine = make_operator(step)
     assert run(machine, reads_of(segments, [ROWS], cut)) == expected
     assert machine.late_dropped == literal.late_dropped
     assert machine.rows_held == 0
@@ -123,12 +123,12 @@ def test_windows_that_close_together_are_worked_off_in_blocks(
     step = replace(STEP, window=Window(12, 4))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aggregate, "_PAIRS_AT_ONCE", 3)
-        leaves = run(AggregateMachine(step), reads_of(segments, [ROWS], cut))
+        leaves = run(make_operator(step), reads_of(segments, [ROWS], cut))
     assert leaves == LiteralAggregate(step, ROWS).run(segments)
 
 
 def test_window_closes_when_the_watermark_reaches_its_end() -> None:
-    machine = AggregateMachine(COUNT)
+    machine = make_operator(COUNT)
     assert machine.work(read(rows_at([3, 9, 10]), 9), now_ns=0).rows is None
     assert machine.rows_held == 3
     assert counts(machine.work(read(None, 10), now_ns=0).rows) == [(1, 10, 2)]
@@ -137,7 +137,7 @@ def test_window_closes_when_the_watermark_reaches_its_end() -> None:
 
 
 def test_keys_leave_in_order_of_first_appearance_in_their_window() -> None:
-    machine = AggregateMachine(COUNT)
+    machine = make_operator(COUNT)
     batch = rows_at([1, 2, 11, 12, 13], [7, 3, 3, 7, 7])
     assert counts(machine.work(read(batch, END_NS), now_ns=0).rows) == [
         (7, 10, 1),
@@ -148,7 +148,7 @@ def test_keys_leave_in_order_of_first_appearance_in_their_window() -> None:
 
 
 def test_late_row_counts_in_the_windows_that_are_still_open() -> None:
-    machine = AggregateMachine(replace(COUNT, window=Window(10, 5)))
+    machine = make_operator(replace(COUNT, window=Window(10, 5)))
     assert counts(machine.work(read(rows_at([8]), 10), now_ns=0).rows) == [(1, 10, 1)]
     late = rows_at([4, 7])
     assert machine.work(read(None, 10, late=late), now_ns=0).rows is None
@@ -157,7 +157,7 @@ def test_late_row_counts_in_the_windows_that_are_still_open() -> None:
 
 
 def test_row_in_order_behind_closed_windows_is_counted_as_dropped() -> None:
-    machine = AggregateMachine(COUNT)
+    machine = make_operator(COUNT)
     machine.work(read(None, 30), now_ns=0)
     assert machine.work(read(rows_at([12, 31]), 31), now_ns=0).rows is None
     assert machine.late_dropped == 1
@@ -167,7 +167,7 @@ def test_row_in_order_behind_closed_windows_is_counted_as_dropped() -> None:
 def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window() -> None:
     batch = rows_at([1, 2, 11])
     batch.stimulus_time_ns[:] = [500, 300, 900]
-    machine = AggregateMachine(COUNT)
+    machine = make_operator(COUNT)
     machine.work(read(batch, 5, stimulus=1_000), now_ns=0)
     first = machine.work(read(None, 10, stimulus=400), now_ns=0).rows
     second = machine.work(read(None, 20, stimulus=950), now_ns=0).rows
@@ -178,7 +178,7 @@ def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window()
 
 
 def test_event_time_of_a_result_is_the_last_moment_in_its_window() -> None:
-    result = AggregateMachine(COUNT).work(read(rows_at([-1]), END_NS), now_ns=0).rows
+    result = make_operator(COUNT).work(read(rows_at([-1]), END_NS), now_ns=0).rows
     assert result is not None
     assert result.event_time_ns.tolist() == [-1]
     assert result.columns["window_start"].tolist() == [-10]
@@ -187,18 +187,18 @@ def test_event_time_of_a_result_is_the_last_moment_in_its_window() -> None:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_promise_is_the_last_moment_in_the_earliest_open_window(window: Window) -> None:
-    machine = AggregateMachine(replace(COUNT, window=window))
+    machine = make_operator(replace(COUNT, window=window))
     for watermark in range(-25, 25):
         promise = machine.work(read(None, watermark), 0).promise_ns
         assert watermark <= promise < watermark + window.slide_ns
         assert (promise + 1 - window.size_ns) % window.slide_ns == 0
     assert machine.work(read(None, END_NS), 0).promise_ns == END_NS
-    fresh = AggregateMachine(COUNT)
+    fresh = make_operator(COUNT)
     assert fresh.work(read(None, START_NS), 0).promise_ns == START_NS
 
 
 def test_leap_of_years_does_not_visit_the_empty_windows() -> None:
-    machine = AggregateMachine(replace(COUNT, window=Window(3, 1)))
+    machine = make_operator(replace(COUNT, window=Window(3, 1)))
     far = 60 * 365 * 86_400 * 10**9
     found = counts(machine.work(read(rows_at([-far, 0, far]), END_NS), now_ns=0).rows)
     assert found == [(1, at + end, 1) for at in (-far, 0, far) for end in (1, 2, 3)]
@@ -206,7 +206,7 @@ def test_leap_of_years_does_not_visit_the_empty_windows() -> None:
 
 def test_aggregate_without_keys_is_over_all_rows() -> None:
     step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
-    result = AggregateMachine(step).work(read(rows_at([1, 2, 3], [5, 6, 7]), END_NS), now_ns=0).rows
+    result = make_operator(step).work(read(rows_at([1, 2, 3], [5, 6, 7]), END_NS), now_ns=0).rows
     assert result is not None
     assert result.columns["rows"].tolist() == [3]
 
@@ -225,7 +225,7 @@ def test_nulls_among_the_values_are_skipped_and_all_null_is_null(kind: Any, expe
     )
     delays = [None, 2.0, 4.0, None, None]
     batch = batch_of([1, 2, 6, 7, 1], {"area": [1, 1, 1, 1, 2], "delay": delays})
-    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
+    result = make_operator(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     both = result.columns["window_start"] == 0
     columns = result.keep(both).columns
@@ -245,7 +245,7 @@ def test_nan_is_a_value_and_the_greatest(kind: Any, expected: Any) -> None:
         window=Window(10, 5),
     )
     batch = batch_of([1, 2, 6, 7], {"area": [1, 1, 1, 2], "delay": [NAN, 2.0, 4.0, NAN]})
-    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
+    result = make_operator(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     columns = result.keep(result.columns["window_start"] == 0).columns
     np.testing.assert_equal(columns["x"].tolist(), expected)
@@ -260,14 +260,14 @@ def test_whole_sums_skip_nulls_and_name_the_window_that_does_not_fit() -> None:
     delays = [None, 2**62, None, 2**62, None]
     batch = batch_of([1, 2, 3, 4, 5], {"area": [1] * 5, "delay": delays})
     with pytest.raises(OperatorError, match=r"does not fit int64(.|\n)*of key {'area': 1}"):
-        AggregateMachine(step).work(read(batch, END_NS), now_ns=0)
+        make_operator(step).work(read(batch, END_NS), now_ns=0)
 
 
 def test_a_count_of_text_leaves_out_what_is_null() -> None:
     step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
     step = replace(step, aggregates={"rows": Aggregate("count", "line")})
     batch = batch_of([1, 2, 3], {"line": pa.array(["20", None, "26"])})
-    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
+    result = make_operator(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     assert result.columns["rows"].tolist() == [2]
 
@@ -283,7 +283,7 @@ def test_least_and_most_keep_the_type_of_the_column(dtype: str) -> None:
     limits = np.finfo(dtype) if "float" in dtype else np.iinfo(dtype)
     values = np.array([limits.max, limits.min, 3], dtype)
     result = (
-        AggregateMachine(step)
+        make_operator(step)
         .work(read(batch_of([1, 2, 3], {"area": [1, 1, 1], "x": values}), END_NS), now_ns=0)
         .rows
     )
@@ -303,7 +303,7 @@ def test_quantile_is_that_of_numpy_to_the_bit(level: float) -> None:
         aggregates={"x": Aggregate("quantile", "delay", level)},
     )
     batch = batch_of(np.zeros(500, np.int64), {"area": areas, "delay": values})
-    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
+    result = make_operator(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     for area, found in zip(result.columns["area"], result.columns["x"], strict=True):
         assert found == np.quantile(values[areas == area], level)
@@ -311,7 +311,7 @@ def test_quantile_is_that_of_numpy_to_the_bit(level: float) -> None:
 
 def test_aggregate_with_ever_new_keys_stays_small() -> None:
     step = replace(STEP, window=Window(10, 5))
-    machine = AggregateMachine(step)
+    machine = make_operator(step)
     for number in range(400):
         areas = np.arange(50) + 50 * number
         columns = {"area": areas, "line": [f"line {area}" for area in areas]}
@@ -324,7 +324,7 @@ def test_aggregate_with_ever_new_keys_stays_small() -> None:
 
 def test_leaves_of_an_aggregate_have_the_columns_of_its_schema_in_order() -> None:
     values = {"area": [1], "line": ["20"], "delay": [0.5], "n": [3]}
-    result = AggregateMachine(STEP).work(read(batch_of([1], values), END_NS), now_ns=0).rows
+    result = make_operator(STEP).work(read(batch_of([1], values), END_NS), now_ns=0).rows
     assert result is not None
     assert list(result.columns) == STEP.schema.names
     assert leaves_of([result])[0][2:5] == ("1", "'20'", "0")
@@ -351,7 +351,7 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_window(
     step = replace(COUNT, aggregates={"rows": Aggregate("sum", "delay")}, window=window)
     dtype = np.uint64 if max(delays) > MOST else np.int64
     batch = batch_of([20, 21, 29], {"area": [1, 2, 1], "delay": np.array(delays, dtype)})
-    machine = AggregateMachine(step)
+    machine = make_operator(step)
     if problem is None:
         result = machine.work(read(batch, END_NS), now_ns=0).rows
         assert result is not None
@@ -366,7 +366,7 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_window(
 @pytest.mark.parametrize("cuts", [[0, 3], [0, 2, 3], [0, 1, 2, 3]])
 def test_a_sum_may_leave_64_bits_on_its_way(cuts: list[int]) -> None:
     step = replace(COUNT, aggregates={"rows": Aggregate("sum", "delay")}, window=Window(10, 10))
-    machine, delays = AggregateMachine(step), [MOST, 1, -5]
+    machine, delays = make_operator(step), [MOST, 1, -5]
     for begin, end in pairwise(cuts):
         rows = {"area": [1] * (end - begin), "delay": np.array(delays[begin:end])}
         machine.work(read(batch_of([20, 21, 22][begin:end], rows), 20), now_ns=0)
@@ -423,7 +423,7 @@ def test_a_mean_of_whole_numbers_is_the_nearest_float(
 ) -> None:
     for kind in (np.int64, np.uint64):
         numbers = [abs(value) for value in values] if kind is np.uint64 else values
-        machine = AggregateMachine(replace(MEAN, window=window))
+        machine = make_operator(replace(MEAN, window=window))
         for start in range(0, len(numbers), cut):
             part = np.array(numbers[start : start + cut], kind)
             columns = {"area": np.ones(len(part), np.int64), "n": part}

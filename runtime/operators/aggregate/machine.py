@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import (
     END_NS,
@@ -98,7 +97,7 @@ class AggregateMachine(LateOperator):
         self,
         step: AggregateStep,
         *,
-        most_kept_rows: int = Limits.most_kept_rows,
+        most_kept_rows: int,
         closer: Closer | None = None,
     ) -> None:
         self._step = step

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.model import (
     END_NS,
     START_NS,
@@ -45,9 +44,7 @@ _TURNS = (1, 0, -1)
 """An event's time moves by so many bounds for the low, the middle and the high window."""
 
 
-def aggregate_machine(
-    step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows
-) -> AggregateMachine:
+def aggregate_machine(step: AggregateStep, *, most_kept_rows: int) -> AggregateMachine:
     """Return the machine of an `AggregateStep`, with or without `drift`."""
     machine = AggregateMachine if step.drift is None else ThreeWindows
     return machine(step, most_kept_rows=most_kept_rows)

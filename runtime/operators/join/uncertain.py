@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.model import Batch, GateRead, Int64Array
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
 from slackwater.runtime.model.state import OWNER, Field, Fields
@@ -35,7 +34,7 @@ _OWN = frozenset({*_TIMES, *_BOUNDS})
 """Columns that rows carry inside; no column of a user's begins like them."""
 
 
-def join_machine(step: JoinStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
+def join_machine(step: JoinStep, *, most_kept_rows: int) -> Operator:
     """Return the machine of a `JoinStep`, with or without `drift`."""
     machine = JoinMachine if step.drift is None else UncertainJoin
     return machine(step, most_kept_rows=most_kept_rows)

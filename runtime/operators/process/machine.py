@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.divided import keep_keys
@@ -56,7 +55,7 @@ class ProcessMachine(LateOperator):
         "timers",
     )
 
-    def __init__(self, step: ProcessStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
+    def __init__(self, step: ProcessStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept = most_kept_rows  # objects: which of them could go is not known
         self._looks_at = most_kept_rows  # when there are more, they are checked
