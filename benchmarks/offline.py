@@ -6,13 +6,10 @@ Written without any of the runtime's code. What a stream can reach at most is in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-Table = Mapping[str, npt.NDArray[Any]]
 
 
 def pairs_within(

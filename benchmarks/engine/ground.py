@@ -33,7 +33,6 @@ SOURCE = (
     "BlockReader",
 )
 WALK = ("GateRead", "Message", "Handed", "Work", "Egress", "Write")
-SINKS = ("Sink", "OurOutput", "CustomSink", "UserOutput", "Output", "SinkPort")
 
 Trees = Mapping[str, ast.Module]
 

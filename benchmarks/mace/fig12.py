@@ -28,8 +28,6 @@ LOW_EVENTS_S = 100.0
 WIDTH_S = 1.0
 SUBINTERVALS = 600
 
-Floats = npt.NDArray[np.float64]
-
 
 def problem(scale: int, seed: int) -> PlacementProblem:
     """Return 200 operators and 20 nodes for each unit of scale."""

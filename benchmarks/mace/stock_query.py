@@ -39,8 +39,6 @@ UDS = ("good.1", "good.2")
 PLANS = ("at the sink", "in between", "at the source")
 _OPENS_S, _CLOSES_S = 13.5 * 3600, 20 * 3600  # regular hours, UTC
 
-Ints = npt.NDArray[np.int64]
-
 
 @cache
 def trades() -> pa.Table:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from examples.real_data import soccer
@@ -32,8 +31,6 @@ MS = 1_000_000
 RATE = 15_000
 SPACING_NS = NS_PER_SECOND // RATE
 _BREAK_US = 1_000_000
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

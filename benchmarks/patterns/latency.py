@@ -24,7 +24,6 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread
 from benchmarks.jobs import collected
 from benchmarks.patterns.endless import Endless
-from benchmarks.patterns.floor import WINDOWS
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
 from benchmarks.picture import Picture
@@ -54,7 +53,9 @@ PROBES_S, QUICK_PROBES_S = (5.0, 40.0), (2.0, 10.0)
 ASSUMED = 100_000.0
 LIMIT_S = 300.0
 LONGEST = 2_000
-"""Events of the longer windows, of which a stretch of the floor has `WINDOWS`."""
+"""Events of the longer windows."""
+WINDOWS = 10
+"""Windows of a stretch that the floor looks at."""
 Rates = tuple[tuple[float, float], tuple[float, float]]
 
 

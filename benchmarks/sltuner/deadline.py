@@ -43,7 +43,6 @@ LIMITS = Limits(source_gap_ns=20_000_000)
 """Sources look every 20 ms: a deadline of seconds needs no more, and the simulation is quicker."""
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 MakePolicy = Callable[[Plan], SlackPolicy]
 
 
