@@ -32,7 +32,7 @@ from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
-from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
+from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
@@ -199,11 +199,9 @@ class Aggregating(AnyStream):
         _check_window(window, step=name)
         keys = names_of(by)
         aggregates = checks.together(columns, named, step=name)
-        checks.replicas(replicas, keys=keys, step=name)
-        refuse_revised(self.flow, self.name, step=name)
+        gate = self._gate(slack, replicas, keys, step=name)
         time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
-        release = self.flow.release_of(slack, step=name)
         allowed = checked_drift(
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
         )
@@ -212,7 +210,8 @@ class Aggregating(AnyStream):
         if close is not None:
             closes = close_of(close, self.flow.steps, self._in, window, self.schema, step=name)
             refuse_drift(allowed, step=name)
-            release, schema = no_slack(slack, step=name), with_chance(schema, step=name)
+            gate["release"] = no_slack(slack, step=name)
+            schema = with_chance(schema, step=name)
             _say_slack(self.flow.release, step=name)
         return self._add(
             AggregateStep(
@@ -222,11 +221,10 @@ class Aggregating(AnyStream):
                 keys=keys,
                 window=window,
                 aggregates=scaled(aggregates, self.schema),
-                release=release,
                 late=late,
                 close=closes,
                 drift=allowed,
-                replicas=replicas,
+                **gate,
             )
         )
 
