@@ -37,7 +37,7 @@ def test_the_flow_is_found(host: FakeHost, code: str, target: str, name: str) ->
             "several dataflows (a, b); name one: city.py:a",
         ),
         ("flow = Flow('a')", "city.py:flaw", "has no 'flaw'; the nearest is 'flow'"),
-        ("flow = 3", "city.py:flow", "is of type int, not a dataflow"),
+        ("flow = 3", "city.py:flow", "is of type int; name a dataflow"),
         ("flow = 3", "city.py:y", "has no 'y', and no dataflow; write"),
         ("def build():\n    pass", "city.py:y", "has no 'y'; there are: build"),
         ("def build(path):\n    pass", "city.py", "without arguments (missing a required argument"),
