@@ -5,8 +5,10 @@ Beside it Flink's CEP on the same questions, where it is installed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +27,15 @@ from benchmarks.patterns.growth import (
 )
 from benchmarks.patterns.on_flink import FlinkCep, NoFlink, Passes, flink_cep
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
-from benchmarks.patterns.speed_picture import draw
 from benchmarks.patterns.timed import READ, Found, million_a_second, reads_of, spent, tell
+from benchmarks.picture import Picture
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.shedding import Espice
 
 TYPES, BUSY_TYPES = 100, 4
 KEYS, MANY_KEYS = 800, 80_000
+COLOURS = {OURS: "tab:blue", FLINK: "tab:red"}
+TITLES = {"first": "the first match, events used up", "next": "each with the next of its kind"}
 
 
 @dataclass(frozen=True)
@@ -171,3 +175,29 @@ def _by_key(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         *(sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
     )
     return stream.pattern(pattern, type="kind", within="1h", by=("key",), shed=shed)
+
+
+def draw(growths: Sequence[Growth], queries: Mapping[str, Mapping[str, float]]) -> Path:
+    """Draw a panel for each sequence, and one for the queries; return the path of the picture.
+
+    Args:
+        growths: measured.
+        queries: {name: {who: million events a second}}.
+    """
+    title = "events a second of a core, by CPU time; others as far as they came in time"
+    picture = Picture(f"pattern-speed: {title}", (11.0, 7.4), rows=2, columns=2, sharey=True)
+    for panel, growth in zip(picture.panels, growths, strict=False):
+        for who, rates in growth.rates.items():
+            events = [1e6 * rate for rate in rates.values()]
+            panel.plot(list(rates), events, marker="o", color=COLOURS[who], label=who)
+        panel.set(title=f"{growth.name}: {TITLES[growth.rule]}", xlabel="window, events")
+        panel.set(xscale="log", yscale="log", ylabel="events/s")
+    last = picture.panels[len(growths)]
+    people = [who for who in COLOURS if any(who in rates for rates in queries.values())]
+    for number, who in enumerate(people):
+        places = np.arange(len(queries)) + 0.4 * (number - (len(people) - 1) / 2)
+        heights = [1e6 * rates.get(who, 0.0) for rates in queries.values()]
+        last.bar(places, heights, width=0.36, color=COLOURS[who], label=who)
+    last.set_xticks(range(len(queries)), list(queries))
+    last.set(title="the queries of [espice] on real data", yscale="log", ylabel="events/s")
+    return picture.save("pattern-speed")

@@ -12,10 +12,16 @@ import pytest
 
 import slackwater as sw
 from benchmarks.mace.on_ray import service
-from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
 from benchmarks.mace.on_ray.service import Account, Moment, working
-from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
+from benchmarks.mace.on_ray.trial import (
+    TAIL_S,
+    OnRay,
+    core_shares,
+    limits_for,
+    pattern_s,
+    with_costs,
+)
 from benchmarks.mace.query import STAGES, add_query
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, QueryOperator
 from slackwater.runtime.foresight.curves import WindowCurve

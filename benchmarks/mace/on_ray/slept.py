@@ -7,8 +7,12 @@ goes eight times as fast as in the paper: periods of 1.2 and 3.6 s, 9,000 events
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.frame import Options, Result
 from benchmarks.mace.judge import ESTIMATES, HEADER, Judged, claims, of, span_of, tell
@@ -16,15 +20,16 @@ from benchmarks.mace.on_ray.judge import (
     EXACT,
     FIRST,
     SPREAD,
+    by_second,
     error_by_second,
     estimates_of,
     judged,
     named,
     thirds_s,
 )
-from benchmarks.mace.on_ray.pictures import draw
 from benchmarks.mace.on_ray.trial import OnRay, WorkingCluster, drawn, measure
 from benchmarks.mace.trial import SAMPLE
+from benchmarks.picture import Picture
 from slackwater.runtime.foresight import LatencyEstimate
 
 SCALE, QUICK_SCALE = 0.12, 0.07
@@ -32,6 +37,8 @@ SEEDS = 5
 THIRD = 1 / 3
 SHARES = (0.02, SAMPLE, THIRD)
 NODES = (4, 8, 13)
+DRAWN = (named(FIRST, SAMPLE), named(SPREAD, SAMPLE))
+"""Statistics of the picture."""
 PAPER = "[mace] Fig. 4, 8: below 3 %; Fig. 5 to 7: within 4 %"
 
 
@@ -165,3 +172,35 @@ def _tell(
     if median is not None:
         for estimate in ESTIMATES:
             result.claims += claims(key, mine, estimate, median=median)[:1]
+
+
+def draw(found: Mapping[int, Sequence[Ran]]) -> Path:
+    """Draw runs on so many nodes: {nodes: a run of each seed}; return the path of the picture."""
+    title = "mace-ray: predicted and measured on local Ray nodes"
+    picture = Picture(title, (11.0, 4.5), columns=2, width_ratios=(3, 2))
+    over_time, by_nodes = picture.panels
+    nodes = min(found)
+    _over_time(over_time, found[nodes][0], nodes=nodes)
+    for shift, statistics, colour in zip((-0.15, 0.15), DRAWN, ("C3", "C0"), strict=True):
+        for count, each in found.items():
+            errors = [100 * ran.judged(statistics).error("held up") for ran in each]
+            at = np.full(len(errors), count + shift)
+            by_nodes.plot(at, errors, ".", color=colour, alpha=0.6)
+            label = statistics if count == nodes else None
+            by_nodes.plot(count + shift, np.median(errors), "_", ms=16, color=colour, label=label)
+    by_nodes.axhline(3, color="grey", linewidth=0.8)
+    by_nodes.set_xticks(list(found))
+    by_nodes.set_xlabel("nodes (14 operators); bar: median of the seeds")
+    by_nodes.set_ylabel("error of the worst latency, %")
+    by_nodes.set_ylim(bottom=0)
+    return picture.save("mace-ray")
+
+
+def _over_time(panel: Any, ran: Ran, *, nodes: int) -> None:
+    run = ran.run
+    panel.step(run.begins_s, run.worst_s, where="post", color="0.4", label="measured, worst of 1 s")
+    for statistics, colour in zip(DRAWN, ("C3", "C0"), strict=True):
+        predicted_s = by_second(run, ran.estimates[statistics])
+        panel.step(run.begins_s, predicted_s, where="post", color=colour, label=statistics)
+    panel.set_title(f"14 operators on {nodes} nodes, the first seed")
+    panel.set(xlabel="stimulus time, s", ylabel="latency, s")

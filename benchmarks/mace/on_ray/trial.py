@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,6 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.frame import check
 from benchmarks.mace.load import EVENTS, HIGH_RATE, RATE_RATIO, Floats, on_off_s, parts
-from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.service import working
 from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, flow_of, queries_of
@@ -169,6 +169,27 @@ def waited(job: sw.Job) -> tuple[JobReport, dict[str, float]]:
         except TimeoutError:
             if time.monotonic() > until_s:
                 raise
+
+
+def core_shares(pids: Mapping[str, int], *, proc: Path = Path("/proc")) -> dict[str, float]:
+    """Return how much of a core each process had of what it wanted, {slot: share}.
+
+    The kernel counts for each thread how long it ran, and how long it was ready to. A process that
+    has ended, or a kernel that does not count, is left out.
+    """
+    shares = {}
+    for slot, pid in pids.items():
+        ran_ns = waited_ns = 0
+        for task in (proc / str(pid) / "task").glob("*/schedstat"):
+            try:
+                ran, waited, _ = task.read_text(encoding="ascii").split()
+            except OSError:  # it ended meanwhile
+                continue
+            ran_ns += int(ran)
+            waited_ns += int(waited)
+        if ran_ns:
+            shares[slot] = ran_ns / (ran_ns + waited_ns)
+    return shares
 
 
 def _started_s(job: sw.Job) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.frame import Claim, Options, Result, held
+from benchmarks.sltuner.contest import draw
 from benchmarks.sltuner.deadline import HEADER, OURS, Outcome, judge
 from benchmarks.sltuner.floors import FLOORS, Floor, floor_of
-from benchmarks.sltuner.panels import draw
 
 
 def outcome(policy: str, slack_ready: int, *, latency_s: float = 1.0) -> Outcome:
