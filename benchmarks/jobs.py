@@ -15,10 +15,10 @@ __all__ = ["TIMEOUT_S", "collected", "finished"]
 TIMEOUT_S = 600.0
 
 
-def finished(job: Any, *, timeout_s: float = TIMEOUT_S) -> sw.JobReport:
+def finished(job: Any) -> sw.JobReport:
     """Wait for the end of a job, on Ray or in the simulator, and close it; return its report."""
     with closing(job):
-        return _balanced(job.wait(timeout=timeout_s))
+        return _balanced(job.wait(timeout=TIMEOUT_S))
 
 
 def collected(job: Any, *, timeout_s: float = TIMEOUT_S) -> tuple[sw.JobReport, pa.Table]:

@@ -15,7 +15,7 @@ import slackwater as sw
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 MS = 1_000_000
-AREAS, VEHICLES, SENSORS = 200, 911, 3_504
+AREAS, VEHICLES, SENSORS, KEYS = 200, 911, 3_504, 1_000
 DELAY_OVER, FLOW_OVER = 300, 1_000
 MEAN_DELAY_S = DELAY_OVER / math.log(10)  # exponential, so that 10 % of buses are over
 MEAN_FLOW = FLOW_OVER / math.log(50)  # 2 % of sensors
@@ -35,21 +35,17 @@ class Mapped:
     and reading it costs what touching its pages costs: no file is read while the clock runs.
 
     Attributes:
-        path: of the file.
-        times: hand its rows over so many times, each time `shift_ms` later in column `ts`.
-        shift_ms: how far event time goes in one round.
+        path: path of the file.
     """
 
     reads_inline: ClassVar[bool] = True
     blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
     path: str
-    times: int = 1
-    shift_ms: int = 0
 
     def describe(self) -> str:
         """Return its path."""
-        return f"memory-mapped {self.path}, {self.times} times"
+        return f"memory-mapped {self.path}"
 
     def schema(self) -> pa.Schema:
         """Return its columns."""
@@ -65,24 +61,16 @@ class MappedReader:
     """Hands the blocks of a file over, as views of it."""
 
     def __init__(self, spec: Mapped) -> None:
-        self._spec = spec
         self._file = pa.memory_map(spec.path)
         self._blocks = pa.ipc.open_file(self._file)
         self._next = 0
 
     def poll(self) -> pa.RecordBatch | EndOfInput:
         """Return the next block, or END_OF_INPUT."""
-        count = self._blocks.num_record_batches
-        if self._next >= count * self._spec.times:
+        if self._next >= self._blocks.num_record_batches:
             return END_OF_INPUT
-        block = self._blocks.get_batch(self._next % count)
-        lap = self._next // count
         self._next += 1
-        if lap == 0:
-            return block
-        place = block.schema.get_field_index("ts")
-        later = pa.array(block.column(place).to_numpy() + lap * self._spec.shift_ms)
-        return block.set_column(place, block.schema.field(place), later)
+        return self._blocks.get_batch(self._next - 1)
 
     def close(self) -> None:
         """Unmap it."""
@@ -162,7 +150,7 @@ def lag_ns(rng: np.random.Generator, times_ns: Ints) -> Ints:
     return (lag_ms.clip(0, 2_000) * MS).astype(np.int64)
 
 
-def late_table(seed: int, *, events: int, seconds: int, keys: int = 1_000) -> pa.Table:
+def late_table(seed: int, *, events: int, seconds: int) -> pa.Table:
     """Return Event(ts, key, value) as they arrive: 10 % of them up to 500 ms late."""
     rng = np.random.default_rng(seed)
     ts = np.sort(rng.integers(0, seconds * 1_000, events))
@@ -171,7 +159,7 @@ def late_table(seed: int, *, events: int, seconds: int, keys: int = 1_000) -> pa
     return pa.table(
         {
             "ts": ts[order],
-            "key": rng.integers(0, keys, events, dtype=np.int32),
+            "key": rng.integers(0, KEYS, events, dtype=np.int32),
             "value": rng.normal(size=events),
         }
     )

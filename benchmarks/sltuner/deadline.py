@@ -56,7 +56,7 @@ class Experiment:
         seconds: of virtual time.
         slots: of the simulator.
         placement: {stage: slot}.
-        cost, link, limits: of the simulator.
+        cost, limits: of the simulator.
         first_second: from which on a run is judged.
     """
 
@@ -66,7 +66,6 @@ class Experiment:
     slots: Sequence[str]
     placement: Mapping[str, str]
     cost: CostModel = field(default_factory=CostModel)
-    link: LinkModel = field(default_factory=LinkModel)
     limits: Limits = LIMITS
     first_second: int = FIRST_SECOND
 
@@ -167,7 +166,7 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         egress=egress,
         seed=seed,
         cost=experiment.cost,
-        link=experiment.link,
+        link=LinkModel(),
         policy=made,
     )
     report = simulation.run()

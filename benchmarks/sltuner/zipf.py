@@ -94,15 +94,10 @@ def experiment(seconds: int) -> Experiment:
     )
 
 
-def cost_of_busy_sink(busy: float = BUSY, *, results_per_s: float = RESULTS_PER_S) -> CostModel:
-    """Return the costs of a sink that cannot keep up for 10 s of every 30.
-
-    Args:
-        busy: its utilisation then; above 1 work piles up.
-        results_per_s: how many come.
-    """
+def cost_of_busy_sink() -> CostModel:
+    """Return the costs of a sink that cannot keep up for 10 s of every 30."""
 
     def load(now_ns: int) -> float:
-        return busy if 10 <= now_ns / NS_PER_SECOND % 30 < 20 else CALM
+        return BUSY if 10 <= now_ns / NS_PER_SECOND % 30 < 20 else CALM
 
-    return CostModel(stages={"jams": NS_PER_SECOND / results_per_s}, load={"jams": load})
+    return CostModel(stages={"jams": NS_PER_SECOND / RESULTS_PER_S}, load={"jams": load})
