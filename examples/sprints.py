@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from examples.real_data import soccer
-from slackwater.runtime.shedding import Espice
 
 STRIKER = 10
 NEAR_M = 15.0
@@ -50,7 +49,10 @@ def positions(seconds: int = 600) -> pa.Table:
 
 
 def build(
-    seen: sw.connectors.Input, *, shed: Espice | None = None, speed: float | None = None
+    seen: sw.connectors.Input,
+    *,
+    shed: sw.shedding.EventShedding | None = None,
+    speed: float | None = None,
 ) -> sw.Dataflow:
     """Return the flow: after each sprint the first four that come near."""
     flow = sw.Dataflow("sprints")
@@ -90,7 +92,7 @@ def main() -> None:
     ways = {
         "nothing shed": None,
         "by utility": sw.shedding.espice("1s", drops="pairs", first=16, every=64),
-        "by chance": sw.shedding.random_shedding("1s", drops="pairs"),
+        "by chance": sw.shedding.espice("1s", drops="pairs", first=10**9),
     }
     for name, shed in ways.items():
         flow = build(sw.table(table), shed=shed or sw.shedding.espice("1h", drops="pairs"), speed=1)

@@ -516,6 +516,16 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "join await_termination get_job_execution_result run execute": "`.wait()`",
         "ledger": "`.wait().ledger`, or `.report()` while it runs",
     },
+    "shedding": {
+        "random_shedding": (
+            "chance decides where nothing is ever ranked: write "
+            "`sw.shedding.espice('1s', drops='events', first=10**9)`"
+        ),
+        "baseline_shedding": (
+            "it is in benchmarks/espice/rivals.py; write "
+            "`sw.shedding.espice('1s', drops='events')`, or copy it"
+        ),
+    },
     "call": {
         "Filtering.filter": (
             "conditions are one expression: write `.filter((sw.col('x') > 1) & (sw.col('x') < 5))`"

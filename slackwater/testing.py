@@ -40,11 +40,11 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Replica
+from slackwater.runtime.registry.operators import make_operator, make_stateless
 from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.simulate import (
     ClusterGoes,

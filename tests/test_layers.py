@@ -451,9 +451,9 @@ def test_the_layer_rule_sees_an_import_however_it_is_written(source: str, claim:
             "import slackwater.runtime.operators.merge.merge",
             True,
         ),
-        ("runtime/operators/join/machine.py", "import slackwater.runtime.operators.registry", True),
+        ("runtime/operators/join/machine.py", "import slackwater.runtime.registry.operators", True),
         (
-            "runtime/operators/registry.py",
+            "runtime/registry/operators.py",
             "from slackwater.runtime.operators.join import Joining",
             False,
         ),

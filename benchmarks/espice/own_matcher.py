@@ -8,8 +8,8 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.espice.options import Quotes
 from slackwater.runtime.model import Batch, GateRead, Int64Array, Progress
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground.contract import Operator
+from slackwater.runtime.registry.operators import make_operator
 
 READ = 10_000
 """Events of a read."""

@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.espice.rivals import BaselineShedder, RandomShedder
 from benchmarks.espice.streams import Windows
 from benchmarks.espice.trial import Group, MakeShedder, Part, Surge, judged
-from slackwater.runtime.shedding.machine import shedder_of
-from slackwater.runtime.shedding.settings import Espice, Kind, Model, Overload
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.featured import FeaturedShedder
+from slackwater.runtime.shedding.settings import Model
 from slackwater.runtime.shedding.shedder import Shedder
 
 ESPICE, BASELINE, RANDOM = "eSPICE", "BL", "random"
@@ -22,7 +24,6 @@ ONCE = Model(first=MANY, every=MANY, keep=1.0, detect=False, explore=0.0, sample
 """Learns once, from all windows there are, and keeps no windows whole; else as by default."""
 CELLS = (4, 8, 16, 32, 64)
 """Among which `chosen` chooses. None finer: sizes of windows by time are told to one per cent."""
-_UNUSED = Overload(latency_ns=MANY)  # the amount is given, nothing has to be detected
 
 
 def espice(
@@ -31,7 +32,7 @@ def espice(
     *,
     model: Model = ONCE,
     bin_size: int | None = None,
-    kind: Kind = "espice",
+    kind: type[EspiceShedder] = EspiceShedder,
 ) -> Shedder:
     """Return eSPICE.
 
@@ -40,31 +41,36 @@ def espice(
         seed: of its draws.
         model: how it learns and cuts.
         bin_size: positions that share a cell; None: as many cells as the model has.
-        kind: "featured": by what else is known of an event besides.
+        kind: class of the shedder; FeaturedShedder ranks by what else is known of an event.
     """
     cells = model.cells if bin_size is None else max(1, round(group.size / bin_size))
-    return _shedder(kind, group, seed, replace(model, cells=cells))
+    return kind(_once(replace(model, cells=cells), group), seed=seed)
 
 
-def rival(group: Group, seed: int, *, kind: Kind, besides: int = 0) -> Shedder:
-    """Return a shedder that goes by types alone, or by nothing.
+def by_chance(group: Group, seed: int) -> Shedder:
+    """Return a shedder that ranks nothing."""
+    del group
+    return RandomShedder(seed=seed, explore=ONCE.explore, sample=ONCE.sample)
+
+
+def by_types(group: Group, seed: int, *, besides: int = 0) -> Shedder:
+    """Return a shedder that ranks types alone.
 
     Args:
-        group: what it is to learn from.
-        seed: of its draws.
-        kind: which.
+        group: windows that it is to learn from.
+        seed: seed of its draws.
         besides: how often each type is taken to stand in the pattern more than it does. 0: those
             that do not stand in it are dropped first. 1: of all types some are dropped.
     """
-    repetitions = tuple(
-        (code, int(times) + besides)
+    repetitions = {
+        code: int(times) + besides
         for code, times in enumerate(group.query.repetitions)
         if times + besides
-    )
-    return _shedder(kind, group, seed, ONCE, repetitions)
+    }
+    return BaselineShedder(repetitions, model=_once(ONCE, group), seed=seed)
 
 
-def chosen(group: Group, seed: int, *, kind: Kind = "espice") -> Shedder:
+def chosen(group: Group, seed: int, *, kind: type[EspiceShedder] = EspiceShedder) -> Shedder:
     """Return eSPICE with the cells that do best on the last third of the windows trained on."""
     inner = Group(
         [Part(part.query, _before(part.windows)) for part in group.training],
@@ -83,30 +89,23 @@ PAPER = replace(ONCE, scale="type", smooth=0.0, cutting="at least")
 """Table 1 and Algorithm 2 as they stand."""
 MAKERS: dict[str, MakeShedder] = {
     ESPICE: chosen,
-    BASELINE: partial(rival, kind="baseline"),
-    RANDOM: partial(rival, kind="random"),
+    BASELINE: by_types,
+    RANDOM: by_chance,
     DEFAULT: espice,
-    FEATURED: partial(chosen, kind="featured"),
-    ALL_TYPES: partial(rival, kind="baseline", besides=1),
+    FEATURED: partial(chosen, kind=FeaturedShedder),
+    ALL_TYPES: partial(by_types, besides=1),
     AT_LEAST: partial(espice, model=replace(ONCE, cutting="at least")),
     LETTER: partial(espice, model=PAPER, bin_size=1),
 }
 
 
-def _with_cells(cells: int, kind: Kind) -> MakeShedder:
+def _with_cells(cells: int, kind: type[EspiceShedder]) -> MakeShedder:
     return partial(espice, model=replace(ONCE, cells=cells), kind=kind)
 
 
-def _shedder(
-    kind: Kind,
-    group: Group,
-    seed: int,
-    model: Model,
-    repetitions: tuple[tuple[int, int], ...] = (),
-) -> Shedder:
-    # The model is built when the last window for training is over.
-    once = replace(model, first=max(group.windows, 1))
-    return shedder_of(Espice(_UNUSED, once, seed=seed, kind=kind, repetitions=repetitions))
+def _once(model: Model, group: Group) -> Model:
+    """Return a model that is built when the last window for training is over."""
+    return replace(model, first=max(group.windows, 1))
 
 
 def _cut(windows: Windows) -> int:

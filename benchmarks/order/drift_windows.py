@@ -36,7 +36,7 @@ from slackwater.runtime.model import (
     Progress,
 )
 from slackwater.runtime.model.nullable import Nullable, Numbers
-from slackwater.runtime.operators import make_operator
+from slackwater.runtime.registry.operators import make_operator
 
 MS = 1_000_000
 WINDOW_S = 10

@@ -15,7 +15,6 @@ from benchmarks.patterns.on_flink import FlinkCep, Passes
 from benchmarks.patterns.plain import Plain
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import Found, million_a_second, tell
-from slackwater.runtime.shedding import Espice
 
 OURS, FLINK = "ours", "Flink's CEP"
 STEPS = (0, 1, 2)
@@ -98,7 +97,11 @@ def _same(growth: Growth, who: str, length: int, events: int, matches: int) -> N
 
 
 def _built(
-    stream: sw.Stream, shed: Espice | None, *, length: int, rule: Literal["first", "next"]
+    stream: sw.Stream,
+    shed: sw.shedding.EventShedding | None,
+    *,
+    length: int,
+    rule: Literal["first", "next"],
 ) -> sw.Stream:
     pattern = sw.patterns.seq(
         *(sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))

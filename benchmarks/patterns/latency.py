@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
+from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from benchmarks.frame import Claim, Options, Result, Spread
 from benchmarks.jobs import collected
 from benchmarks.patterns.endless import Endless
@@ -29,8 +30,7 @@ from benchmarks.patterns.timed import reads_of
 from benchmarks.picture import Picture
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.series import SeriesBin
-from slackwater.runtime.operators.pattern.machine import PatternMachine
-from slackwater.runtime.shedding import Espice
+from slackwater.runtime.patterns.operator.machine import PatternMachine
 from slackwater.runtime.shedding.counts import SheddingCounts
 
 BOUND_S = 1.0
@@ -39,10 +39,10 @@ QUICK_OVER = {"+100 %": 2.0}
 FULLS = 2
 """Of a surge counts so many times as long as what waits takes to grow as old as the bound."""
 SEEDS = 5
-SHEDDERS: dict[str, Callable[..., Espice]] = {
+SHEDDERS: dict[str, Callable[..., sw.shedding.EventShedding]] = {
     "default": sw.shedding.espice,
-    "BL": sw.shedding.baseline_shedding,
-    "random": sw.shedding.random_shedding,
+    "BL": baseline_shedding,
+    "random": random_shedding,
 }
 TOLERANCE = 3.0
 """Points of recall."""
@@ -287,7 +287,7 @@ class Ran:
 def _ran(
     cluster: sw.Cluster,
     asked: Asked,
-    shed: Espice | None,
+    shed: sw.shedding.EventShedding | None,
     rates: Rates,
     *,
     speed: float | None,

@@ -12,9 +12,8 @@ import slackwater as sw
 from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
 from benchmarks.espice.soccer import BREAK_US, SPRINT_MPS, STRIKERS, positions
 from benchmarks.patterns.plain import Plain
-from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.language import Seq
-from slackwater.runtime.shedding import Espice
+from slackwater.runtime.patterns.operator.step import PatternStep
 
 STRIKER = 10
 NEAR_M = 15.0
@@ -35,10 +34,10 @@ class Asked:
 
     name: str
     rows: pa.Table
-    build: Callable[[sw.Stream, Espice | None], sw.Stream]
+    build: Callable[[sw.Stream, sw.shedding.EventShedding | None], sw.Stream]
     plain: Plain | None = None
 
-    def step(self, shed: Espice | None = None) -> PatternStep:
+    def step(self, shed: sw.shedding.EventShedding | None = None) -> PatternStep:
         """Return the step of the pattern."""
         flow = sw.Dataflow("speed")
         rows = flow.source("rows", sw.table(self.rows), event_time="time", time_unit="ns")
@@ -63,7 +62,7 @@ def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
         }
     )
 
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         sprint = sw.patterns.event("sprint", where=sw.col("sprints"))
         near = sw.patterns.event("near", where=sw.col("is_near"))
         return stream.pattern(
@@ -114,7 +113,7 @@ def query_1_of_all(count: int = 4, *, rate_hz: int = 4, events: int | None = Non
     rows = pa.concat_tables(each).combine_chunks()
     rows = rows.take(np.argsort(rows["time"].to_numpy(), kind="stable"))
 
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         sprint = sw.patterns.event("sprint", where=sw.col("sprints"))
         near = [
             sw.patterns.event(f"near{tag}", of_type=tag, where=sw.col("is_near"))
@@ -138,7 +137,7 @@ def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
     """N contracts that rise, or n that fall, behind a leading one."""
     of = quotes(500, order="a minute", seed=seed)
 
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         lead = sw.patterns.event("lead", where=sw.col("is_leading"))
         rise = sw.patterns.event("rise", where=sw.col("change") > 0)
         fall = sw.patterns.event("fall", where=sw.col("change") < 0)
@@ -159,7 +158,7 @@ def query_3(seed: int, size: int = 2_000) -> Asked:
     of = quotes(200, order="a run", seed=seed)
     steps = steps_3(of).tolist()
 
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         lead = sw.patterns.event("lead", where=sw.col("is_leading"))
         both = sw.patterns.either(*_both(steps))
         window = sw.patterns.opened_by(lead, events=size)
@@ -174,7 +173,7 @@ def query_4(seed: int, size: int = 2_000) -> Asked:
     of = quotes(60, order="a run", seed=seed)
     steps = steps_4(of).tolist()
 
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         both = sw.patterns.either(*_both(steps))
         window = sw.patterns.count_window(size, every=EVERY)
         return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)

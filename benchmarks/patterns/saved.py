@@ -17,8 +17,9 @@ from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_
 from benchmarks.patterns.timed import reads_of
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.operators.ground.contract import Operator
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
-from slackwater.runtime.shedding import Amount, Espice
+from slackwater.runtime.patterns.operator.machine import pattern_machine
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.wrapper.shed_pattern import SheddingPattern
 
 SHARES, QUICK_SHARES = (0.15, 0.3, 0.5, 0.7, 0.9), (0.3, 0.7)
 TIMES, QUICK_TIMES = 3, 1
@@ -57,7 +58,11 @@ def run(options: Options) -> Result:
 
 
 def timed(
-    asked: Asked, reads: list[GateRead], shed: Espice | None, share: float | None, times: int
+    asked: Asked,
+    reads: list[GateRead],
+    shed: sw.shedding.EventShedding | None,
+    share: float | None,
+    times: int,
 ) -> tuple[Spread, set[Match], float]:
     """Return µs an event, the matches of windows that open when something goes, and events shed."""
     found: set[Match] = set()

@@ -29,8 +29,7 @@ from benchmarks.patterns.on_flink import FlinkCep, NoFlink, Passes, flink_cep
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.timed import READ, Found, million_a_second, reads_of, spent, tell
 from benchmarks.picture import Picture
-from slackwater.runtime.operators import make_operator
-from slackwater.runtime.shedding import Espice
+from slackwater.runtime.registry.operators import make_operator
 
 TYPES, BUSY_TYPES = 100, 4
 KEYS, MANY_KEYS = 800, 80_000
@@ -170,7 +169,7 @@ def _tell_keys(result: Result, keys: int, size: Size, seed: int) -> float:
     return rate.median
 
 
-def _by_key(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+def _by_key(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
     pattern = sw.patterns.seq(
         *(sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
     )

@@ -12,8 +12,8 @@ import pyarrow as pa
 from benchmarks.frame import Result, Spread, repeated
 from benchmarks.patterns.queries import Asked
 from slackwater.runtime.model import Batch, GateRead, Progress
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground.contract import Operator
+from slackwater.runtime.registry.operators import make_operator
 
 READ = 10_000
 """Rows of a read of the gate."""

@@ -16,7 +16,7 @@ from slackwater.runtime.expressions.expressions import (
 )
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.flow.stream import KeyedStream, Stream
-from slackwater.runtime.operators import (
+from slackwater.runtime.operators.aggregate.written import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,

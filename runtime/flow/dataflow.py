@@ -26,7 +26,6 @@ from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.notebook import fixed_width
-from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.operators.ground.keep import gate_texts
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
@@ -38,6 +37,7 @@ from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.traits import Keep, Role
 from slackwater.runtime.plan.unpaced import unpaced_note
+from slackwater.runtime.registry.operators import FlowMethods
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
 from slackwater.runtime.sources.spec import INPUT_METHODS, Input, SourceSpec, missing_methods

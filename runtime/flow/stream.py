@@ -18,12 +18,12 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import DuplicateName, FlowError, TypeMismatch
 from slackwater.runtime.flow import checks
 from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
-from slackwater.runtime.operators import StreamMethods
 from slackwater.runtime.operators.ground.checks import key_types
 from slackwater.runtime.operators.ground.streams import Keyed
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SinkStep
+from slackwater.runtime.registry.operators import StreamMethods
 from slackwater.runtime.sinks.output import Output
 
 P = ParamSpec("P")

@@ -17,10 +17,10 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.diverted import DivertedRow
-from slackwater.runtime.operators import make_stateless
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
+from slackwater.runtime.registry.operators import make_stateless
 
 
 class Failed(NamedTuple):

@@ -9,11 +9,11 @@ from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.merge import ReadSplitter, SlackGate
 from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Progress
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.progress import Wakeup
+from slackwater.runtime.registry.operators import make_operator
 from slackwater.runtime.schedule.accounts import count_in
 from slackwater.runtime.schedule.intake import GateIntake, SplitIntake, Taken
 from slackwater.runtime.schedule.node import Handed, Node

@@ -19,7 +19,7 @@ from slackwater.runtime.shedding.evidence import Evidence
 from slackwater.runtime.shedding.featured import FeaturedShedder
 from slackwater.runtime.shedding.places import Sizes
 from slackwater.runtime.shedding.settings import Model
-from slackwater.runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.shedder import Learning, Shedder
 from slackwater.runtime.shedding.spans import Dropped, Spans
 from slackwater.runtime.shedding.windows import FinishedWindows
 
@@ -55,12 +55,11 @@ class ContestShedder(Shedder):
         return self._richer if self.evidence.is_better[self._at] else self._plain
 
     @property
-    def lost_shares(self) -> tuple[float, float] | None:
-        """The shares of matches that each model would have lost; None: not known.
-
-        Of the matches seen, at about this amount.
-        """
-        return self.evidence.lost_shares(self._at)
+    def learning(self) -> Learning:  # noqa: D102
+        evidence = self.evidence
+        return self.model.learning._replace(
+            compared=evidence.matches, lost_shares=evidence.lost_shares(self._at)
+        )
 
     @property
     def size(self) -> float:  # noqa: D102

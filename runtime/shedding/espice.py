@@ -13,7 +13,7 @@ from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.places import Sizes, end_cells, first_cells, within
 from slackwater.runtime.shedding.runs import CellTable, CutTable
 from slackwater.runtime.shedding.settings import Model
-from slackwater.runtime.shedding.shedder import CHANCE, Shedder
+from slackwater.runtime.shedding.shedder import CHANCE, Learning, Shedder
 from slackwater.runtime.shedding.spans import Dropped, Spans
 from slackwater.runtime.shedding.table import Learnt, UtilityTable
 from slackwater.runtime.shedding.thresholds import (
@@ -70,6 +70,10 @@ class EspiceShedder(Shedder):
     @property
     def ranked_by(self) -> str:  # noqa: D102
         return f"utility ({self._looks_at})" if self.is_trained else CHANCE
+
+    @property
+    def learning(self) -> Learning:  # noqa: D102
+        return Learning(self.turns, self.changes, self._learnt)
 
     @property
     def left(self) -> int:

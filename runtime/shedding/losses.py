@@ -15,6 +15,7 @@ standard error of the ratio of these two sums, by linearisation (Cochran 1977, Â
 from __future__ import annotations
 
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,20 @@ from slackwater.runtime.shedding.draws import FloatArray
 _ROWS, _MATCHES, _LOST, _FALSE = range(4)
 _OPEN_BLOCKS = 16
 """The most blocks with windows that may still be open."""
+
+
+class Judged(NamedTuple):
+    """Matches of a window with and without shedding.
+
+    Attributes:
+        matches: matches that it has if nothing is dropped.
+        lost: matches of these that were not found.
+        false: matches that were found, and are none.
+    """
+
+    matches: int
+    lost: int
+    false: int
 
 
 class Losses:

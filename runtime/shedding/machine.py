@@ -11,6 +11,7 @@ report()           → figures
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,13 +19,9 @@ import numpy as np
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.breaks import choose_f
-from slackwater.runtime.shedding.contest import ContestShedder
 from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict, verdict_of
-from slackwater.runtime.shedding.espice import EspiceShedder
-from slackwater.runtime.shedding.featured import FeaturedShedder
 from slackwater.runtime.shedding.places import Sizes
-from slackwater.runtime.shedding.rivals import BaselineShedder, RandomShedder
-from slackwater.runtime.shedding.settings import Espice
+from slackwater.runtime.shedding.settings import SheddingSettings
 from slackwater.runtime.shedding.shedder import CHANCE, Shedder
 from slackwater.runtime.shedding.windows import FinishedWindows
 
@@ -83,6 +80,7 @@ class Shedding:
 
     Args:
         settings: the settings that the user wrote.
+        repetitions: {code of a type: how often it stands in the pattern}.
 
     Attributes:
         shedder: decides which pairs are dropped.
@@ -104,9 +102,9 @@ class Shedding:
         elements={"_verdict": verdict_of},
     )
 
-    def __init__(self, settings: Espice) -> None:
+    def __init__(self, settings: SheddingSettings, repetitions: Mapping[int, int]) -> None:
         self._settings = settings
-        self.shedder = shedder_of(settings)
+        self.shedder = settings.shedder(repetitions)
         self.detector = OverloadDetector(settings.overload)
         self._matches = RecentMatches()
         self._verdict: Verdict | None = None
@@ -158,19 +156,19 @@ class Shedding:
 
     def _choose_f(self) -> None:
         """Find f again if the model has changed; not in the midst of shedding."""
-        shedder, verdict = _learner(self.shedder), self._verdict
+        learning, verdict = self.shedder.learning, self._verdict
+        model = learning.learnt
         if (
             self._settings.overload.f is None
             and self._settings.drops == "pairs"  # there it says how large partitions are
-            and shedder is not None
-            and shedder.turns != self._turns
-            and shedder.is_trained
+            and model is not None
+            and learning.turns != self._turns
+            and model.is_trained
             and verdict is not None
             and verdict.q_max
             and not verdict.is_overloaded
         ):
-            self._turns = shedder.turns
-            model = shedder.learnt
+            self._turns = learning.turns
             over = 1 - verdict.throughput / verdict.rate if verdict.rate else 0.0
             self.detector.f = choose_f(
                 model.utilities,
@@ -183,47 +181,24 @@ class Shedding:
         """Return the counts so far."""
         shedder = self.shedder
         explore = self._settings.model.explore
-        learner = _learner(shedder)
-        contest = shedder if isinstance(shedder, ContestShedder) else None
+        learning = shedder.learning
         return SheddingReport(
             pairs=self._pairs,
             dropped=self._dropped,
             aimed=self._aimed,
             starts=self._starts,
             uncured=self._uncured,
-            turns=learner.turns if learner else 0,
-            changes=learner.changes if learner else 0,
+            turns=learning.turns,
+            changes=learning.changes,
             f=self.detector.f,
             is_trained=shedder.is_trained,
             kept_share=self._matches.kept_share(shedder, explore=explore),
             verdict=self._verdict,
             ranked_by=shedder.ranked_by,
             ranked=dict(self._ranked),
-            compared=contest.evidence.matches if contest else 0.0,
-            lost_shares=contest.lost_shares if contest else None,
+            compared=learning.compared,
+            lost_shares=learning.lost_shares,
         )
-
-
-def shedder_of(settings: Espice) -> Shedder:
-    """Return the shedder of the settings."""
-    model, seed = settings.model, settings.seed
-    match settings.kind:
-        case "espice":
-            return EspiceShedder(model, seed=seed)
-        case "featured":
-            return FeaturedShedder(model, seed=seed)
-        case "contest":
-            return ContestShedder(model, seed=seed)
-        case "baseline":
-            return BaselineShedder(dict(settings.repetitions), model=model, seed=seed)
-        case "random":
-            return RandomShedder(seed=seed, explore=model.explore, sample=model.sample)
-
-
-def _learner(shedder: Shedder) -> EspiceShedder | None:
-    if isinstance(shedder, ContestShedder):
-        return shedder.model
-    return shedder if isinstance(shedder, EspiceShedder) else None
 
 
 class RecentMatches:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.shedding.scales import Scale
+from slackwater.runtime.shedding.shedder import Shedder
 from slackwater.runtime.shedding.thresholds import Cutting
 from slackwater.runtime.shown import shown
 
@@ -94,57 +97,41 @@ class Overload:
             _whole("horizon_ns", self.horizon_ns, 1)
 
 
-Kind = Literal["espice", "featured", "contest", "baseline", "random"]
 Drops = Literal["stretches", "events", "pairs"]
-_RICHER = ("featured", "contest")
 
 
 @dataclass(frozen=True)
-class Espice:
-    """The settings of shedding that a user writes: bound, model, seed.
+class SheddingSettings(ABC):
+    """The settings of shedding: bound, model, seed, and a shedder of events.
 
     Attributes:
         overload: the bound, and how it is kept.
         model: how utilities are learnt.
         seed: the seed of all draws, a whole number from 0 to 2^63 − 1.
-        kind: "espice"; "featured", which uses a feature of events besides; "contest", which
-            learns both and uses the feature where that loses fewer matches; the rivals
-            "baseline" and "random".
-        repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
         drops: "stretches" of the stream are not looked at, and nothing between them is dropped, so
             nothing is ranked. "events" are dropped from all windows that wait for a match, or from
             none: that saves work where windows share it. "pairs" of an event and a window are
             dropped each by itself, as [espice] does: that saves work where an event costs something
             in each window.
         feature: a feature of events, as the owner of the rows understands it: here it is only
-            passed on. None: none.
+            passed on. None if events have none.
     """
 
     overload: Overload
     model: Model = field(default_factory=Model)
     seed: int = 0
-    kind: Kind = "espice"
-    repetitions: tuple[tuple[int, int], ...] = ()
     drops: Drops = "events"
     feature: object | None = None
+    units: ClassVar[tuple[Drops, ...]] = ("events", "pairs")
+    """The values that `drops` may have."""
 
     def __post_init__(self) -> None:
         _whole("seed", self.seed, 0, 2**63 - 1)
-        _one_of("kind", self.kind, ("espice", *_RICHER, "baseline", "random"))
-        _one_of("drops", self.drops, ("stretches", "events", "pairs"))
-        if self.drops == "stretches" and self.kind != "espice":
-            what = self.kind if self.feature is None else "feature="
+        _one_of("drops", self.drops, self.units)
+        if self.drops == "stretches" and self.feature is not None:
             raise SettingError(
-                f"drops='stretches' ranks no events, so {what} has no effect; write "
+                "drops='stretches' ranks no events, so feature= has no effect; write "
                 "drops='events' or 'pairs'"
-            )
-        for code, times in self.repetitions:
-            _whole("repetitions: the code of a type", code, 0)
-            _whole(f"repetitions[{code}]", times, 0)
-        if self.feature is not None and self.kind not in _RICHER:
-            raise SettingError(
-                f"feature={self.feature!s} is for {' and '.join(map(repr, _RICHER))}, not for "
-                f"{self.kind!r}, which uses no feature; omit it"
             )
 
     @property
@@ -153,15 +140,24 @@ class Espice:
         return self.drops != "stretches"
 
     @property
-    def text(self) -> str:  # noqa: D102
-        if self.drops == "stretches":
-            return f"stretches of the stream, to keep {self.overload.latency_ns / 1e9:g} s"
-        how: str = "espice" if self.kind == "contest" else self.kind
-        if self.feature is not None:
-            how += f", by {self.feature!s} too"
-            if self.kind == "contest":
-                how += " where that loses fewer matches"
-        return f"{how}, to keep {self.overload.latency_ns / 1e9:g} s"
+    @abstractmethod
+    def ranking(self) -> str:
+        """The ranking of events, as text."""
+
+    @abstractmethod
+    def shedder(self, repetitions: Mapping[int, int]) -> Shedder:
+        """Return a fresh shedder, which says which events go.
+
+        Args:
+            repetitions: {code of a type: how often it stands in the pattern}, as far as the pattern
+                names types.
+        """
+
+    @property
+    def text(self) -> str:
+        """The line of `explain` about it."""
+        what = self.ranking if self.ranks else "stretches of the stream"
+        return f"{what}, to keep {self.overload.latency_ns / 1e9:g} s"
 
 
 def _is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.places import Sizes
 from slackwater.runtime.shedding.spans import Dropped, Spans
+from slackwater.runtime.shedding.table import Learnt
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 CHANCE = "chance"
@@ -40,6 +42,25 @@ class Amount:
 
     share: float
     partitions: int = 1
+
+
+class Learning(NamedTuple):
+    """The state of a shedder's models.
+
+    Attributes:
+        turns: times that the model was built.
+        changes: times that the stream was found to be another, and older counts were dropped.
+        learnt: the model in use; None if it has no utilities.
+        compared: matches that two models were held against, older ones counting less.
+        lost_shares: shares of these that the plain and the richer model would have lost, at about
+            the present amount; None if it is not known.
+    """
+
+    turns: int = 0
+    changes: int = 0
+    learnt: Learnt | None = None
+    compared: float = 0.0
+    lost_shares: tuple[float, float] | None = None
 
 
 class Shedder(ABC):
@@ -82,6 +103,11 @@ class Shedder(ABC):
     @abstractmethod
     def ranked_by(self) -> str:
         """The ranking that it uses now, as text."""
+
+    @property
+    def learning(self) -> Learning:
+        """The state of its models; all zero if it has none."""
+        return Learning()
 
     def aim(self, amount: Amount | None) -> None:
         """Drop so much from now on; None: nothing."""

@@ -17,7 +17,6 @@ from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.saved import timed
 from benchmarks.patterns.timed import reads_of
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.shedding import Espice
 
 Run = Callable[[Options], Result]
 FIRST, SECOND, THIRD = "merge", "hop", "values"  # any three
@@ -117,7 +116,7 @@ def test_windows_without_a_value_at_the_ends_are_left_out_of_drift_windows() -> 
 
 
 def test_shed_saves_times_the_operator_that_has_no_shed() -> None:
-    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    def build(stream: sw.Stream, shed: sw.shedding.EventShedding | None) -> sw.Stream:
         one = sw.patterns.event("one", where=sw.col("kind") == 1)
         two = sw.patterns.event("two", where=sw.col("kind") == 2)
         window = sw.patterns.opened_by(one, within="5s")

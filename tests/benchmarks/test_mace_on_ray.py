@@ -26,9 +26,9 @@ from benchmarks.mace.query import STAGES, add_query
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, QueryOperator
 from slackwater.runtime.foresight.curves import WindowCurve
 from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.prepare.prepare import prepare
+from slackwater.runtime.registry.operators import MACHINES
 from slackwater.runtime.simulate import LinkModel, Simulation
 
 MS = 1_000_000

@@ -9,8 +9,8 @@ import pyarrow as pa
 import slackwater as sw
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY
-from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, Within
 from slackwater.runtime.plan.step import Step
 

@@ -17,7 +17,6 @@ from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -30,6 +29,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Replica
+from slackwater.runtime.registry.operators import make_operator
 from tests.contract.patterns import PATTERNS
 from tests.operators.literal import (
     Leaves,

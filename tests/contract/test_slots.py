@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.espice.rivals import random_shedding
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.ledger import imbalances
@@ -36,7 +37,7 @@ from slackwater.runtime.schedule import (
     replaying,
 )
 from slackwater.runtime.schedule.stimulus_log import give
-from slackwater.runtime.shedding import espice, random_shedding
+from slackwater.runtime.shedding.wrapper.words import espice
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow

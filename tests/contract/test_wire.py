@@ -16,8 +16,8 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.model import Batch, Message
 from slackwater.runtime.model.nullable import Nullable, without_mask
-from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.registry.operators import MACHINES
 from slackwater.runtime.simulate.ways import Ways
 from tests.support.closings import EndAndAWhile
 from tests.support.wire import through_frames

@@ -299,6 +299,15 @@ FOLLOWED_BY = (
         ("stream.join(other, on='key')", "write .join(other, on='key', within='5s')"),
         ("stream.join(other, on='key', within='5s', how='left')", "a join has pairs alone"),
         ("stream.pattern(sw.patterns.seq(a, b), within='1s', drift='5ms')", FOLLOWED_BY),
+        (
+            "sw.shedding.random_shedding('1s')",
+            "sw.shedding has no 'random_shedding'; chance decides where nothing is ever ranked: "
+            "write sw.shedding.espice('1s', drops='events', first=10**9)",
+        ),
+        (
+            "sw.shedding.baseline_shedding('1s')",
+            "write sw.shedding.espice('1s', drops='events'), or copy it",
+        ),
         ("stream.key_by('key').pattern(a, within='1s', drift=None)", FOLLOWED_BY),
     ],
 )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
+from benchmarks.espice.rivals import random_shedding
 from slackwater.report.ledger_text import ledger_line
 from slackwater.runtime.errors import LedgerError
 from slackwater.runtime.measure.assemble import job_report
@@ -417,7 +418,7 @@ def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out(
         type="kind",
         window=sw.patterns.opened_by(first, events=40),
         matches=1,
-        shed=sw.shedding.random_shedding("50ms", drops=drops),
+        shed=random_shedding("50ms", drops=drops),
         replicas=2,
     ).sink("out", sw.collect_sink())
     costs = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=each_ns)

@@ -30,12 +30,12 @@ from slackwater.runtime.model import (
     concat_batches,
 )
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica, Share
+from slackwater.runtime.registry.operators import make_operator
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance

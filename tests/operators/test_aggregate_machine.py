@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate import machine as aggregate
 from slackwater.runtime.operators.aggregate.accumulators import SortedValues, quantile
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
+from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import (
     LiteralAggregate,
     Segment,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch
-from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
-from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.operator.machine import pattern_machine
+from slackwater.runtime.patterns.operator.step import PatternStep
 from tests.support.examples import a_third
 from tests.support.told import gate_read
 

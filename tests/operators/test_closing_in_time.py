@@ -29,11 +29,11 @@ from slackwater.runtime.model import (
     batch_of,
 )
 from slackwater.runtime.model.state import save
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.segments import Wait
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
+from slackwater.runtime.registry.operators import make_operator
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from tests.operators.literal import Leaves, leaves_of
 from tests.support.chance import chance

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 import slackwater as sw
+from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from slackwater.runtime.model import Batch
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Normal, Sequence
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from slackwater.runtime.shedding import Amount, Espice, baseline_shedding, random_shedding
-from slackwater.runtime.shedding import espice as by_default
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.wrapper.shed_pattern import SheddingPattern
+from slackwater.runtime.shedding.wrapper.words import Espice
+from slackwater.runtime.shedding.wrapper.words import espice as by_default
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
+from tests.support.shedders import shed_machine
 
 espice = partial(by_default, drops="events")
 EVENT_NS = 20_000
@@ -42,7 +45,7 @@ def kinds_of(events: int, seed: int = 3) -> Any:
 
 def machine_of(shed: Espice, scope: WindowRule, **settings: Any) -> SheddingPattern:
     step = step_of(shed, scope, **({"pattern": ABC, "most": 1} | settings))
-    return SheddingPattern(step, most_kept_rows=10**9)
+    return shed_machine(step, most_kept_rows=10**9)
 
 
 def overloaded(shed: Espice, over: float, *, events: int = 60_000) -> tuple[set[Any], int, Any]:

@@ -16,9 +16,9 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, batch_of
 from slackwater.runtime.model.row_marks import UNCERTAIN
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 from tests.support.told import gate_read

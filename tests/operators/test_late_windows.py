@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.cells import PaneCells
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -23,6 +22,7 @@ from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground.codes import IntCodes
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.registry.operators import make_operator
 from tests.support.rules import rule
 from tests.support.told import gate_read, put
 

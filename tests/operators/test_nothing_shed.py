@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model import Batch
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.operator.machine import pattern_machine
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
-from slackwater.runtime.shedding import espice
+from slackwater.runtime.shedding.wrapper.words import espice
 from tests.operators.test_pattern import ASKED, SETTINGS, batch_of, left, step_of, streams
 from tests.operators.test_pattern_shedding import leaves, read_of
 from tests.operators.test_pattern_shedding import step_of as typed_step_of
 from tests.patterns.worlds import BY_COUNT, BY_TIME, sequences
 from tests.support.examples import five_times
+from tests.support.shedders import shed_machine
 from tests.support.told import gate_read
 
 AB = Sequence((Place((0,)), Place((1,))))
@@ -122,7 +123,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
         schema=pa.schema({"key": pa.string(), "events": pa.string()}),
         pattern=Normal((Asked("a", types=("a",)), Asked("b", types=("b",))), (AB,)),
     )
-    machine = SheddingPattern(step, most_kept_rows=100)
+    machine = shed_machine(step, most_kept_rows=100)
     found: list[str] = []
     for number, (keys, kinds) in enumerate(
         [
@@ -198,7 +199,7 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
     step = typed_step_of(espice("1h"), scope)
     found: list[Any] = []
     for is_passed, tries in ((False, False), (True, False), (True, True)):
-        machine = SheddingPattern(step, most_kept_rows=10**6)
+        machine = shed_machine(step, most_kept_rows=10**6)
         overload, batches = machine._shedding._overload, []
         overload._began_ns = 0 if tries else None
         for number, (begin, end) in enumerate(pairwise(cuts)):
@@ -217,7 +218,7 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
 
 def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
     """Return what a machine that sheds nothing says that it has worked on."""
-    machine = SheddingPattern(replace(step, shed=espice("1h", drops=drops)), most_kept_rows=100)
+    machine = shed_machine(replace(step, shed=espice("1h", drops=drops)), most_kept_rows=100)
     cuts = {one for one in cuts if one < len(rows)}
     for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
         if part := rows[begin:end]:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from slackwater.runtime.operators.pattern.overload import PassingOver
 from slackwater.runtime.shedding.detector import Amount, Verdict
+from slackwater.runtime.shedding.overload import PassingOver
 from slackwater.runtime.shedding.settings import Drops
 
 

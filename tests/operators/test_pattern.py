@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
-from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns import ending, naming
 from slackwater.runtime.patterns.normal import Asked, Normal, Sequence
+from slackwater.runtime.patterns.operator.machine import pattern_machine
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import Within
+from slackwater.runtime.shedding.wrapper.shed_pattern import SheddingPattern
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
 from tests.support.examples import five_times, twice

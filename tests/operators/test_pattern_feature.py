@@ -13,12 +13,13 @@ import pytest
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.kinds import EventKinds
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from slackwater.runtime.shedding import Amount, espice
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.wrapper.kinds import EventKinds
+from slackwater.runtime.shedding.wrapper.words import espice
 from tests.operators.test_pattern_shedding import leaves, step_of
+from tests.support.shedders import shed_machine
 from tests.support.told import gate_read
 
 EVENTS, READ = 16_000, 800
@@ -56,7 +57,7 @@ def ran(
     shed = espice("1h", drops="pairs", feature=feature, every=64, explore=0.1)
     step = step_of(shed, scope, pattern=pattern)
     step = replace(step, type_column=type_column)
-    machine, batches = SheddingPattern(step, most_kept_rows=10**6), []
+    machine, batches = shed_machine(step, most_kept_rows=10**6), []
     for begin in range(0, EVENTS, READ):
         machine._shedding._overload._shedding.shedder.aim(
             Amount(0.6) if begin >= EVENTS // 2 else None
@@ -66,7 +67,7 @@ def ran(
         batches.append(machine.work(read, now_ns=0).rows)
         if is_restored:
             state = deepcopy(save(machine))
-            machine = SheddingPattern(step, most_kept_rows=10**6)
+            machine = shed_machine(step, most_kept_rows=10**6)
             restore(machine, state)
     return leaves(batches), machine.counts().get("shedding")
 
@@ -98,11 +99,12 @@ def test_a_feature_that_the_pattern_asks_for_already_is_not_used() -> None:
 
 
 def test_the_same_value_has_the_same_code_in_any_read_and_any_run() -> None:
-    step = step_of(espice("1s", feature=col("side")), CountWindows(9, 4), pattern=HOT)
+    shed = espice("1s", feature=col("side"))
+    step = step_of(shed, CountWindows(9, 4), pattern=HOT)
     codes = {}
     for first in (0, 50):
         rows = batch_of(first, first + 50)
-        known = EventKinds(step).of(rows, NONE, NONE, [()])
+        known = EventKinds(step, shed).of(rows, NONE, NONE, [()])
         assert known.shape == (2, 50)
         for side, code in zip(rows.columns["side"].to_pylist(), known[1].tolist(), strict=True):
             assert codes.setdefault(side, code) == code
@@ -121,9 +123,10 @@ def test_the_same_value_has_the_same_code_in_any_read_and_any_run() -> None:
     ids=str,
 )
 def test_whole_numbers_and_truth_are_their_own_codes(feature: Expr, expected: list[int]) -> None:
-    step = step_of(espice("1s", feature=feature), CountWindows(9, 4), pattern=HOT)
+    shed = espice("1s", feature=feature)
+    step = step_of(shed, CountWindows(9, 4), pattern=HOT)
     at = np.arange(3)
-    known = EventKinds(step).of(
+    known = EventKinds(step, shed).of(
         Batch(event_time_ns=at, stimulus_time_ns=at, columns={"type": at}), NONE, NONE, [()]
     )
     assert known[1].tolist() == expected

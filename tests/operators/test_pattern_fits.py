@@ -10,9 +10,9 @@ import pytest
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import Batch
-from slackwater.runtime.operators.pattern import fits as room
-from slackwater.runtime.operators.pattern.fits import Fits
 from slackwater.runtime.patterns.normal import Asked
+from slackwater.runtime.patterns.operator import fits as room
+from slackwater.runtime.patterns.operator.fits import Fits
 
 
 def batch_of(of: Random, rows: int, *, types: int) -> Batch:

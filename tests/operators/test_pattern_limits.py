@@ -13,10 +13,10 @@ import pytest
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, GateRead
-from slackwater.runtime.operators.pattern import machine as room
-from slackwater.runtime.operators.pattern.machine import PatternMachine
-from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.operator import machine as room
+from slackwater.runtime.patterns.operator.machine import PatternMachine
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
 from tests.support.told import gate_read
 

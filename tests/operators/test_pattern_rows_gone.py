@@ -11,8 +11,8 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.model import END_NS, Batch
-from slackwater.runtime.operators.pattern.machine import PatternMachine
-from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.operator.machine import PatternMachine
+from slackwater.runtime.patterns.operator.step import PatternStep
 from tests.support.told import gate_read
 
 SPAN = 300

@@ -11,24 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
-from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.window_shedding import Kept, WindowShedding
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from slackwater.runtime.shedding import (
-    Amount,
-    Espice,
-    Load,
-    baseline_shedding,
-    espice,
-    random_shedding,
-)
+from slackwater.runtime.shedding.detector import Load
 from slackwater.runtime.shedding.settings import Drops
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.wrapper.window_shedding import Kept, WindowShedding
+from slackwater.runtime.shedding.wrapper.words import Espice, espice
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import no_condition
+from tests.support.shedders import shed_machine
 from tests.support.told import gate_read
 
 TYPES = 6
@@ -109,7 +105,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         return told[-1]
 
     monkeypatch.setattr(WindowShedding, "dropped", listened)
-    machine = SheddingPattern(step, most_kept_rows=10_000)
+    machine = shed_machine(step, most_kept_rows=10_000)
     events: list[Event] = []
     batches: list[Batch | None] = []
     lost: set[tuple[int, int]] = set()
@@ -129,7 +125,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
             keys = range(-10, 60) if told[-1].is_shed[row] else told[-1].lost.get(row, ())
             lost |= {(key, first + row + 1) for key in keys}
         state = deepcopy(save(machine))
-        machine = SheddingPattern(step, most_kept_rows=10_000)
+        machine = shed_machine(step, most_kept_rows=10_000)
         restore(machine, state)
         machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
     counts = machine.counts().get("shedding")
@@ -163,7 +159,7 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
     """Return matches, the longest latency, and the counts; at `over` times what can be done."""
     six = Normal(SEQUENCE.asked, (Sequence(tuple(Place((kind,)) for kind in range(TYPES))),))
     step = step_of(shed, OpenedWindows(0, events=50), pattern=six, most=1)
-    machine = SheddingPattern(step, most_kept_rows=10**9)
+    machine = shed_machine(step, most_kept_rows=10**9)
     types, times = cycles(events), np.arange(events) * int(COST_NS / over)
     now_ns = begin = matches = longest_ns = idle_ns = 0
     before = (0, 0)
@@ -214,7 +210,7 @@ def test_no_window_is_kept_whole_whose_work_alone_breaks_the_bound() -> None:
     """A window of 50 events takes 1 ms, of which a bound of 4 ms leaves 0.8."""
     shed = espice("4ms", drops="pairs", explore=0.5, f=0.8)
     step = step_of(shed, OpenedWindows(0, events=50))
-    shedding = SheddingPattern(step, most_kept_rows=10**9)._shedding
+    shedding = shed_machine(step, most_kept_rows=10**9)._shedding
     overload = shedding._overload
     detector = overload._shedding.detector
     detector.observe(Load(0, 100, 100, 100 * COST_NS, pairs=100), size=50)
@@ -234,7 +230,7 @@ def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None
 def test_overload_that_shedding_cannot_cure_says_so() -> None:
     """It takes as long whether events are dropped or not."""
     step = step_of(espice("100ms", drops="pairs"), OpenedWindows(0, events=50))
-    machine = SheddingPattern(step, most_kept_rows=10**9)
+    machine = shed_machine(step, most_kept_rows=10**9)
     types, times = cycles(60_000), np.arange(60_000) * (COST_NS // 2)
     now_ns = 0
     for begin in range(0, 60_000, SLICE):

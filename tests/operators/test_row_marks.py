@@ -22,11 +22,11 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.row_marks import REVISED, marked, registered
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.registry.operators import make_operator
 from tests.support.told import gate_read, put
 
 TIMES = pa.timestamp("ns")

@@ -14,11 +14,11 @@ import pytest
 from slackwater.runtime.errors import FlowError, OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, Columns, batch_of
-from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.each_row.columns import SelectStep, WithColumnsStep
 from slackwater.runtime.operators.each_row.filter import FilterStep
 from slackwater.runtime.operators.each_row.functions import MapBatchesStep, MapRowsStep
 from slackwater.runtime.operators.merge.merge import MergeStep
+from slackwater.runtime.registry.operators import make_operator, make_stateless
 
 TIMES = pa.timestamp("ns")
 

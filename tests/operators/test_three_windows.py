@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, READY_ONLY, batch_of
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import (
     LiteralAggregate,
     Row,

@@ -14,9 +14,9 @@ from hypothesis import given
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, Batch
 from slackwater.runtime.model.row_marks import UNCERTAIN
-from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import LiteralJoin, Row, Segment, any_row, reads_of, run, streams
 from tests.operators.test_join_machine import STEP as PLAIN
 from tests.support.chance import chance

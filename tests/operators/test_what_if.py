@@ -11,20 +11,23 @@ import numpy as np
 import pytest
 
 import slackwater as sw
+from benchmarks.espice.rivals import random_shedding
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
-from slackwater.runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
 from slackwater.runtime.patterns.language import Seq
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows
 from slackwater.runtime.patterns.settings import Settings
-from slackwater.runtime.shedding import Amount, Espice, espice, random_shedding
 from slackwater.runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.shedding.losses import Judged
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.wrapper.open_windows import KeyWindows, OpenWindow
+from slackwater.runtime.shedding.wrapper.what_if import Seen, Trial, judged
+from slackwater.runtime.shedding.wrapper.words import Espice, espice
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
 from tests.patterns.worlds import no_condition
+from tests.support.shedders import shed_machine
 
 A, B, C = (sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
 PATTERNS: dict[str, Seq] = {
@@ -106,9 +109,7 @@ KINDS = stream()
 def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], SheddingCounts]:
     """Return all matches of windows that open when so much is dropped, and what is told."""
     normal = normal_of(pattern, step="found")
-    machine = SheddingPattern(
-        step_of(shed, TimeWindows(40, 10), pattern=normal), most_kept_rows=10**9
-    )
+    machine = shed_machine(step_of(shed, TimeWindows(40, 10), pattern=normal), most_kept_rows=10**9)
     batches = []
     for begin in range(0, EVENTS, READ):
         if begin == EVENTS // 4 and share is not None:

@@ -17,8 +17,8 @@ from slackwater.runtime.errors import (
     SlackwaterError,
     TypeMismatch,
 )
-from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.plan.canonical import canonical_step
 
 A, B, C = (sw.patterns.event(name, of_type=name.lower()) for name in "ABC")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.matchers import new_matcher
 from slackwater.runtime.patterns.matcher import KeyMatcher
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.operator.matchers import new_matcher
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
 from slackwater.runtime.patterns.settings import Found, Settings

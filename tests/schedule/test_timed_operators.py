@@ -18,10 +18,10 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.traits import StepTraits
+from slackwater.runtime.registry.operators import MACHINES
 from slackwater.runtime.simulate import Simulation
 
 S = 10**9

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.shedding import Amount, Model
 from slackwater.runtime.shedding.contest import SHARES, ContestShedder
 from slackwater.runtime.shedding.espice import EspiceShedder
 from slackwater.runtime.shedding.evidence import BLOCK, Evidence
 from slackwater.runtime.shedding.featured import FeaturedShedder
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.shedder import Amount
 from slackwater.runtime.shedding.windows import FinishedWindows, Places
 from tests.shedding.test_snapshots import assert_alike
 from tests.shedding.worlds import pairs_of, places_of
@@ -64,8 +65,8 @@ def test_a_feature_that_tells_what_matters_is_used_and_drops_as_the_richer_model
     assert np.array_equal(one.drop(**pairs), richer.drop(**pairs))
     types, features = new.events.types, new.events.features
     assert np.array_equal(one.bounds(types, features), richer.bounds(types, features))
-    assert one.lost_shares is not None
-    without, with_it = one.lost_shares
+    assert one.learning.lost_shares is not None
+    without, with_it = one.learning.lost_shares
     assert without > 0.3
     assert with_it < 0.1
 
@@ -125,7 +126,7 @@ def test_it_does_not_depend_on_how_windows_came(cuts: list[int], tells: bool) ->
             parts.learn(learnt.part(begin, end))
     parts.aim(EIGHTY)
     assert parts.ranked_by == whole.ranked_by
-    assert parts.lost_shares == whole.lost_shares
+    assert parts.learning.lost_shares == whole.learning.lost_shares
     places = np.arange(20)
     chances = [
         one.chances(np.zeros(20, np.int64), places, sizes=20, features=np.full(20, 3))

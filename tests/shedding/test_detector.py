@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.shedding import Load, Overload, OverloadDetector
 from slackwater.runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
 from slackwater.runtime.shedding.costs import Costs
+from slackwater.runtime.shedding.detector import Load, OverloadDetector
+from slackwater.runtime.shedding.settings import Overload
 from tests.shedding.queues import SECOND, Operator
 
 COST_NS = 1_000_000  # 1,000 events a second

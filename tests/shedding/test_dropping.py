@@ -9,19 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.shedding import Amount, Espice, Model, Overload, Shedder, shedder_of
-from slackwater.runtime.shedding.settings import Kind
+from slackwater.runtime.shedding.settings import Model, Overload
+from slackwater.runtime.shedding.shedder import Amount, Shedder
 from tests.shedding.worlds import pairs_of, windows_of
 from tests.support.chance import chance
 from tests.support.examples import a_third
+from tests.support.shedders import SHEDDERS
 
-KINDS: tuple[Kind, ...] = ("espice", "featured", "baseline", "random")
+KINDS: tuple[str, ...] = ("espice", "featured", "baseline", "random")
 BOUND = Overload(1_000_000_000)
 
 
-def shedder(kind: Kind = "espice", seed: int = 5, **model: object) -> Shedder:
+def shedder(kind: str = "espice", seed: int = 5, **model: object) -> Shedder:
     settings = Model(**{"first": 8, "explore": 0.0} | model)  # type: ignore[arg-type]
-    return shedder_of(Espice(BOUND, settings, seed, kind, ((0, 1), (1, 1))))
+    return SHEDDERS[kind](settings, seed)
 
 
 @given(
@@ -34,7 +35,7 @@ def shedder(kind: Kind = "espice", seed: int = 5, **model: object) -> Shedder:
 )
 @a_third
 def test_exact_cutting_drops_the_share_in_every_partition(
-    kind: Kind, share: float, partitions: int, cells: int, scale: str, draw: Random
+    kind: str, share: float, partitions: int, cells: int, scale: str, draw: Random
 ) -> None:
     """Of the windows that it has learnt from, so that only the draws are chance."""
     finished = windows_of(draw, windows=160, sizes=(40, 40))
@@ -61,7 +62,7 @@ def test_at_least_cutting_drops_no_less(share: float, partitions: int, draw: Ran
 
 @given(kind=st.sampled_from(KINDS), draw=chance)
 @a_third
-def test_what_is_dropped_does_not_depend_on_how_rows_are_cut(kind: Kind, draw: Random) -> None:
+def test_what_is_dropped_does_not_depend_on_how_rows_are_cut(kind: str, draw: Random) -> None:
     """Neither of those that are learnt from, nor of those that are asked for."""
     finished = windows_of(draw, windows=60, sizes=(10, 50), types=7, sample=0.5)
     whole, cut = (shedder(kind, explore=0.1, every=16) for _ in range(2))
@@ -99,7 +100,7 @@ def test_events_of_matches_are_spared() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_dropped_unless_it_is_asked_for(kind: Kind) -> None:
+def test_nothing_is_dropped_unless_it_is_asked_for(kind: str) -> None:
     finished = windows_of(Random(1), windows=40)  # noqa: S311
     one = shedder(kind)
     one.learn(finished)
@@ -143,7 +144,7 @@ def test_types_that_were_never_seen_go_last() -> None:
 )
 @a_third
 def test_what_is_said_of_a_type_holds_for_all_its_pairs(
-    kind: Kind, share: float, partitions: int, draw: Random
+    kind: str, share: float, partitions: int, draw: Random
 ) -> None:
     finished = windows_of(draw, windows=40, sizes=(8, 60), types=9)
     one = shedder(kind, cells=16)

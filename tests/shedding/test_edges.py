@@ -9,29 +9,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from slackwater.runtime.shedding import (
-    Amount,
-    Espice,
-    Load,
-    Model,
-    Overload,
-    Shedder,
-    Shedding,
-    shedder_of,
-)
-from slackwater.runtime.shedding.settings import Kind
+from slackwater.runtime.shedding.detector import Load
+from slackwater.runtime.shedding.machine import Shedding
+from slackwater.runtime.shedding.settings import Model, Overload
+from slackwater.runtime.shedding.shedder import Amount, Shedder
 from slackwater.runtime.shedding.table import MOST_TYPES
 from slackwater.runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.shedding.wrapper.words import Espice
 from tests.shedding.worlds import pairs_of, places_of, windows_of
+from tests.support.shedders import SHEDDERS
 
 SECOND = 1_000_000_000
 BOUND = Overload(SECOND, 0.8)
-KINDS: tuple[Kind, ...] = ("espice", "featured", "baseline", "random")
+KINDS: tuple[str, ...] = ("espice", "featured", "baseline", "random")
 
 
-def shedder(kind: Kind = "espice", **model: object) -> Shedder:
+def shedder(kind: str = "espice", **model: object) -> Shedder:
     settings = Model(**{"first": 8, "explore": 0.0} | model)  # type: ignore[arg-type]
-    return shedder_of(Espice(BOUND, settings, seed=3, kind=kind, repetitions=((0, 1), (1, 1))))
+    return SHEDDERS[kind](settings, 3)
 
 
 def any_first(draw: Random, *, windows: int, types: int, count: int, size: int) -> FinishedWindows:
@@ -101,7 +96,7 @@ def test_as_much_is_dropped_of_windows_to_come_as_is_wanted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_nothing_learnt_events_are_dropped_by_chance(kind: Kind) -> None:
+def test_with_nothing_learnt_events_are_dropped_by_chance(kind: str) -> None:
     one = shedder(kind)
     one.learn(windows_of(Random(1), windows=0))  # noqa: S311
     one.aim(Amount(0.3))
@@ -111,7 +106,7 @@ def test_with_nothing_learnt_events_are_dropped_by_chance(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_that_may_go_goes_if_all_has_to(kind: Kind) -> None:
+def test_all_that_may_go_goes_if_all_has_to(kind: str) -> None:
     draw = Random(5)  # noqa: S311
     for explore, kept in ((0.0, 0.0), (0.25, 0.25)):
         one = shedder(kind, explore=explore)
@@ -124,7 +119,7 @@ def test_all_that_may_go_goes_if_all_has_to(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("code", [-1, 77, MOST_TYPES, 10**12])
-def test_types_of_any_code_are_looked_up(kind: Kind, code: int) -> None:
+def test_types_of_any_code_are_looked_up(kind: str, code: int) -> None:
     draw = Random(6)  # noqa: S311
     one = shedder(kind)
     finished = windows_of(draw, windows=40)
@@ -140,7 +135,7 @@ def test_types_of_any_code_are_looked_up(kind: Kind, code: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_code_that_is_too_high_to_be_told_apart_is_learnt_from_without_harm(kind: Kind) -> None:
+def test_a_code_that_is_too_high_to_be_told_apart_is_learnt_from_without_harm(kind: str) -> None:
     events = places_of([(w, MOST_TYPES + 5 if at else 1, at) for w in range(20) for at in range(6)])
     hits = places_of([(w, MOST_TYPES + 5, 3) for w in range(20)])
     one = shedder(kind)
@@ -151,7 +146,7 @@ def test_a_code_that_is_too_high_to_be_told_apart_is_learnt_from_without_harm(ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_window_that_outgrows_its_prediction_is_dropped_of_as_its_end_is(kind: Kind) -> None:
+def test_a_window_that_outgrows_its_prediction_is_dropped_of_as_its_end_is(kind: str) -> None:
     draw = Random(7)  # noqa: S311
     one = shedder(kind)
     one.learn(windows_of(draw, windows=60, sizes=(20, 20)))
@@ -162,7 +157,7 @@ def test_a_window_that_outgrows_its_prediction_is_dropped_of_as_its_end_is(kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_windows_of_one_event_are_windows(kind: Kind) -> None:
+def test_windows_of_one_event_are_windows(kind: str) -> None:
     draw = Random(8)  # noqa: S311
     one = shedder(kind)
     finished = windows_of(draw, windows=60, sizes=(1, 1), pattern=((0, 0.0),))
@@ -178,7 +173,7 @@ def load(now_s: float, *, arrived: int, busy_share: float = 1.0, queued: int = 0
 
 
 def test_an_operator_without_load_drops_nothing_and_counts_nothing() -> None:
-    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"))
+    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"), {})
     finished = windows_of(Random(9), windows=40)  # noqa: S311
     one.learn(finished)
     for step in range(200):
@@ -192,7 +187,7 @@ def test_an_operator_without_load_drops_nothing_and_counts_nothing() -> None:
 
 
 def test_the_report_tells_what_was_dropped_how_often_it_began_and_what_it_costs() -> None:
-    one = Shedding(Espice(BOUND, Model(first=8, explore=0.0)))
+    one = Shedding(Espice(BOUND, Model(first=8, explore=0.0)), {})
     finished = windows_of(Random(9), windows=80)  # noqa: S311
     one.learn(finished)
     queued, dropped, share, starts = 0.0, 0, 0.0, []
@@ -215,7 +210,7 @@ def test_the_report_tells_what_was_dropped_how_often_it_began_and_what_it_costs(
 
 
 def test_what_cannot_be_cured_is_counted_and_told() -> None:
-    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"))
+    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"), {})
     late = Load(SECOND, 45, 45, SECOND // 25, age_ns=5 * SECOND, queued=10)
     one.observe(Load(0, 45, 45, SECOND // 25, queued=0))
     verdict = one.observe(late)
@@ -225,7 +220,7 @@ def test_what_cannot_be_cured_is_counted_and_told() -> None:
 
 
 def test_nothing_is_said_before_anything_has_been_worked_on() -> None:
-    one = Shedding(Espice(BOUND))
+    one = Shedding(Espice(BOUND), {})
     verdict = one.observe(Load(0, 1_000, 0, 0, queued=1_000))
     assert verdict.amount is None
     assert verdict.is_curable
@@ -234,7 +229,7 @@ def test_nothing_is_said_before_anything_has_been_worked_on() -> None:
 
 def test_f_is_found_from_the_model_once_there_is_one_and_given_ones_stay() -> None:
     for f in (None, 0.6):
-        one = Shedding(Espice(Overload(SECOND, f), Model(first=8), drops="pairs"))
+        one = Shedding(Espice(Overload(SECOND, f), Model(first=8), drops="pairs"), {})
         one.observe(load(0.05, arrived=40))
         assert one.detector.f == (f or 0.8)
         one.learn(windows_of(Random(9), windows=40))  # noqa: S311

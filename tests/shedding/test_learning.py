@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.espice.rivals import shares_by_weight
 from slackwater.runtime.model.state import save
-from slackwater.runtime.shedding import Amount, Model
 from slackwater.runtime.shedding.change import chi_square
 from slackwater.runtime.shedding.espice import EspiceShedder
 from slackwater.runtime.shedding.featured import FeaturedShedder, types_in_front
 from slackwater.runtime.shedding.machine import RecentMatches
-from slackwater.runtime.shedding.rivals import shares_by_weight
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.shedder import Amount
 from slackwater.runtime.shedding.windows import FinishedWindows, Places
 from tests.shedding.worlds import pairs_of, windows_of
 

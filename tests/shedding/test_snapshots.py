@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.shedding import Load, Shedding, baseline_shedding, espice, random_shedding
+from slackwater.runtime.shedding.detector import Load
+from slackwater.runtime.shedding.machine import Shedding
+from slackwater.runtime.shedding.settings import Model, Overload, SheddingSettings
+from slackwater.runtime.shedding.wrapper.words import espice
 from tests.shedding.worlds import pairs_of, windows_of
+from tests.support.shedders import Featured
 
-ASKED = {
+ASKED: dict[str, SheddingSettings] = {
     "espice": espice("1s", seed=9, first=20, every=30, explore=0.1),
     "at least, f given": espice("1s", f=0.5, first=20, cutting="at least", scale="type"),
-    "featured": replace(espice("1s", first=20, every=30), kind="featured"),
+    "featured": Featured(Overload(1_000_000_000), Model(first=20, every=30)),
     "contest": espice("1s", feature="whatever", first=20, every=30),
-    "baseline": baseline_shedding("1s", repetitions={0: 1, 1: 2}, first=20, every=30),
+    "baseline": baseline_shedding("1s", first=20, every=30),
     "random": random_shedding("1s", seed=3),
 }
 
@@ -41,7 +45,7 @@ def a_while(one: Shedding, draw: Random, *, start: int, steps: int) -> list[Any]
 @pytest.mark.parametrize("name", sorted(ASKED))
 @pytest.mark.parametrize("steps", [0, 1, 7, 20])
 def test_what_is_restored_is_the_same_and_goes_on_alike(name: str, steps: int) -> None:
-    one, other = Shedding(ASKED[name]), Shedding(ASKED[name])
+    one, other = Shedding(ASKED[name], {0: 1, 1: 2}), Shedding(ASKED[name], {0: 1, 1: 2})
     draw = Random(5)  # noqa: S311
     a_while(one, draw, start=0, steps=steps)
     state = pickle.loads(pickle.dumps(to_plain(save(one))))  # noqa: S301
@@ -54,7 +58,7 @@ def test_what_is_restored_is_the_same_and_goes_on_alike(name: str, steps: int) -
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_after() -> None:
-    one = Shedding(ASKED["featured"])
+    one = Shedding(ASKED["featured"], {})
     draw = Random(5)  # noqa: S311
     a_while(one, draw, start=0, steps=5)
     state = save(one)
@@ -64,7 +68,7 @@ def test_a_snapshot_is_not_changed_by_what_comes_after() -> None:
 
 
 def test_a_snapshot_may_be_restored_over_another_state() -> None:
-    one, other = Shedding(ASKED["espice"]), Shedding(ASKED["espice"])
+    one, other = Shedding(ASKED["espice"], {}), Shedding(ASKED["espice"], {})
     a_while(one, Random(5), start=0, steps=3)  # noqa: S311
     a_while(other, Random(6), start=0, steps=9)  # noqa: S311
     restore(other, save(one))
@@ -85,7 +89,7 @@ def assert_alike(one: Any, other: Any, where: str) -> None:
         assert one.keys() == other.keys(), where
         for key in one:
             assert_alike(one[key], other[key], f"{where}[{key!r}]")
-    elif hasattr(one, "__dict__") and type(one).__module__.startswith("slackwater.runtime"):
+    elif type(one).__module__.startswith(("slackwater.runtime", "benchmarks")):
         assert_alike(vars(one), vars(other), where)
     else:
         assert one == other, where

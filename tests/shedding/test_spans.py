@@ -11,24 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.shedding import Amount, Espice, Model, Overload, Shedder, Spans, shedder_of
 from slackwater.runtime.shedding.runs import columns_by_position
-from slackwater.runtime.shedding.settings import Kind
-from slackwater.runtime.shedding.spans import starts_of
+from slackwater.runtime.shedding.settings import Model, Overload
+from slackwater.runtime.shedding.shedder import Amount, Shedder
+from slackwater.runtime.shedding.spans import Spans, starts_of
 from slackwater.runtime.shedding.windows import Places
 from tests.shedding.worlds import windows_of
 from tests.support.chance import chance
 from tests.support.examples import a_third
+from tests.support.shedders import SHEDDERS
 
 BOUND = Overload(1_000_000_000)
-KINDS: tuple[Kind, ...] = ("espice", "featured", "contest", "baseline", "random")
+KINDS: tuple[str, ...] = ("espice", "featured", "contest", "baseline", "random")
 
 
-def shedder(kind: Kind, model: Model) -> Shedder:
-    return shedder_of(Espice(BOUND, model, 5, kind, ((0, 1), (1, 1))))
+def shedder(kind: str, model: Model) -> Shedder:
+    return SHEDDERS[kind](model, 5)
 
 
-def trained(kind: Kind, draw: Random, *, size: int, types: int, **model: object) -> Shedder:
+def trained(kind: str, draw: Random, *, size: int, types: int, **model: object) -> Shedder:
     """Return a shedder that has seen windows of about this size, with a feature of four values."""
     settings = Model(**{"first": 20, "explore": 0.0} | model)  # type: ignore[arg-type]
     one = shedder(kind, settings)
@@ -85,7 +86,7 @@ def pair_by_pair(
 )
 @a_third
 def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - all are drawn
-    kind: Kind,
+    kind: str,
     share: float,
     partitions: int,
     cells: int,
@@ -127,7 +128,7 @@ def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - a
 @pytest.mark.parametrize(("cells", "share"), [(90, 0.2), (90, 0.5), (30, 0.05), (30, 0.5)])
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_events_that_go_nowhere_may_be_left_out(
-    kind: Kind, cells: int, share: float, partitions: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, cells: int, share: float, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many cells as positions, and with fewer."""
     draw = Random(7)  # noqa: S311
@@ -153,7 +154,7 @@ def test_events_that_go_nowhere_may_be_left_out(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_no_windows_and_of_no_amount_nothing_is_dropped(kind: Kind) -> None:
+def test_of_no_windows_and_of_no_amount_nothing_is_dropped(kind: str) -> None:
     one = trained(kind, Random(1), size=100, types=3)  # noqa: S311
     types = np.zeros(50, np.int64)
     none, some = np.empty(0, np.int64), np.array([0])

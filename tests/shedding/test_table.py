@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.shedding import FinishedWindows
 from slackwater.runtime.shedding.places import covered, likely_sizes
 from slackwater.runtime.shedding.scales import scaled
 from slackwater.runtime.shedding.table import UtilityTable
+from slackwater.runtime.shedding.windows import FinishedWindows
 from tests.shedding.worlds import places_of, windows_of
 
 

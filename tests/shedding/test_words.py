@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.shedding import (
-    Espice,
-    Model,
-    Overload,
-    baseline_shedding,
-    espice,
-    random_shedding,
-)
+from slackwater.runtime.shedding.contest import ContestShedder
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.settings import Model, Overload
+from slackwater.runtime.shedding.wrapper.words import Espice, espice
 
 
 def test_a_bound_in_words_is_all_that_is_needed() -> None:
@@ -22,10 +19,8 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
     assert espice(latency=0.5, f=0.7, seed=4, drops="events", cells=100) == Espice(
         Overload(500_000_000, 0.7), Model(cells=100), 4
     )
-    assert espice("1s").kind == "espice"
-    assert espice("1s", feature="whatever").kind == "contest"
-    assert random_shedding("1s").kind == "random"
-    assert baseline_shedding("1s", repetitions={3: 2, 1: 1}).repetitions == ((1, 1), (3, 2))
+    assert isinstance(espice("1s").shedder({}), EspiceShedder)
+    assert isinstance(espice("1s", feature="whatever").shedder({}), ContestShedder)
 
 
 @pytest.mark.parametrize(
@@ -59,19 +54,13 @@ def test_what_is_out_of_its_range_is_refused_by_name(given: dict[str, Any], said
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "repetitions", [5, [1], {"A": 1}, {0: -1}, {0: 1.5}, {-1: 1}, {0: 1, "A": 2}]
-)
-def test_repetitions_that_count_no_types_are_refused(repetitions: Any) -> None:
-    with pytest.raises(SettingError, match="repetitions"):
-        baseline_shedding("1s", repetitions=repetitions)
-
-
 def test_settings_without_effect_are_refused() -> None:
     with pytest.raises(SettingError, match="cells= has no effect with drops='stretches'"):
         espice("1s", cells=5, drops="stretches")
     with pytest.raises(SettingError, match="so feature= has no effect"):
         espice("1s", feature="whatever", drops="stretches")
+    with pytest.raises(SettingError, match="drops='stretches' is none of 'events', 'pairs'"):
+        random_shedding("1s", drops="stretches")
     with pytest.raises(SettingError, match=r"there are explore, sample$"):
         random_shedding("1s", cells=5)
     with pytest.raises(SettingError, match="no setting 'cells'; there are every, explore, first"):

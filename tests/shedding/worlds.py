@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from slackwater.runtime.shedding import FinishedWindows, Places
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 
 def windows_of(

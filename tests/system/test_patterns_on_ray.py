@@ -8,7 +8,6 @@ import pytest
 
 import slackwater as sw
 from slackwater.report.render import report_text
-from slackwater.runtime.shedding import Espice
 from tests.support.flows import sorted_rows
 
 pytestmark = pytest.mark.ray
@@ -36,7 +35,7 @@ IDLE = sw.shedding.espice("1h")
 """Nothing is ever shed."""
 
 
-def pattern_flow(rows: pa.Table, shed: Espice | None = IDLE) -> sw.Dataflow:
+def pattern_flow(rows: pa.Table, shed: sw.shedding.EventShedding | None = IDLE) -> sw.Dataflow:
     flow = sw.Dataflow("patterns")
     source = flow.source(
         "trades",
@@ -97,7 +96,7 @@ def test_patterns_give_on_ray_what_the_simulator_gives(cluster: sw.Cluster) -> N
     assert windows.equals(real_windows)
 
 
-def overload_flow(rows: pa.Table, shed: Espice) -> sw.Dataflow:
+def overload_flow(rows: pa.Table, shed: sw.shedding.EventShedding) -> sw.Dataflow:
     flow = sw.Dataflow("overload")
     source = flow.source(
         "events", sw.table(rows, batch_rows=2_000), event_time="ts", time_unit="ns", speed=1.0
@@ -119,7 +118,9 @@ def test_what_is_shed_is_in_the_ledger_and_in_the_report(cluster: sw.Cluster) ->
     at = np.arange(count) % 50
     kinds = np.where(at < 12, at // 2, np.random.default_rng(1).integers(0, 6, count))
     rows = pa.table({"ts": np.arange(count) * 500, "kind": kinds})  # 2 M events a second
-    job = cluster.submit(overload_flow(rows, sw.shedding.random_shedding("200ms")))
+    job = cluster.submit(
+        overload_flow(rows, sw.shedding.espice("200ms", drops="events", first=10**9))
+    )
     report = job.wait(timeout=120)
     assert report.ledger.is_balanced
     (stage,) = [one for one in report.stages if one.shedding is not None]

@@ -24,10 +24,10 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import PlainStateless, Result
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.operators.registry import MACHINES
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
+from slackwater.runtime.registry.operators import MACHINES
 
 LEAST_NS = 1_000_000
 """A shorter sleep is carried over: timers are a tenth of that off."""

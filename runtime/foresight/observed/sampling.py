@@ -28,7 +28,7 @@ from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.stage_versions import stage_versions
 from slackwater.runtime.plan.steps import GateStep, SourceStep
 from slackwater.runtime.prepare.prepare import prepare
-from slackwater.runtime.shedding import Espice
+from slackwater.runtime.shedding.settings import SheddingSettings
 from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
 from slackwater.runtime.simulate import Simulation as SimulationRun
 
@@ -267,7 +267,7 @@ def _sampled_plan(
 def _bounded(stage: Stage, bound_ns: int) -> Stage:
     """Return a stage with another bound, if it sheds."""
     shed = stage.step.traits.shed
-    if not isinstance(shed, Espice):
+    if not isinstance(shed, SheddingSettings):
         return stage
     other = replace(shed, overload=replace(shed.overload, latency_ns=bound_ns))
     return replace(stage, step=replace(stage.step, shed=other))  # type: ignore[call-arg]

@@ -40,7 +40,7 @@ class ShedOutlook:
         course: drops over time, and the latency with them.
         cause: place where latency is lost, if elsewhere.
         remedy: advice that helps without drops.
-        drops: kind of drops: see `Espice`.
+        drops: kind of drops: see `SheddingSettings`.
     """
 
     stage: str

@@ -24,7 +24,7 @@ from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_c
 from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
 from slackwater.runtime.model import NS_PER_SECOND, format_s
 from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.shedding import Espice
+from slackwater.runtime.shedding.settings import SheddingSettings
 
 __all__ = ["shed_outlooks"]
 
@@ -70,9 +70,9 @@ def shed_outlooks(made: Predicted) -> tuple[ShedOutlook, ...]:
     return tuple(_outlook(made, stage, bare, stages) for stage in stages)
 
 
-def _shed(stage: Stage) -> Espice | None:
+def _shed(stage: Stage) -> SheddingSettings | None:
     shed = stage.step.traits.shed
-    return shed if isinstance(shed, Espice) else None
+    return shed if isinstance(shed, SheddingSettings) else None
 
 
 def _bare(made: Predicted, names: Sequence[str]) -> PlacedEstimate:

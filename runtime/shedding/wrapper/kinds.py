@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import numbers_from_arrow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.user_code import evaluated
-from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.operator.step import PatternStep
+from slackwater.runtime.shedding.settings import SheddingSettings
 
+NUMBER, TYPE, FEATURE = "#number", "#type", "#feature"
+"""Columns of rows that may be shed: number among the key's events, codes of type and feature."""
 _NULL = -(2**63)
 _MOST_TEXTS = 4096
 
@@ -30,7 +34,8 @@ class EventKinds:
     """EventKinds gives rows the codes of their type and feature.
 
     Args:
-        step: step with `shed`.
+        step: the pattern.
+        shed: the settings of shedding, with a bound `feature`.
 
     Attributes:
         repetitions: {code of a type: how often it stands in the pattern}, as far as it names types.
@@ -38,8 +43,9 @@ class EventKinds:
 
     STATE = Fields("_types")
 
-    def __init__(self, step: PatternStep) -> None:
-        self._step = step
+    def __init__(self, step: PatternStep, shed: SheddingSettings) -> None:
+        assert shed.feature is None or isinstance(shed.feature, Expr)
+        self._step, self._feature = step, shed.feature
         self._types: KeyIndex | dict[tuple[int, ...], int]
         self._texts: dict[str, int] = {}  # codes of texts that came, so that each is hashed once
         if step.type_column is None:
@@ -71,7 +77,7 @@ class EventKinds:
             of_kind: the numbers that each kind fits.
         """
         types = self._types_of(rows, places, kinds, of_kind)
-        feature = self._step.feature
+        feature = self._feature
         if feature is None:
             return types[np.newaxis]
         return np.stack([types, self._features(evaluated(feature, rows, step=self._step.name))])
@@ -115,6 +121,13 @@ class EventKinds:
             digest = blake2b(text.encode(), digest_size=8).digest()
             code = self._texts[text] = int.from_bytes(digest, "little", signed=True)
         return code
+
+
+def shown_columns(shed: SheddingSettings) -> tuple[str, ...]:
+    """Return the further columns of the rows of a pattern whose events are ranked."""
+    if not shed.ranks:
+        return ()
+    return (NUMBER, TYPE) if shed.feature is None else (NUMBER, TYPE, FEATURE)
 
 
 def repetitions_of(step: PatternStep) -> dict[Any, int]:

@@ -1,19 +1,103 @@
-"""Rivals of eSPICE drop at random, or by how often a pattern has a type."""
+"""Rivals of eSPICE drop at random, or by how often a pattern has a type.
+
+`random_shedding` and `baseline_shedding` are values of `shed=`, as any custom class of
+`sw.shedding.EventShedding` is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import Duration, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.places import Sizes
-from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.settings import Drops, Model
 from slackwater.runtime.shedding.shedder import CHANCE, Shedder
 from slackwater.runtime.shedding.table import MOST_TYPES
 from slackwater.runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.shedding.wrapper.shed_pattern import EventShedding
+from slackwater.runtime.shedding.wrapper.words import model_of, named, overload_of
+
+
+@dataclass(frozen=True)
+class ByChance(EventShedding):
+    """Shedding at random."""
+
+    @property
+    def ranking(self) -> str:  # noqa: D102
+        return "random"
+
+    def shedder(self, repetitions: Mapping[int, int]) -> RandomShedder:  # noqa: D102
+        del repetitions
+        return RandomShedder(seed=self.seed, explore=self.model.explore, sample=self.model.sample)
+
+
+@dataclass(frozen=True)
+class ByWeight(EventShedding):
+    """Shedding by how often the pattern and windows have a type."""
+
+    @property
+    def ranking(self) -> str:  # noqa: D102
+        return "baseline"
+
+    def shedder(self, repetitions: Mapping[int, int]) -> BaselineShedder:  # noqa: D102
+        return BaselineShedder(repetitions, model=self.model, seed=self.seed)
+
+
+@named
+def random_shedding(
+    latency: Duration,
+    *,
+    f: float | None = None,
+    seed: int = 0,
+    drops: Drops = "events",
+    **model: Any,
+) -> ByChance:
+    """Drop events at random, when a latency bound is at risk.
+
+    Args:
+        latency: the bound, from stimulus to egress; at least 1 ms.
+        f: the share of it at which shedding starts; omitted: 0.8.
+        seed: the seed of all draws.
+        drops: "events" or "pairs", as of `sw.shedding.espice`.
+        model: `explore` and `sample`, as of `sw.shedding.espice`.
+
+    Raises:
+        SettingError: a value is out of its range, or its name is unknown.
+    """
+    return ByChance(overload_of(latency, f), model_of(model, ("explore", "sample")), seed, drops)
+
+
+@named
+def baseline_shedding(
+    latency: Duration,
+    *,
+    f: float | None = None,
+    seed: int = 0,
+    drops: Drops = "events",
+    **model: Any,
+) -> ByWeight:
+    """Drop events by how often the pattern and windows have their type.
+
+    Args:
+        latency: the bound, from stimulus to egress; at least 1 ms.
+        f: the share of it at which shedding starts; omitted: 0.8.
+        seed: the seed of all draws.
+        drops: "events" or "pairs", as of `sw.shedding.espice`.
+        model: `first`, `every`, `keep`, `explore` and `sample`, as of `sw.shedding.espice`.
+
+    Raises:
+        SettingError: a value is out of its range, or its name is unknown.
+
+    Source: [espice] §4.1, *baseline*.
+    """
+    settings = model_of(model, ("first", "every", "keep", "explore", "sample"))
+    return ByWeight(overload_of(latency, f), settings, seed, drops)
 
 
 class RandomShedder(Shedder):

@@ -21,13 +21,13 @@ import numpy as np
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.open_windows import OpenWindow, whole
-from slackwater.runtime.operators.pattern.overload import Overload
-from slackwater.runtime.operators.pattern.what_if import Trial
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.event_cut import EventCut, ranks_of
+from slackwater.runtime.shedding.overload import Overload
+from slackwater.runtime.shedding.wrapper.kept import Covered, Kept, Own
+from slackwater.runtime.shedding.wrapper.open_windows import OpenWindow, whole
+from slackwater.runtime.shedding.wrapper.what_if import Trial
 
 _SURE, _LEAST = 1 - 1e-9, 1e-300
 _GIVEN_UP = 0.05

@@ -14,20 +14,22 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.pattern.event_drops import EventDrops, note_tried
-from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.kinds import EventKinds
-from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
-from slackwater.runtime.operators.pattern.overload import Overload, places_of
-from slackwater.runtime.operators.pattern.pair_drops import PairDrops
-from slackwater.runtime.operators.pattern.rows import Rows
-from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial
+from slackwater.runtime.patterns.operator.rows import Rows
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import OpenedWindows, Within
 from slackwater.runtime.patterns.settings import Found, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
-from slackwater.runtime.shedding import FinishedWindows
 from slackwater.runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.shedding.losses import Judged
+from slackwater.runtime.shedding.overload import Overload, places_of
+from slackwater.runtime.shedding.settings import SheddingSettings
+from slackwater.runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.shedding.wrapper.event_drops import EventDrops, note_tried
+from slackwater.runtime.shedding.wrapper.kept import Covered, Kept, Own
+from slackwater.runtime.shedding.wrapper.kinds import EventKinds, shown_columns
+from slackwater.runtime.shedding.wrapper.open_windows import KeyWindows, OpenWindow, covering
+from slackwater.runtime.shedding.wrapper.pair_drops import PairDrops
+from slackwater.runtime.shedding.wrapper.what_if import Parts, Trial
 
 _MOST_SAMPLED = 1 << 17
 """So many more events of finished windows may be learnt than have come."""
@@ -38,7 +40,8 @@ class WindowShedding:
     """The shedding of one operator, over all keys.
 
     Args:
-        step: step with `shed`.
+        step: the pattern.
+        shed: the settings of shedding.
         settings: the settings of the pattern.
         matcher_of: the matcher of a key, by its code; None if it has none yet.
     """
@@ -60,25 +63,25 @@ class WindowShedding:
     def __init__(
         self,
         step: PatternStep,
+        shed: SheddingSettings,
         settings: Settings,
         matcher_of: Callable[[int], WindowMatcher | None],
     ) -> None:
-        assert step.shed is not None
         assert not isinstance(step.scope, Within)
         self._rules = settings.rules
-        self._rule, self._columns = step.scope, step.shed_columns
+        self._rule, self._columns = step.scope, shown_columns(shed)
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
-        self._kinds = EventKinds(step)
+        self._kinds = EventKinds(step, shed)
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # the number of windows so far
-        self._learns = step.shed.ranks
-        self._overload = Overload(step.shed, self._kinds.repetitions)
+        self._learns = shed.ranks
+        self._overload = Overload(shed, self._kinds.repetitions)
         self._drops: PairDrops | EventDrops | StretchDrops
-        match step.shed.drops:
+        match shed.drops:
             case "pairs":
                 self._drops = PairDrops(self._overload)
             case "events":
-                self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
+                self._drops = EventDrops(self._overload, matcher_of, seed=shed.seed)
             case "stretches":
                 self._drops = StretchDrops(self._overload)
         self._tried: dict[int, int] = {}  # {code of a key: its open windows that are tried}
@@ -355,7 +358,7 @@ class WindowShedding:
             for one in windows.ended(next_number, passed_ns):
                 end = one.end if one.end is not None else next_number
                 size = end - one.first
-                self._overload.ended(one, size)
+                self._overload.ended(one.at, one.over_at, size)
                 if one.end_ns is not None:
                     windows.last_size = size
                 if one.trial is not None:
@@ -375,10 +378,10 @@ class WindowShedding:
         self._tried[code] -= 1
         if not self._tried[code]:
             del self._tried[code]
-        if not self._overload.may_judge(trial, events):
+        if not self._overload.may_judge(trial.block, events):
             return
         verdict, matches = judge(trial)
-        self._overload.judged(trial, verdict)
+        self._overload.judged(trial.block, trial.stands_for, verdict, in_gap=trial.is_in_gap)
         if self._learns and self._drops.learns_from_trials:
             window.is_shed, window.hits = False, trial.hits(matches, window.first)
 

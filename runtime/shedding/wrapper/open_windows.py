@@ -10,8 +10,8 @@ import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.what_if import Trial, trial_of
 from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
+from slackwater.runtime.shedding.wrapper.what_if import Trial, trial_of
 
 
 @dataclass

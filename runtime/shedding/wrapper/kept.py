@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from slackwater.runtime.model import BoolArray, Int64Array
-from slackwater.runtime.operators.pattern.open_windows import OpenWindow
-from slackwater.runtime.operators.pattern.what_if import Trial
 from slackwater.runtime.shedding.probes import Block
+from slackwater.runtime.shedding.wrapper.open_windows import OpenWindow
+from slackwater.runtime.shedding.wrapper.what_if import Trial
 
 NOTHING: frozenset[int] = frozenset()
 

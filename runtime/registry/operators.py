@@ -39,11 +39,11 @@ from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.join.step import Joining, JoinStep
 from slackwater.runtime.operators.join.uncertain import join_machine
 from slackwater.runtime.operators.merge.merge import FlowMerging, MergeMachine, MergeStep, Merging
-from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
-from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.stream import Patterning
 from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import Processing, ProcessStep
+from slackwater.runtime.patterns.operator.machine import pattern_machine
+from slackwater.runtime.patterns.operator.step import PatternStep
+from slackwater.runtime.patterns.operator.stream import Patterning
 from slackwater.runtime.plan.step import EachRowStep, Step
 
 

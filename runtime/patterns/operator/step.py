@@ -1,4 +1,4 @@
-"""The step of a pattern."""
+"""The step of a pattern, and the seam through which it sheds events."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Set
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Release, format_ns
+from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.patterns.normal import Normal, Place, Sequence
 from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import (
@@ -23,14 +25,41 @@ from slackwater.runtime.patterns.scopes import (
 from slackwater.runtime.patterns.settings import Selection, Settings
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
-from slackwater.runtime.shedding import Espice
 
 WINDOW_START = "window_start"
 """The column with the beginning of a match's window."""
-NUMBER, TYPE, FEATURE = "#number", "#type", "#feature"
-"""Columns of rows that may be shed: number among the key's events, codes of type and feature."""
 EVENTS = "events"
 """The column that names the events of a match."""
+
+
+@runtime_checkable
+class PatternShedding(Protocol):
+    """A rule of dropping events under load: the value of `shed=`.
+
+    Its predictions know the classes of `runtime/shedding/settings.py` alone.
+    """
+
+    @property
+    def text(self) -> str:
+        """The line of `explain` about it."""
+        ...
+
+    @property
+    def columns(self) -> Set[str]:
+        """Columns of rows that it reads."""
+        ...
+
+    def bound(self, schema: pa.Schema, *, step: str) -> PatternShedding:
+        """Return the rule with its expressions bound to the columns of rows, all checked.
+
+        Raises:
+            SlackwaterError: an expression does not fit the columns.
+        """
+        ...
+
+    def machine(self, step: PatternStep, *, most_kept_rows: int) -> Operator:
+        """Return a fresh operator for a step that has this rule as `shed`."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +80,7 @@ class PatternStep(GatedStep):
         most: the most matches of a window; None: all.
         type_column: the column whose values `of_type` names; None if no event has `of_type`.
         id_column: the column that names an event; None: its event time in ns.
-        shed: how events are dropped under load; None: they are not.
+        shed: rule of dropping events under load; None: none is dropped.
     """
 
     keys: tuple[str, ...]
@@ -64,7 +93,7 @@ class PatternStep(GatedStep):
     most: int | None = None
     type_column: str | None = None
     id_column: str | None = None
-    shed: Espice | None = None
+    shed: PatternShedding | None = None
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
@@ -89,20 +118,6 @@ class PatternStep(GatedStep):
             uses_clock=self.shed is not None,  # load is a matter of time
             shed=self.shed,
         )
-
-    @property
-    def feature(self) -> Expr | None:
-        """A further property by which shedding knows events; None if not given."""
-        feature = None if self.shed is None else self.shed.feature
-        assert feature is None or isinstance(feature, Expr)  # checked when the step is made
-        return feature
-
-    @property
-    def shed_columns(self) -> tuple[str, ...]:
-        """Further columns of the rows of a pattern that ranks events."""
-        if self.shed is None or not self.shed.ranks:
-            return ()
-        return (NUMBER, TYPE) if self.feature is None else (NUMBER, TYPE, FEATURE)
 
     @property
     def has_windows(self) -> bool:
@@ -132,8 +147,8 @@ class PatternStep(GatedStep):
     def own_columns(self) -> Set[str]:
         """Columns that are read whatever columns are needed downstream, without the keys."""
         columns = {one for one in (self.type_column, self.id_column) if one is not None}
-        if self.feature is not None:
-            columns |= self.feature.columns()
+        if self.shed is not None:
+            columns |= self.shed.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
                 columns |= _columns_of(predicate, [one.name for one in self.pattern.asked])

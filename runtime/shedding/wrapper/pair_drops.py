@@ -11,10 +11,10 @@ import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.open_windows import OpenWindow, covering, whole
-from slackwater.runtime.operators.pattern.overload import Overload
-from slackwater.runtime.shedding import Spans
+from slackwater.runtime.shedding.overload import Overload
+from slackwater.runtime.shedding.spans import Spans
+from slackwater.runtime.shedding.wrapper.kept import Covered, Kept, Own
+from slackwater.runtime.shedding.wrapper.open_windows import OpenWindow, covering, whole
 
 
 class PairDrops:
@@ -63,9 +63,10 @@ class PairDrops:
                 continue
             rows = begin + np.flatnonzero(own.matters[begin:end])
             positions = own.numbers.take(rows) - one.first
-            lost = self._overload.would_drop(
-                own.known.take(rows, axis=1), positions, events=own.events.take(rows), window=one
-            )
+            lost = np.zeros(len(rows), np.bool_)
+            if not one.is_whole:
+                known, events = own.known.take(rows, axis=1), own.events.take(rows)
+                lost = self._overload.would_drop(known, positions, events=events, size=one.size)
             for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
                 kept.tried.setdefault(row, []).append((one.trial, is_lost))
 

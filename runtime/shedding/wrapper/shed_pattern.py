@@ -10,62 +10,127 @@ rows in time ──▶ how long they waited ──▶ which of them go ──▶
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Set
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
-from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.comparable import family
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.inside import reads_event_time
 from slackwater.runtime.model import END_NS, Batch, GateRead
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
-from slackwater.runtime.operators.pattern.kept import Kept
-from slackwater.runtime.operators.pattern.machine import Inside, PatternMachine
-from slackwater.runtime.operators.pattern.shed_matchers import SheddingMatchers
-from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
-from slackwater.runtime.operators.pattern.window_shedding import WindowShedding
+from slackwater.runtime.patterns.operator.machine import Inside, PatternMachine
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows
 from slackwater.runtime.patterns.settings import Found, Worked
 from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding.losses import Judged
+from slackwater.runtime.shedding.settings import SheddingSettings
+from slackwater.runtime.shedding.wrapper.kept import Kept
+from slackwater.runtime.shedding.wrapper.kinds import shown_columns
+from slackwater.runtime.shedding.wrapper.shed_matchers import SheddingMatchers
+from slackwater.runtime.shedding.wrapper.what_if import Parts, Trial, judged
+from slackwater.runtime.shedding.wrapper.window_shedding import WindowShedding
+from slackwater.runtime.shown import shown
 
 
-def pattern_machine(step: PatternStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
-    """Return the machine of a `PatternStep`, with or without `shed`."""
-    machine = PatternMachine if step.shed is None else SheddingPattern
-    return machine(step, most_kept_rows=most_kept_rows)
+@dataclass(frozen=True)
+class EventShedding(SheddingSettings):
+    """A value of `shed=` that drops events as its shedder says.
+
+    A custom one is a frozen dataclass of this class, with `ranking` and `shedder`; see
+    `benchmarks/espice/rivals.py`.
+    """
+
+    @property
+    def columns(self) -> Set[str]:
+        """Columns of rows that the feature reads."""
+        return self.feature.columns() if isinstance(self.feature, Expr) else frozenset()
+
+    def bound(self, schema: pa.Schema, *, step: str) -> Self:
+        """Return it with its feature bound to the columns.
+
+        Raises:
+            TypeMismatch: the feature is no expression, or of a type whose values hardly ever
+                repeat.
+            ColumnError: it reads a column that is not there.
+            FlowError: it is the same for all rows.
+        """
+        return replace(self, feature=_checked_feature(self.feature, schema, step=step))
+
+    def machine(self, step: PatternStep, *, most_kept_rows: int) -> Operator:
+        """Return a fresh operator round that of a pattern."""
+        return SheddingPattern(step, self, most_kept_rows=most_kept_rows)
+
+
+def _checked_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Expr | None:
+    """Return a feature bound to the columns; None without one.
+
+    Rows must have one of few different values of it.
+
+    Raises:
+        TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
+        ColumnError: it reads a column that is not there.
+        FlowError: it is the same for all rows.
+    """
+    if feature is None:
+        return None
+    if not isinstance(feature, Expr):
+        raise TypeMismatch(
+            f"step {step!r}: feature={shown(feature)} is no expression over a row's columns; write "
+            'feature=sw.col("change") > 0, or sw.col("side")'
+        )
+    kind = feature.as_operand(schema, step=step).type
+    if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
+        raise TypeMismatch(
+            f"step {step!r}: feature {feature!s} is {kind}, and events are told apart by few "
+            "different values: text, whole numbers, or true and false; compare it, such as "
+            "sw.col(…) > 0, or cast it, such as (sw.col(…) / 10).cast('int64')"
+        )
+    if not feature.columns() and not reads_event_time(feature):
+        raise FlowError(
+            f"step {step!r}: feature {feature!s} reads no column, so it tells no events apart; "
+            'write one over a column, such as sw.col("change") > 0, or omit feature='
+        )
+    return feature.bound(schema)
 
 
 class SheddingPattern(PlainOperator):
-    """The machine of a `PatternStep` with `shed`.
+    """The machine of a `PatternStep` that sheds.
 
     It drops events while they wait too long, and tells the pattern which windows have lost what.
 
     Args:
-        step: the pattern, with `shed`.
+        step: the pattern.
+        shed: the settings of shedding.
         most_kept_rows: bound on rows, as of PatternMachine.
     """
 
     STATE = Fields(Field("_pattern", by=OWNER), "_events", Field("_shedding", by=OWNER))
 
-    def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
-        assert step.shed is not None
-        self._step = step
+    def __init__(self, step: PatternStep, shed: SheddingSettings, *, most_kept_rows: int) -> None:
+        self._step, self._columns = step, shown_columns(shed)
         self._worked = Worked()
         self._pattern = PatternMachine(
             step,
             most_kept_rows=most_kept_rows,
             inside=Inside(
-                partial(SheddingMatchers, learns=step.shed.ranks),
-                carried=step.shed_columns,
+                partial(SheddingMatchers, learns=shed.ranks),
+                carried=self._columns,
                 counts_all=True,  # positions in windows are made of these numbers
                 worked=self._worked,
             ),
         )
         self._judging = replace(self._pattern.settings, worked=None)
-        self._shedding = WindowShedding(step, self._judging, self._windowed)
+        self._shedding = WindowShedding(step, shed, self._judging, self._windowed)
         self._touched: set[int] = set()  # keys of this read
         self._events = 0  # events so far
 
@@ -144,9 +209,9 @@ class SheddingPattern(PlainOperator):
         matches: list[Found] = []
         if len(places):
             rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
-            if kept is not None and self._step.shed_columns:
+            if kept is not None and self._columns:
                 known = [numbers, *kept.known.take(places, axis=1)]
-                shown = dict(zip(self._step.shed_columns, known, strict=True))
+                shown = dict(zip(self._columns, known, strict=True))
                 rows = Batch.like(rows, {**rows.columns, **shown})
             left = pattern.events_of(rows, places, kinds, codes, numbers)
             matches = self._matchers.take_kept(left, kept)

@@ -9,9 +9,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
-from slackwater.runtime.expressions.comparable import family
-from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.expressions.inside import reads_event_time
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.patterns.language import CountWindow, OpenedBy, whole_events
@@ -123,38 +120,6 @@ def check_columns(
     if id_column is not None:
         checks.word_type(schema, id_column, step=step, role="id")
     return replace(pattern, asked=tuple(bound))
-
-
-def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Expr | None:
-    """Return a feature bound to the columns; None without one.
-
-    Rows must have one of few different values of it.
-
-    Raises:
-        TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
-        ColumnError: it reads a column that is not there.
-        FlowError: it is the same for all rows.
-    """
-    if feature is None:
-        return None
-    if not isinstance(feature, Expr):
-        raise TypeMismatch(
-            f"step {step!r}: feature={shown(feature)} is no expression over a row's columns; write "
-            'feature=sw.col("change") > 0, or sw.col("side")'
-        )
-    kind = feature.as_operand(schema, step=step).type
-    if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
-        raise TypeMismatch(
-            f"step {step!r}: feature {feature!s} is {kind}, and events are told apart by few "
-            "different values: text, whole numbers, or true and false; compare it, such as "
-            "sw.col(…) > 0, or cast it, such as (sw.col(…) / 10).cast('int64')"
-        )
-    if not feature.columns() and not reads_event_time(feature):
-        raise FlowError(
-            f"step {step!r}: feature {feature!s} reads no column, so it tells no events apart; "
-            'write one over a column, such as sw.col("change") > 0, or omit feature='
-        )
-    return feature.bound(schema)
 
 
 def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str) -> None:

@@ -6,29 +6,21 @@ events arrive, and how old the oldest is), and how long its slices took.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.open_windows import OpenWindow
-from slackwater.runtime.operators.pattern.what_if import Judged, Trial
-from slackwater.runtime.shedding import (
-    Dropped,
-    Espice,
-    FinishedWindows,
-    Load,
-    Places,
-    Shedding,
-    Spans,
-    Verdict,
-)
 from slackwater.runtime.shedding.counts import SheddingCounts, is_known
+from slackwater.runtime.shedding.detector import Load, Verdict
 from slackwater.runtime.shedding.draws import FloatArray
-from slackwater.runtime.shedding.losses import Losses
+from slackwater.runtime.shedding.losses import Judged, Losses
+from slackwater.runtime.shedding.machine import Shedding
 from slackwater.runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_to_judge
-from slackwater.runtime.shedding.settings import Drops
+from slackwater.runtime.shedding.settings import Drops, SheddingSettings
+from slackwater.runtime.shedding.spans import Dropped, Spans
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
@@ -44,7 +36,7 @@ class Overload:
 
     Args:
         settings: the settings that the user wrote.
-        repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
+        repetitions: {code of a type: how often it stands in the pattern}.
     """
 
     STATE = Fields(
@@ -78,13 +70,11 @@ class Overload:
         "_spells",
     )
 
-    def __init__(self, settings: Espice, repetitions: dict[int, int]) -> None:
-        if settings.kind == "baseline" and not settings.repetitions:
-            settings = replace(settings, repetitions=tuple(sorted(repetitions.items())))
+    def __init__(self, settings: SheddingSettings, repetitions: Mapping[int, int]) -> None:
         self._bound_ns = settings.overload.latency_ns
         self._drops, self._ranks = settings.drops, settings.ranks
         self._passing = PassingOver(settings.drops)
-        self._shedding = Shedding(settings)
+        self._shedding = Shedding(settings, repetitions)
         self._feature = "" if settings.feature is None else str(settings.feature)
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
@@ -212,15 +202,11 @@ class Overload:
         )
 
     def would_drop(
-        self, known: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
+        self, known: Int64Array, positions: Int64Array, *, events: Int64Array, size: int
     ) -> BoolArray:
         """Return which pairs of events and a window would be dropped; they are not counted."""
         shedder = self._shedding.shedder
-        if window.is_whole:
-            return np.zeros(len(positions), np.bool_)
-        chances = shedder.loss_of(
-            known[0], positions, sizes=window.size, features=feature_of(known)
-        )
+        chances = shedder.loss_of(known[0], positions, sizes=size, features=feature_of(known))
         return shedder.drawn(chances, events)
 
     @property
@@ -233,24 +219,24 @@ class Overload:
         """Whether the load has ever been too much."""
         return self._began_ns is not None
 
-    def may_judge(self, trial: Trial, events: int) -> bool:
+    def may_judge(self, block: int, events: int) -> bool:
         """Return whether a slice judges a trial; if not, its block is left out.
 
         Nothing else is done meanwhile: it takes half of what the bound leaves above its start.
 
         Args:
-            trial: the trial of a window that is over.
+            block: the block of a tried window that is over.
             events: the noted events of all trials that this slice judges, with this one.
         """
         spare_ns = (1 - self._shedding.detector.f) * self._bound_ns / 2
         if is_quick_to_judge(events, spare_ns):
             return True
-        self._losses.omit(trial.block)
+        self._losses.omit(block)
         return False
 
-    def judged(self, trial: Trial, what: Judged) -> None:
-        """Count the losses of a window that was tried."""
-        self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
+    def judged(self, block: int, stands_for: float, losses: Judged, *, in_gap: bool) -> None:
+        """Count the losses of a window that was tried; see `Losses.add`."""
+        self._losses.add(block, stands_for, **losses._asdict(), in_gap=in_gap)
 
     def keeps_whole(self, window: int, size: int) -> bool:
         """Return whether nothing is dropped of a window of so many events, whatever the load.
@@ -301,10 +287,15 @@ class Overload:
         """Count windows that opened, the rows that these opened among, and those that fit."""
         self._probes.opened(windows, rows, fit)
 
-    def ended(self, window: OpenWindow, size: int) -> None:
-        """Note a window that is over, of so many events."""
-        over_at = self._events if window.over_at is None else window.over_at
-        self._probes.ended(over_at - window.at, size)
+    def ended(self, first: int, end: int | None, size: int) -> None:
+        """Note a window that is over.
+
+        Args:
+            first: the number of its first event, among all events.
+            end: the number of the first event of its key after it; None if none came.
+            size: the number of its events.
+        """
+        self._probes.ended((self._events if end is None else end) - first, size)
 
     @property
     def share(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 import pyarrow as pa
@@ -18,22 +17,25 @@ from slackwater.runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
-from slackwater.runtime.operators.pattern.checked import (
+from slackwater.runtime.patterns.language import OpenedBy, Part
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.operator.checked import (
     AnyWindow,
     check_columns,
     check_distinct,
-    check_feature,
     check_meaning,
     scope_of,
 )
-from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
-from slackwater.runtime.patterns.language import OpenedBy, Part
-from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.operator.step import (
+    EVENTS,
+    WINDOW_START,
+    PatternShedding,
+    PatternStep,
+)
 from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.patterns.settings import Selection
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.shedding import Espice
 from slackwater.runtime.shown import shown
 
 Skip = Literal["any", "next"]
@@ -57,7 +59,7 @@ class Patterning(AnyStream):
         matches: int | None = None,
         id: str | None = None,  # noqa: A002 - the field's word
         by: Names = (),
-        shed: Espice | None = None,
+        shed: PatternShedding | None = None,
         slack: Slack = AS_FLOW,
         replicas: int = 1,
         name: str | None = None,
@@ -118,8 +120,7 @@ class Patterning(AnyStream):
         check_meaning(normal, scope, skip=skip, selection=selection, matches=matches, step=name)
         if shed is not None:
             _check_shed(shed, scope, step=name)
-            feature = check_feature(shed.feature, self.schema, step=name)
-            shed = replace(shed, feature=feature)
+            shed = shed.bound(self.schema, step=name)
         checks.replicas(replicas, keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         once = () if selection == "cumulative" else sorted(normal.once)
@@ -153,7 +154,7 @@ class Patterning(AnyStream):
 
 
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
-    if not isinstance(shed, Espice):
+    if not isinstance(shed, PatternShedding):
         raise SettingError(
             f"step {step!r}: shed={shown(shed)} is no shedding; write "
             'sw.shedding.espice(latency="1s")'

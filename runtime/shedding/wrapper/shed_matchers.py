@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
-from slackwater.runtime.operators.pattern.matchers import PART, Events, Matchers
-from slackwater.runtime.operators.pattern.what_if import Seen
 from slackwater.runtime.patterns.matcher import KeyMatcher
+from slackwater.runtime.patterns.operator.matchers import PART, Events, Matchers
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding.wrapper.kept import NOTHING, Kept
+from slackwater.runtime.shedding.wrapper.what_if import Seen
 
 
 class SheddingMatchers(Matchers):

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Columns, Int64Array
 from slackwater.runtime.model.nullable import NUMBERS
-from slackwater.runtime.operators.pattern.rows import Rows
-from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
+from slackwater.runtime.patterns.operator.rows import Rows
+from slackwater.runtime.patterns.operator.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.settings import Found
 
 

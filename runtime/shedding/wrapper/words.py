@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
-from slackwater.runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
+from slackwater.runtime.shedding.contest import ContestShedder
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.settings import Drops, Model, Overload, SheddingSettings
+from slackwater.runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.wrapper.shed_pattern import EventShedding
 from slackwater.runtime.shown import shown
 
 LEAST_LATENCY_NS = 1_000_000
 P = ParamSpec("P")
+S = TypeVar("S", bound=SheddingSettings)
 _SETTINGS = tuple(field.name for field in fields(Model))
 
 
-def _named(word: Callable[P, Espice]) -> Callable[P, Espice]:
+@dataclass(frozen=True)
+class Espice(EventShedding):
+    """[espice] ranks events by type and place, and by a feature where that loses less."""
+
+    units: ClassVar[tuple[Drops, ...]] = ("stretches", "events", "pairs")
+
+    @property
+    def ranking(self) -> str:  # noqa: D102
+        if self.feature is None:
+            return "espice"
+        return f"espice, by {self.feature!s} too where that loses fewer matches"
+
+    def shedder(self, repetitions: Mapping[int, int]) -> Shedder:  # noqa: D102
+        del repetitions
+        kind = EspiceShedder if self.feature is None else ContestShedder
+        return kind(self.model, seed=self.seed)
+
+
+def named(word: Callable[P, S]) -> Callable[P, S]:
     """Begin the errors of a word with its name."""
 
     @wraps(word)
-    def of_word(*args: P.args, **kwargs: P.kwargs) -> Espice:
+    def of_word(*args: P.args, **kwargs: P.kwargs) -> S:
         try:
             return word(*args, **kwargs)
         except SettingError as problem:
@@ -30,7 +53,7 @@ def _named(word: Callable[P, Espice]) -> Callable[P, Espice]:
     return of_word
 
 
-@_named
+@named
 def espice(
     latency: Duration,
     *,
@@ -62,8 +85,7 @@ def espice(
 
     Source: [espice] §3; the feature is after gSPICE, arXiv 2309.16405.
     """
-    kind: Kind = "espice" if feature is None else "contest"
-    settings = _model(model, _SETTINGS)
+    settings = model_of(model, _SETTINGS)
     if drops is None:
         drops = "stretches" if feature is None and not model else "events"
     if drops == "stretches" and model:
@@ -71,72 +93,15 @@ def espice(
             f"{min(model)}= has no effect with drops='stretches', which learns nothing; omit it, "
             "or write drops='events' or 'pairs'"
         )
-    return Espice(_overload(latency, f), settings, seed, kind, drops=drops, feature=feature)
+    return Espice(overload_of(latency, f), settings, seed, drops, feature)
 
 
-@_named
-def random_shedding(
-    latency: Duration,
-    *,
-    f: float | None = None,
-    seed: int = 0,
-    drops: Drops = "events",
-    **model: Any,
-) -> Espice:
-    """Drop events at random, when a latency bound is at risk.
-
-    Args:
-        latency: the bound, from stimulus to egress; at least 1 ms.
-        f: the share of it at which shedding starts; omitted: 0.8.
-        seed: the seed of all draws.
-        drops: "events" or "pairs", as of `espice`.
-        model: `explore` and `sample`, as of `espice`.
+def overload_of(latency: Duration, f: float | None) -> Overload:
+    """Return the settings of a bound in words.
 
     Raises:
-        SettingError: a value is out of its range, or its name is unknown.
+        SettingError: it is shorter than a slice of work.
     """
-    settings = _model(model, ("explore", "sample"))
-    return Espice(_overload(latency, f), settings, seed, "random", drops=drops)
-
-
-@_named
-def baseline_shedding(
-    latency: Duration,
-    *,
-    repetitions: Mapping[int, int] | None = None,
-    f: float | None = None,
-    seed: int = 0,
-    drops: Drops = "events",
-    **model: Any,
-) -> Espice:
-    """Drop events by how often the pattern and windows have their type.
-
-    Args:
-        latency: the bound, from stimulus to egress; at least 1 ms.
-        f: the share of it at which shedding starts; omitted: 0.8.
-        seed: the seed of all draws.
-        drops: "events" or "pairs", as of `espice`.
-        repetitions: {code of a type: how often it stands in the pattern}.
-        model: `first`, `every`, `keep`, `explore` and `sample`, as of `espice`.
-
-    Raises:
-        SettingError: a value is out of its range, or its name is unknown.
-
-    Source: [espice] §4.1, *baseline*.
-    """
-    settings = _model(model, ("first", "every", "keep", "explore", "sample"))
-    if repetitions is not None and not isinstance(repetitions, Mapping):
-        raise SettingError(
-            f"repetitions={shown(repetitions)} must be {{code of a type: times in the pattern}}; "
-            "omit it to have it counted"
-        )
-    pairs = tuple((repetitions or {}).items())
-    overload = _overload(latency, f)
-    baseline = Espice(overload, settings, seed, "baseline", pairs, drops)
-    return replace(baseline, repetitions=tuple(sorted(pairs)))
-
-
-def _overload(latency: Duration, f: float | None) -> Overload:
     latency_ns = duration_ns(latency, what="latency", positive=True)
     if latency_ns < LEAST_LATENCY_NS:
         raise SettingError(
@@ -146,7 +111,12 @@ def _overload(latency: Duration, f: float | None) -> Overload:
     return Overload(latency_ns, f)
 
 
-def _model(given: dict[str, Any], names: Iterable[str]) -> Model:
+def model_of(given: dict[str, Any], names: Iterable[str]) -> Model:
+    """Return the settings of a model, of which only some names are allowed.
+
+    Raises:
+        SettingError: another name, or a value out of its range.
+    """
     wrong = sorted(given.keys() - set(names))
     if wrong:
         raise SettingError(

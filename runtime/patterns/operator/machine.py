@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import (
@@ -29,20 +30,27 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray
-from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import holds
-from slackwater.runtime.operators.pattern.fits import Fits
-from slackwater.runtime.operators.pattern.leaving import Leaving
-from slackwater.runtime.operators.pattern.matchers import Events, Matchers
-from slackwater.runtime.operators.pattern.rows import Part, Rows
-from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.operator.fits import Fits
+from slackwater.runtime.patterns.operator.leaving import Leaving
+from slackwater.runtime.patterns.operator.matchers import Events, Matchers
+from slackwater.runtime.patterns.operator.rows import Part, Rows
+from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
 from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
 
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
+
+
+def pattern_machine(step: PatternStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
+    """Return the machine of a `PatternStep`, with or without `shed`."""
+    if step.shed is None:
+        return PatternMachine(step, most_kept_rows=most_kept_rows)
+    return step.shed.machine(step, most_kept_rows=most_kept_rows)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from slackwater.runtime.model import Int64Array
 from slackwater.runtime.patterns.scopes import OpenedWindows
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding.losses import Judged
 
 _ASKED = -1  # no event of a pattern has this number: the trial opens its window once
 _ALL_NS = 1 << 61
@@ -70,20 +71,6 @@ class Trial:
 def trial_of(block: int, stands_for: float, is_in_gap: bool, events: list[Any]) -> Trial:
     """Return a trial from its saved values."""
     return Trial(block, stands_for, is_in_gap, [Seen(*one) for one in events])
-
-
-class Judged(NamedTuple):
-    """Matches of a window with and without shedding.
-
-    Attributes:
-        matches: matches that it has if nothing is dropped.
-        lost: matches of these that were not found.
-        false: matches that were found, and are none.
-    """
-
-    matches: int
-    lost: int
-    false: int
 
 
 def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:

@@ -1,0 +1,1 @@
+"""Registry of operators, above the rooms of all of them."""
