@@ -88,7 +88,7 @@ def with_drift(
         operators.append(operator)
         feeder = operator.inputs[0]
         is_known = operator.curve is None and len(operator.inputs) == 1 and feeder in bounds
-        if not is_known or not len(stage.worked):
+        if not is_known or not len(stage.released):
             continue
         came, left = _full_rows(stage)
         if (came[-1], left[-1]) != (stage.rows_in, stage.rows_out):
@@ -109,7 +109,7 @@ def with_drift(
 
 def _full_rows(stage: StageObservations) -> FloatArray:
     """Return the rows in and out until each slice's end: shape (2, slices + 1)."""
-    each = np.array([stage.worked, stage.out], dtype=np.float64).reshape(2, -1)
+    each = np.array([stage.released, stage.out], dtype=np.float64).reshape(2, -1)
     return np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)
 
 

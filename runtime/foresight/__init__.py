@@ -6,7 +6,7 @@
 | `curves.py` | joins, windows: nonlinear operators |
 | `observations.py` | the table of observations; costs of slices and rows |
 | `observed_graph.py` | the query graph of a table: costs, selectivities, fitted curves |
-| `recorded.py` | the same from the samples of earlier jobs: costs, selectivities, arrivals |
+| `recorded.py` | tables and arrivals from the samples of jobs |
 | `carried.py` | statistics of a flow carried over to other plans of it |
 | `step_curves.py` | curves of its joins and windows |
 | `rates.py` | arrivals from a number, a trace or a model |

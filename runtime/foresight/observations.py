@@ -1,9 +1,9 @@
 """Table of observations: rows, results and service time of each stage, by interval.
 
 ```
-stage     came   worked   out   pairs   busy
-falling     50       50    20       0   11 ms     a sample: an interval is a slice
-pairs      620      600   540       0  150 ms     a job: an interval of its control loop
+stage     rows   released   out   pairs   slices     busy
+falling     50         50    20       0        1    11 ms     a sample: an interval is a slice
+pairs      600                540                60   150 ms     a job: an interval of its loop
 ```
 
 Slots work in slices, each with a fixed part and a part for each row. If latency matters there is a
@@ -14,12 +14,12 @@ backlog, and slices are full: an event then costs its share of a full slice. Sou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.foresight.curves import fit_slices
+from slackwater.runtime.foresight.curves import fit_nonnegative, fit_slices
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.slice_time import time_of_rows
@@ -33,6 +33,8 @@ __all__ = [
     "spans_of",
 ]
 
+ALIKE = 0.2
+"""Least relative difference in rows per slice that separates the cost of a slice from its rows."""
 EARLY = 0.05
 """Share of a sample's rows that first fill the windows of a stage that looks back."""
 LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
@@ -84,9 +86,10 @@ class StageObservations:
         inputs: the stages that feed it; empty: it is a source.
         rows_in: rows that arrived in all; of a source, rows that it read.
         rows_out: rows that left in all.
-        came: rows that arrived; a message without rows counts as a row.
+        rows: rows that its slices took; in a slice a message without rows counts as a row.
         busy_s: CPU seconds of its work.
-        worked: rows that its operator got; empty: unknown.
+        slices: number of its slices; empty: each interval is a slice.
+        released: rows that its operator got; empty: unknown.
         out: rows that left; empty: unknown.
         pairs: pairs that its join compared; empty: unknown.
         window_s: size and slide of its windows, seconds of event time; None if it has no windows.
@@ -98,9 +101,10 @@ class StageObservations:
     inputs: tuple[str, ...]
     rows_in: int
     rows_out: int
-    came: Sequence[int]
+    rows: Sequence[int]
     busy_s: Sequence[float]
-    worked: Sequence[int] = ()
+    slices: Sequence[int] = ()
+    released: Sequence[int] = ()
     out: Sequence[int] = ()
     pairs: Sequence[int] = ()
     window_s: tuple[float, float] | None = None
@@ -119,6 +123,22 @@ class StageObservations:
             return self.out
         return self.pairs if self.within_s is not None else ()
 
+    @property
+    def mean_row_s(self) -> float:
+        """Mean cost of a row, with its share of its slice; 0 without rows."""
+        rows = sum(self.rows)
+        return float(np.sum(self.busy_s)) / rows if rows else 0.0
+
+    def full_cost(self, slice_s: float, more: Sequence[int] = ()) -> StageCost:
+        """Return the cost of rows in full slices; a job's is at most its mean.
+
+        Args:
+            slice_s: duration of a full slice (`Limits.slice_ns`).
+            more: counts that may cost, too, as for `cost`.
+        """
+        full = self.cost(more).in_full_slices(slice_s)
+        return replace(full, row_s=min(full.row_s, self.mean_row_s)) if len(self.slices) else full
+
     def cost(self, more: Sequence[int] = ()) -> StageCost:
         """Return the cost of a slice and of each row; 0 without slices.
 
@@ -128,13 +148,15 @@ class StageObservations:
         Args:
             more: pairs or results of each slice, which may cost, too; empty: rows alone.
         """
-        count = len(self.came)
+        count = len(self.rows)
         if not count:
             return StageCost(0.0, 0.0)
-        rows, seconds = np.asarray(self.came, float), np.asarray(self.busy_s, float)
-        worked = np.asarray(self.worked if len(self.worked) else np.zeros(count), float)
+        if len(self.slices):
+            return self._cost_of_sums()
+        rows, seconds = np.asarray(self.rows, float), np.asarray(self.busy_s, float)
+        released = np.asarray(self.released if len(self.released) else np.zeros(count), float)
         others = np.asarray(more if len(more) else np.zeros(count), float)
-        features = np.stack([np.ones(count), rows, worked, others], axis=1)
+        features = np.stack([np.ones(count), rows, released, others], axis=1)
         if count > 8:
             looks_back = self.window_s is not None or self.within_s is not None
             early = EARLY if looks_back or any(self.pairs) else 0.0
@@ -152,6 +174,18 @@ class StageObservations:
             costs = _fitted(features[~odd], seconds[~odd], self.least_fixed_s)
         # A row costs on arrival and on release, and each row has both.
         return StageCost(float(costs[0]), float(costs[1] + costs[2]), float(costs[3]))
+
+    def _cost_of_sums(self) -> StageCost:
+        """Return the cost by intervals of several slices: sums have no outliers."""
+        mean = StageCost(0.0, self.mean_row_s)
+        rows, slices = np.asarray(self.rows, float), np.asarray(self.slices, float)
+        known = (rows > 0) & (slices > 0)
+        each = rows[known] / slices[known]
+        if len(each) < 2 or np.ptp(each) <= ALIKE * each.mean():
+            return mean
+        features = np.stack([slices, rows], axis=1)
+        fixed_s, row_s = fit_nonnegative(features, np.asarray(self.busy_s, float))
+        return StageCost(float(fixed_s), float(row_s)) if row_s > 0 else mean
 
 
 def _fitted(features: FloatArray, seconds: FloatArray, least_fixed_s: float) -> FloatArray:

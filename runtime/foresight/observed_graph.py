@@ -111,12 +111,13 @@ class _Fit:
         """Return the operator of a stage; call it for its feeders first."""
         inputs = stage.inputs or (arrivals_of(stage.name),)
         share = share_of(stage, self._stages)
-        row_s = stage.cost().in_full_slices(self._slice_s).row_s
-        alone = stage.cost(stage.more)
+        full = stage.full_cost(self._slice_s)
+        # A job shows sums over slices, so a lone row counts as in full slices there.
+        alone = full if len(stage.slices) else stage.cost(stage.more)
         made = QueryOperator(
             name=stage.name,
             inputs=inputs,
-            cost_s=(row_s * share,) * len(inputs),
+            cost_s=(full.row_s * share,) * len(inputs),
             selectivity=(stage.selectivity * share,) * len(inputs),
             # The row that closes a window is not in it.
             alone_s=alone.fixed_s + (alone.row_s if stage.window_s is None else 0.0),
@@ -140,15 +141,12 @@ class _Fit:
             return None
         width_s = self._width_s
         if stage.window_s is not None:
-            return _window(stage, came, width_s, share, self._cost(stage, stage.out))
+            return _window(stage, came, width_s, share, stage.full_cost(self._slice_s, stage.out))
         # If windows of both sides end together, pairs depend on these, not on a density.
         is_dense = len(came) <= 2 and self._timed.isdisjoint(stage.inputs)
         if stage.within_s is not None and is_dense:
-            return _join(stage, came, width_s, share, self._cost(stage, stage.pairs))
+            return _join(stage, came, width_s, share, stage.full_cost(self._slice_s, stage.pairs))
         return None
-
-    def _cost(self, stage: StageObservations, more: Sequence[int]) -> StageCost:
-        return stage.cost(more).in_full_slices(self._slice_s)
 
 
 def _by_time(times_s: Times, *, more_s: float) -> tuple[float, dict[str, FloatArray]]:

@@ -1,4 +1,4 @@
-"""Query graph and arrivals of a flow, from the samples of an earlier job.
+"""Table of observations and arrivals of a flow, from the samples of a job.
 
 ```
 second 12   pairs   600 rows in 60 slices took 150 ms, 540 out         ─▶  ω = 0.24 ms, σ = 0.9
@@ -14,31 +14,15 @@ Source: [mace] §III-B, §VI-B.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import replace
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.foresight.curves import fit_nonnegative
-from slackwater.runtime.foresight.observations import Spans, StageCost, StageObservations, share_of
-from slackwater.runtime.foresight.observed_graph import observed_graph
-from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph
+from slackwater.runtime.foresight.observations import Spans, StageObservations
 from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.measure.samples import PARTS, StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 
-__all__ = [
-    "RecordedStage",
-    "arrivals_recorded",
-    "first_interval",
-    "graph_recorded",
-    "intervals_recorded",
-    "stages_recorded",
-]
-
-ALIKE = 0.2
-"""Least relative difference in rows per slice that separates the cost of a slice from its rows."""
-
+__all__ = ["arrivals_recorded", "observed_job", "observed_samples", "recorded_intervals"]
 
 TOLD_TWICE, ONE_SLICE = 2, 100_000
 """Rows that arrived equal the rows read, except for a slice at each end of the record."""
@@ -46,162 +30,89 @@ MOST_PARTS = 10_000_000
 """Parts of intervals in a record: more than any job keeps."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordedStage:
-    """Record of a stage, from the samples of a job.
+def observed_samples(
+    name: str, inputs: tuple[str, ...], samples: Sequence[StageSample]
+) -> StageObservations:
+    """Return the observations of a stage from its samples, all of one length.
 
-    Attributes:
+    Args:
         name: name of the stage.
-        inputs: the stages that feed it; empty: it is a source.
-        rows_in: rows that arrived; of a source, rows that it passed on.
-        rows_out: rows that left.
-        rows: shape (k,), rows that it processed in each interval.
-        slices: shape (k,), number of its slices.
-        busy_s: shape (k,), its busy time.
+        inputs: the stages that feed it; empty: it is a source, and all its rows arrive.
+        samples: its samples, an interval each.
     """
-
-    name: str
-    inputs: tuple[str, ...]
-    rows_in: int
-    rows_out: int
-    rows: FloatArray
-    slices: FloatArray
-    busy_s: FloatArray
-
-    @property
-    def selectivity(self) -> float:
-        """σ: rows out for each row processed; the end of the job cuts off both."""
-        worked = float(self.rows.sum())
-        return self.rows_out / worked if worked else 0.0
-
-    def row_s(self, slice_s: float) -> float:
-        """Return the cost of a row in full slices, at most its mean cost."""
-        rows = float(self.rows.sum())
-        whole_s = float(self.busy_s.sum()) / rows if rows else 0.0
-        return min(self.cost.in_full_slices(slice_s).row_s, whole_s)
-
-    @property
-    def cost(self) -> StageCost:
-        """Cost of a slice and of each row; 0 for a stage without rows."""
-        rows, busy_s = float(self.rows.sum()), float(self.busy_s.sum())
-        if not rows:
-            return StageCost(0.0, 0.0)
-        whole = StageCost(0.0, busy_s / rows)
-        worked = (self.rows > 0) & (self.slices > 0)
-        each = self.rows[worked] / self.slices[worked]
-        if len(each) < 2 or np.ptp(each) <= ALIKE * each.mean():
-            return whole
-        features = np.stack([self.slices, self.rows], axis=1)
-        fixed_s, row_s = fit_nonnegative(features, self.busy_s)
-        return StageCost(float(fixed_s), float(row_s)) if row_s > 0 else whole
+    rows = [sample.rows for sample in samples]
+    return StageObservations(
+        name=name,
+        inputs=inputs,
+        rows_in=sum(sample.came for sample in samples) if inputs else sum(rows),
+        rows_out=sum(sample.handed for sample in samples),
+        rows=rows,
+        busy_s=[sample.busy_ns / NS_PER_SECOND for sample in samples],
+        slices=[sample.slices for sample in samples],
+        out=[sample.handed for sample in samples],
+    )
 
 
-def stages_recorded(
-    samples: Iterable[StageSample], inputs: Mapping[str, tuple[str, ...]]
-) -> list[RecordedStage]:
-    """Return the records of all stages, from the samples of a job.
+def observed_job(
+    samples: Iterable[StageSample],
+    inputs: Mapping[str, tuple[str, ...]],
+    spans: Mapping[str, Spans] | None = None,
+) -> list[StageObservations]:
+    """Return the observations of all stages, from the samples of a job.
+
+    Rows that were under way at the end of the record count as arrived, so that they lower neither
+    selectivities nor shares.
 
     Args:
         samples: samples of one job, all of one length.
         inputs: {stage: the stages that feed it}, in topological order.
+        spans: {stage: the lengths of its windows and joins}.
 
     Raises:
-        SettingError: a stage has no sample, no source has read a row, or no sink got one.
+        SettingError: a stage has no sample, no source has read a row, no sink got one, or no stage
+            took any time.
     """
     own: dict[str, list[StageSample]] = {name: [] for name in inputs}
     for sample in samples:
         if sample.stage in own:
             own[sample.stage].append(sample)
-    missing = [name for name, seen in own.items() if not seen]
+    missing = [name for name, each in own.items() if not each]
     if missing:
         raise SettingError(
             f"it has no sample of {', '.join(missing)}, so what an event costs there is not known"
         )
-    records = [_recorded(name, inputs[name], seen) for name, seen in own.items()]
-    feeding = {feeder for feeders in inputs.values() for feeder in feeders}
-    for what, ends in (
-        ("row was read at", [record for record in records if not record.inputs]),
-        ("result has reached", [record for record in records if record.name not in feeding]),
-    ):
-        if not any(record.rows_in for record in ends):
-            raise SettingError(
-                f"no {what} {', '.join(record.name for record in ends)} in it, so nothing is "
-                "known of what a run costs"
-            )
-    return records
-
-
-def _recorded(name: str, inputs: tuple[str, ...], seen: Sequence[StageSample]) -> RecordedStage:
-    rows = np.array([sample.rows for sample in seen], dtype=np.float64)
-    return RecordedStage(
-        name=name,
-        inputs=inputs,
-        rows_in=sum(sample.came for sample in seen) if inputs else int(rows.sum()),
-        rows_out=sum(sample.handed for sample in seen),
-        rows=rows,
-        slices=np.array([sample.slices for sample in seen], dtype=np.float64),
-        busy_s=np.array([sample.busy_ns for sample in seen]) / NS_PER_SECOND,
-    )
-
-
-def graph_recorded(
-    stages: Sequence[RecordedStage],
-    *,
-    slice_s: float,
-    spans: Mapping[str, Spans] | None = None,
-    times_s: Mapping[str, RecordedRate] | None = None,
-) -> tuple[QueryGraph, dict[str, float]]:
-    """Return the query graph of a flow, its stages as operators, and their shares.
-
-    Args:
-        stages: records of the stages, in topological order.
-        slice_s: duration of a full slice (`Limits.slice_ns`).
-        spans: {stage: the lengths of its windows and joins}.
-        times_s: {source: its arrivals, by event time}.
-
-    Returns:
-        The graph; and {stage: share of its inputs' output rows that reach it}.
-
-    Raises:
-        SettingError: no stage took any time.
-    """
-    known = _as_sampled(stages, slice_s, spans or {})
-    if not any(stage.busy_s[0] for stage in known):
-        raise SettingError("nothing took any time in it, so what an event costs is not known")
-    graph = observed_graph(known, slice_s=slice_s, times_s=times_s)
-    return graph, {stage.name: share_of(stage, known) for stage in known}
-
-
-def _as_sampled(
-    stages: Sequence[RecordedStage], slice_s: float, spans: Mapping[str, Spans]
-) -> list[StageObservations]:
-    """Return the stages as of a sample: all rows in one slice, at their cost.
-
-    Rows that were under way at the end of the record count as arrived, so that they lower neither
-    selectivities nor shares.
-    """
+    stages = [observed_samples(name, inputs[name], each) for name, each in own.items()]
+    _check(stages)
     handed = {stage.name: stage.rows_out for stage in stages}
-    out: dict[str, int] = {}
-    sampled = []
+    whole: dict[str, StageObservations] = {}
     for stage in stages:
         sent = sum(handed[name] for name in stage.inputs)
-        fed = sum(out[name] for name in stage.inputs)
-        rows = round(stage.rows_in * fed / sent) if sent else stage.rows_in
-        out[stage.name] = round(stage.selectivity * rows)
-        own = spans.get(stage.name, Spans())
-        sampled.append(
-            StageObservations(
-                name=stage.name,
-                inputs=stage.inputs,
-                rows_in=rows,
-                rows_out=out[stage.name],
-                came=[max(rows, 1)],
-                busy_s=[stage.row_s(slice_s) * max(rows, 1)],
-                window_s=own.window_s,
-                within_s=own.within_s,
-            )
+        fed = sum(whole[name].rows_out for name in stage.inputs)
+        rows, worked = round(stage.rows_in * fed / sent) if sent else stage.rows_in, sum(stage.rows)
+        own_spans = (spans or {}).get(stage.name, Spans())
+        whole[stage.name] = replace(
+            stage,
+            rows_in=rows,
+            rows_out=round(stage.rows_out / worked * rows) if worked else 0,
+            window_s=own_spans.window_s,
+            within_s=own_spans.within_s,
         )
-    return sampled
+    return list(whole.values())
+
+
+def _check(stages: Sequence[StageObservations]) -> None:
+    feeding = {feeder for stage in stages for feeder in stage.inputs}
+    for what, ends in (
+        ("row was read at", [stage for stage in stages if not stage.inputs]),
+        ("result has reached", [stage for stage in stages if stage.name not in feeding]),
+    ):
+        if not any(stage.rows_in for stage in ends):
+            raise SettingError(
+                f"no {what} {', '.join(stage.name for stage in ends)} in it, so nothing is known "
+                "of what a run costs"
+            )
+    if not any(sum(stage.busy_s) for stage in stages):
+        raise SettingError("nothing took any time in it, so what an event costs is not known")
 
 
 def arrivals_recorded(
@@ -230,7 +141,7 @@ def arrivals_recorded(
     numbers = [number for each in counts.values() for number in each]
     came = [count for each in counts.values() for count in each.values()]
     # Whole intervals: tenths without arrivals at the ends are a part of the record.
-    first = first_interval(samples, sources) * PARTS
+    first = recorded_intervals(samples, sources).start * PARTS
     last = max(numbers, default=0) // PARTS * PARTS + PARTS - 1
     if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_PARTS:
         raise SettingError("it does not say what has arrived at the sources, and when")
@@ -243,25 +154,12 @@ def arrivals_recorded(
     }
 
 
-def intervals_recorded(samples: Iterable[StageSample], sources: Collection[str]) -> int:
-    """Return the number of intervals from the first event of any source to the last."""
-    intervals = [
+def recorded_intervals(samples: Iterable[StageSample], sources: Collection[str]) -> range:
+    """Return the intervals from the first event of any source to the last, by stimulus."""
+    numbers = [
         number // PARTS
         for sample in samples
         if sample.stage in sources
         for number, _ in sample.arrived
     ]
-    return max(intervals) - min(intervals) + 1 if intervals else 0
-
-
-def first_interval(samples: Iterable[StageSample], sources: Collection[str]) -> int:
-    """Return the interval of the first event of any source, by its stimulus."""
-    return min(
-        (
-            number // PARTS
-            for sample in samples
-            if sample.stage in sources
-            for number, _ in sample.arrived
-        ),
-        default=0,
-    )
+    return range(min(numbers), max(numbers) + 1) if numbers else range(0)

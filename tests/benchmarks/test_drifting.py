@@ -19,7 +19,7 @@ def divided(results: list[int], *, rows: int) -> QueryGraph:
         "a",
         rows_in=rows * count,
         rows_out=rows * count,
-        worked=[rows] * count,
+        released=[rows] * count,
         out=[rows] * count,
     )
     few = stage(
@@ -27,7 +27,7 @@ def divided(results: list[int], *, rows: int) -> QueryGraph:
         "a",
         rows_in=rows * count,
         rows_out=sum(results),
-        worked=[rows] * count,
+        released=[rows] * count,
         out=results,
     )
     out = stage("out", "few", rows_in=sum(results), rows_out=sum(results))
@@ -71,9 +71,9 @@ def test_stretches_without_rows_have_what_their_neighbours_have() -> None:
 
 def test_stretches_of_a_stage_below_are_those_of_the_rows_that_came_to_it() -> None:
     """A filter behind a filter: its stretches are as long as what the first lets go."""
-    source = stage("a", rows_in=200, rows_out=200, worked=[50] * 4, out=[50] * 4)
-    first = stage("f", "a", rows_in=200, rows_out=110, worked=[50] * 4, out=[50, 50, 5, 5])
-    then = stage("g", "f", rows_in=110, rows_out=10, worked=[100, 10], out=[0, 10])
+    source = stage("a", rows_in=200, rows_out=200, released=[50] * 4, out=[50] * 4)
+    first = stage("f", "a", rows_in=200, rows_out=110, released=[50] * 4, out=[50, 50, 5, 5])
+    then = stage("g", "f", rows_in=110, rows_out=10, released=[100, 10], out=[0, 10])
     out = stage("out", "g", rows_in=10, rows_out=10)
     parts = Stretches([0, 100], [0.0, 1.0])
     stages = [source, first, then, out]

@@ -22,8 +22,8 @@ def stage(rows: FloatArray, seconds: FloatArray) -> StageObservations:
         inputs=(),
         rows_in=int(rows.sum()),
         rows_out=int(rows.sum()),
-        came=rows.astype(int).tolist(),
-        worked=rows.astype(int).tolist(),
+        rows=rows.astype(int).tolist(),
+        released=rows.astype(int).tolist(),
         busy_s=seconds.tolist(),
     )
 
@@ -78,8 +78,8 @@ def test_messages_without_rows_do_not_bound_the_fixed_part() -> None:
         inputs=(),
         rows_in=1_162,
         rows_out=1_162,
-        came=[*asked.tolist(), 1, 1, 1],
-        worked=[*asked.tolist(), 0, 0, 0],
+        rows=[*asked.tolist(), 1, 1, 1],
+        released=[*asked.tolist(), 0, 0, 0],
         busy_s=[*(0.02 + 5e-6 * asked).tolist(), 5e-5, 5e-5, 5e-5],
     ).cost()
     assert found.fixed_s == pytest.approx(0.02, rel=0.2)

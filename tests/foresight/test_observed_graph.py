@@ -95,8 +95,8 @@ def test_a_stage_of_which_nothing_is_known_is_named() -> None:
 
 def stage(name: str, *inputs: str, rows_in: int, rows_out: int, **more: Any) -> StageObservations:
     """A stage whose rows take 1 ms each."""
-    rows = more.get("worked", [rows_in])
-    slices = {"came": rows, "busy_s": [0.001 * one for one in rows]}
+    rows = more.get("released", [rows_in])
+    slices = {"rows": rows, "busy_s": [0.001 * one for one in rows]}
     return StageObservations(
         name=name, inputs=inputs, rows_in=rows_in, rows_out=rows_out, **(slices | more)
     )
@@ -112,8 +112,8 @@ def test_a_row_behind_a_gate_costs_as_it_comes_and_as_it_is_let_go() -> None:
         inputs=("a",),
         rows_in=2_000,
         rows_out=2_000,
-        came=came,
-        worked=went,
+        rows=came,
+        released=went,
         busy_s=took_s,
     )
     cost = gated.cost()
@@ -125,8 +125,8 @@ def test_a_row_behind_a_gate_costs_as_it_comes_and_as_it_is_let_go() -> None:
         inputs=("a",),
         rows_in=2_000,
         rows_out=2_000,
-        came=came,
-        worked=varied,
+        rows=came,
+        released=varied,
         busy_s=[0.001 + 1e-4 * a + 5e-3 * b for a, b in zip(came, varied, strict=True)],
     ).cost()
     assert (told.fixed_s, told.row_s) == pytest.approx((0.001, 0.0051))
@@ -185,7 +185,7 @@ def test_a_stream_that_is_three_times_as_dense_has_nine_times_the_pairs(seed: in
                 rows_in=counts[0] + counts[1],
                 rows_out=pairs,
                 within_s=2.0,
-                came=[100, 100, 100],
+                rows=[100, 100, 100],
                 busy_s=[0.2, 0.3, 0.4],  # 1 ms a row, and 1 ms a pair compared
                 pairs=[100, 200, 300],
             ),

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.foresight.gates.recorded_times import times_recorded
+from slackwater.runtime.foresight.observations import share_of
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.rates import RecordedRate, is_trace, series_of
-from slackwater.runtime.foresight.recorded import arrivals_recorded, graph_recorded, stages_recorded
+from slackwater.runtime.foresight.recorded import arrivals_recorded, observed_job
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model.subject import Subject
 
@@ -51,8 +53,8 @@ def job(fixed_ns: int = 50_000, row_ns: int = 2 * MS) -> list[StageSample]:
 
 @given(st.integers(0, 200_000), st.integers(100_000, 20 * MS))
 def test_what_a_slice_costs_is_told_from_what_its_rows_do(fixed_ns: int, row_ns: int) -> None:
-    stages = {one.name: one for one in stages_recorded(job(fixed_ns, row_ns), INPUTS)}
-    cost = stages["both"].cost
+    stages = {one.name: one for one in observed_job(job(fixed_ns, row_ns), INPUTS)}
+    cost = stages["both"].cost()
     assert cost.row_s == pytest.approx(row_ns / S, rel=1e-3)
     assert cost.fixed_s == pytest.approx(fixed_ns / S, abs=1e-3 * row_ns / S)
 
@@ -65,9 +67,9 @@ def test_slices_of_one_length_are_a_part_of_what_their_rows_cost(each: int, row_
         else replace(one, slices=one.rows, busy_ns=one.rows * (row_ns + each))
         for one in job()
     ]
-    (both,) = (one for one in stages_recorded(seen, INPUTS) if one.name == "both")
-    assert (both.cost.fixed_s, both.cost.row_s) == (0.0, pytest.approx((row_ns + each) / S))
-    assert both.row_s(0.002) == both.cost.row_s
+    (both,) = (one for one in observed_job(seen, INPUTS) if one.name == "both")
+    assert (both.cost().fixed_s, both.cost().row_s) == (0.0, pytest.approx((row_ns + each) / S))
+    assert both.full_cost(0.002).row_s == both.cost().row_s
 
 
 def test_a_row_costs_no_more_in_full_slices_than_it_did_on_average() -> None:
@@ -78,12 +80,14 @@ def test_a_row_costs_no_more_in_full_slices_than_it_did_on_average() -> None:
         else replace(one, slices=one.rows // (1 + one.second % 2), busy_ns=one.rows * 4_050_000)
         for one in job()
     ]
-    (both,) = (one for one in stages_recorded(seen, INPUTS) if one.name == "both")
-    assert both.row_s(0.002) == pytest.approx(0.00405)
+    (both,) = (one for one in observed_job(seen, INPUTS) if one.name == "both")
+    assert both.full_cost(0.002).row_s == pytest.approx(0.00405)
 
 
 def test_a_graph_has_the_selectivity_and_the_share_of_each_stage() -> None:
-    graph, shares = graph_recorded(stages_recorded(job(), INPUTS), slice_s=0.002)
+    stages = observed_job(job(), INPUTS)
+    graph = observed_graph(stages, slice_s=0.002)
+    shares = {one.name: share_of(one, stages) for one in stages}
     found = {one.name: one for one in graph.operators}
     assert graph.sources == ("arrivals of a", "arrivals of b")
     assert found["both"].inputs == ("a", "b")
@@ -96,10 +100,10 @@ def test_a_graph_has_the_selectivity_and_the_share_of_each_stage() -> None:
 
 def test_rows_that_the_end_of_the_job_cut_off_lower_no_selectivity() -> None:
     cut = [replace(one, came=one.rows + 7) if one.stage == "both" else one for one in job()]
-    graph, _ = graph_recorded(stages_recorded(cut, INPUTS), slice_s=0.002)
+    graph = observed_graph(observed_job(cut, INPUTS), slice_s=0.002)
     both = graph.operators[2]
     assert both.selectivity[0] == pytest.approx(0.5, rel=0.1)
-    (stage,) = (one for one in stages_recorded(cut, INPUTS) if one.name == "both")
+    (stage,) = (one for one in observed_job(cut, INPUTS) if one.name == "both")
     assert stage.selectivity == 0.5
 
 
@@ -122,14 +126,14 @@ def test_samples_that_do_not_show_a_run_say_what_is_missing(
     seen: list[StageSample], claim: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
-        stages_recorded(seen, INPUTS)
+        observed_job(seen, INPUTS)
     assert claim in str(caught.value)
 
 
 def test_samples_in_which_nothing_took_time_are_refused() -> None:
     idle = [replace(one, busy_ns=0) for one in job()]
     with pytest.raises(SettingError, match="nothing took any time"):
-        graph_recorded(stages_recorded(idle, INPUTS), slice_s=0.002)
+        observed_job(idle, INPUTS)
 
 
 def test_arrivals_are_those_of_all_sources_from_the_first_event_on() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from slackwater.runtime.foresight.gates.sources import SourceTimes
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.rates import RecordedRate
-from slackwater.runtime.foresight.recorded import first_interval
+from slackwater.runtime.foresight.recorded import recorded_intervals
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, START_NS
 
@@ -55,7 +55,7 @@ def times_recorded(
     every = [sample for each in seen.values() for sample in each]
     origin_ns = min((sample.last_event_ns for sample in every), default=0)
     interval_ns = every[0].interval_ns if every else 0
-    start_ns = first_interval(samples, arrived) * interval_ns
+    start_ns = recorded_intervals(samples, arrived).start * interval_ns
     pace = _pace(every)
     times = {
         name: _times(

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.gates.recorded_times import times_recorded
-from slackwater.runtime.foresight.observations import spans_of
+from slackwater.runtime.foresight.observations import share_of, spans_of
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.recorded import (
     arrivals_recorded,
-    graph_recorded,
-    intervals_recorded,
-    stages_recorded,
+    observed_job,
+    recorded_intervals,
 )
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
@@ -130,7 +130,7 @@ def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
 def _length_s(plan: Plan, samples: Sequence[StageSample]) -> float:
     sources = [stage.name for stage in plan.stages if not stage.inputs]
     interval_ns = samples[0].interval_ns if samples else 0
-    return intervals_recorded(samples, sources) * interval_ns / NS_PER_SECOND
+    return len(recorded_intervals(samples, sources)) * interval_ns / NS_PER_SECOND
 
 
 def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample]) -> FlowSample:
@@ -148,7 +148,8 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
         stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
         for stage in plan.stages
     }
-    stages = stages_recorded(samples, inputs)
+    spans = {stage.name: spans_of(stage) for stage in plan.stages}
+    stages = observed_job(samples, inputs, spans)
     specs = {step.name: step.source for step in plan.sources}
     interval_s = samples[0].interval_ns / NS_PER_SECOND
     arrived = arrivals_recorded(samples, list(specs), interval_s=interval_s)
@@ -158,17 +159,16 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
         speeds={name: spec.speed for name, spec in specs.items()},
         waits_s={name: _waits_ns(spec) / NS_PER_SECOND for name, spec in specs.items()},
     )
-    graph, shares = graph_recorded(
+    graph = observed_graph(
         stages,
         slice_s=plan.limits.slice_ns / NS_PER_SECOND,
-        spans={stage.name: spans_of(stage) for stage in plan.stages},
         times_s={name: rate.stretched(times[name].pace) for name, rate in arrived.items()},
     )
     return FlowSample(
         graph,
         {stage.name: stage.rows_in for stage in stages if not stage.inputs},
         0.0,
-        shares=shares,
+        shares={stage.name: share_of(stage, stages) for stage in stages},
         versions=now,
         times=times,
         origin_ns=origin_ns,

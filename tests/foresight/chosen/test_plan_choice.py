@@ -74,7 +74,7 @@ def costing(row_s: dict[str, float], pairs: JoinCurve | None = None) -> Sampler:
                     inputs=one.inputs,
                     rows_in=one.rows_in,
                     rows_out=one.rows_out,
-                    came=lengths,
+                    rows=lengths,
                     busy_s=[cost_s],
                 )
             )

@@ -249,7 +249,7 @@ def test_without_a_sample_nothing_is_predicted(nothing: Any) -> None:
 def test_a_sample_that_cost_nothing_is_refused() -> None:
     stages = [
         StageObservations(
-            name=name, inputs=inputs, rows_in=100, rows_out=100, came=[50, 50], busy_s=[0, 0]
+            name=name, inputs=inputs, rows_in=100, rows_out=100, rows=[50, 50], busy_s=[0, 0]
         )
         for name, inputs in (("a", ()), ("out", ("a",)))
     ]
