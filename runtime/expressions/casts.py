@@ -9,23 +9,24 @@ text            any               as Arrow parses it: ISO 8601, numbers, "true"
 times           text              ISO 8601, without the zeros at the end of a fraction
 ```
 
-Times reach a cast in their own unit; the type of their column travels as `OfType.kind`.
+Times reach a cast in their own unit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.function import Call
 from slackwater.runtime.expressions.nulls import refused_rows, spread
-from slackwater.runtime.expressions.result_types import type_named
-from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.times import rescaled
-from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.decimal_types import MOST_WIDE_DIGITS
@@ -43,6 +44,8 @@ from slackwater.runtime.model.schema import (
     is_binary,
     is_text,
     is_time,
+    keeper_of,
+    number_dtype,
     storage_type,
     time_unit,
     values_of,
@@ -61,84 +64,98 @@ _ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2})$"
 _NO_FRACTION = r"\.(Z|[+-][0-9:]{4,8}|)$"
 
 
-def cast(option: OfType, values: Column) -> Column:
-    """Return the values as another type, kept as columns of it are.
+def cast(call: Call) -> Kernel:
+    """Return the kernel of a cast to another type.
 
-    Args:
-        option: the name of the type, and the type of the operand's column.
-        values: shape (rows,), no nulls.
-
-    Raises:
-        OperatorError: a value does not fit, such as NaN as an integer, 300 as int8, "abc" as a
-            number; with its place.
+    The kernel raises OperatorError for a value that does not fit, such as NaN as an integer, 300 as
+    int8, "abc" as a number; with its place.
     """
-    try:
-        return _as_type(option, values)
-    except pa.ArrowInvalid as problem:
-        place = first_refused(lambda start, stop: _as_type(option, values[start:stop]), len(values))
-        raise refused(
-            f".cast({shown(option.argument)}) of {cell_shown(values, place)}: "
-            f"{text_of(problem, MOST_SHOWN)}; filter out such rows first, or write .try_cast",
-            place,
-        ) from problem
+    convert = _conversion(call)
+
+    def kernel(values: Column) -> Column:
+        try:
+            return convert(values)
+        except pa.ArrowInvalid as problem:
+            place = first_refused(lambda start, stop: convert(values[start:stop]), len(values))
+            raise refused(
+                f".cast({shown(call.option)}) of {cell_shown(values, place)}: "
+                f"{text_of(problem, MOST_SHOWN)}; filter out such rows first, or write .try_cast",
+                place,
+            ) from problem
+
+    return kernel
 
 
-def try_cast(option: OfType, values: Column) -> Column:
-    """Return the values as another type, null where one does not fit; see `cast`."""
-    try:
-        return _as_type(option, values)
-    except pa.ArrowInvalid:
-        fits = np.ones(len(values), np.bool_)
-        fits[
-            refused_rows(
-                lambda start, stop: _as_type(option, values[start:stop]),
-                len(values),
-                pa.ArrowInvalid,
-            )
-        ] = False
-        rows = fits.nonzero()[0]
-        return spread(_as_type(option, values.take(rows)), fits, rows)
+def try_cast(call: Call) -> Kernel:
+    """Return the kernel of a cast, null where a value does not fit."""
+    convert = _conversion(call)
+
+    def kernel(values: Column) -> Column:
+        try:
+            return convert(values)
+        except pa.ArrowInvalid:
+            fits = np.ones(len(values), np.bool_)
+            fits[
+                refused_rows(
+                    lambda start, stop: convert(values[start:stop]), len(values), pa.ArrowInvalid
+                )
+            ] = False
+            rows = fits.nonzero()[0]
+            return spread(convert(values.take(rows)), fits, rows)
+
+    return kernel
 
 
-def _as_type(option: OfType, values: Any) -> Column:
-    """Return values as another type.
+_Conversion = Callable[[Any], Column]
+"""Function from values of one type to those of another; raises ArrowInvalid if one does not fit."""
 
-    Raises:
-        ArrowInvalid: one does not fit.
-    """
-    target = type_named(option.argument)
-    if option.kind is not None and is_time(option.kind):
-        return _of_times(option.kind, values, target)
-    if is_time(target) and isinstance(values, np.ndarray):  # whole numbers of its unit
-        return counted(values, target)
+
+def _conversion(call: Call) -> _Conversion:
+    arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
+    kind, target = call.operands[0].type, call.gives
+    if is_time(kind):
+        return _of_times(kind, target)
+    dtype = number_dtype(kind)
     if is_time(target):
-        return _time_in_text(values, target)
-    if isinstance(values, np.ndarray):
-        return _of_numbers(values, target)
-    return _of_arrow(values, target)
+        # Whole numbers are of its unit.
+        return partial(_time_in_text, target) if dtype is None else partial(_counted, target)
+    return _of_arrow(kind, target) if dtype is None else _of_numbers(dtype, target)
 
 
-def _of_numbers(values: Any, target: pa.DataType) -> Column:
-    if not (is_text(target) or pa.types.is_decimal(target)):
-        dtype = np.dtype(target.to_pandas_dtype())
-        if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
-            raise pa.ArrowInvalid("NaN is neither true nor false")
-        if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
-            return values.astype(dtype, copy=False)
-        if values.dtype.kind == "f":
-            values = np.trunc(values)
-    is_counted = pa.types.is_decimal(target) and values.dtype.kind == "b"
-    return _of_arrow(pa.array(values.astype(np.int8) if is_counted else values), target)
+def _counted(target: pa.DataType, numbers: Any) -> Column:
+    return counted(numbers, target)
 
 
-def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
-    if pa.types.is_decimal(values.type) and pa.types.is_integer(target):  # cut, as floats are
-        values = _cut(values)
-    if is_text(target) and is_binary(values.type):
-        values = values.cast(pa.binary())  # of fixed size, or large
-    if is_text(values.type) and pa.types.is_integer(target):
-        return _whole_in_text(values, target)
-    return column_of_arrow(cast_of_decimals(values, target))
+def _of_numbers(dtype: np.dtype[Any], target: pa.DataType) -> _Conversion:
+    is_exact = is_text(target) or pa.types.is_decimal(target)
+    if not is_exact:
+        to = np.dtype(target.to_pandas_dtype())
+        if to.kind in "bf" or np.can_cast(dtype, to):
+            return lambda values: values.astype(to, copy=False)
+    if pa.types.is_decimal(target) and dtype.kind == "b":
+        counts = _of_arrow(pa.int8(), target)
+        return lambda values: counts(pa.array(values.astype(np.int8)))
+    of_arrow = _of_arrow(pa.from_numpy_dtype(dtype), target)
+    if dtype.kind == "f" and not is_exact:
+        return lambda values: of_arrow(pa.array(np.trunc(values)))
+    return lambda values: of_arrow(pa.array(values))
+
+
+def _of_arrow(kind: pa.DataType, target: pa.DataType) -> _Conversion:
+    if is_text(kind) and pa.types.is_integer(target):
+        return partial(_whole_in_text, target)
+    is_cut = pa.types.is_decimal(kind) and pa.types.is_integer(target)  # as floats are
+    is_bytes = is_text(target) and is_binary(kind)  # of fixed size, or large
+    keep = keeper_of(target)
+
+    def convert(values: pa.Array) -> Column:
+        if is_cut:
+            values = _cut(values)
+        if is_bytes:
+            values = values.cast(pa.binary())
+        return keep(cast_of_decimals(values, target))
+
+    return convert
 
 
 def _cut(decimals: pa.Array) -> pa.Array:
@@ -152,11 +169,11 @@ def _cut(decimals: pa.Array) -> pa.Array:
         power = np.int64(10**scale)
         whole = low // power + ((low < 0) & (low % power != 0))
         return pa.array(whole, mask=~valid_bits(decimals))
-    exact = [None if one is None else Decimal(int(one)) for one in decimals.to_pylist()]
+    exact = [None if each is None else Decimal(int(each)) for each in decimals.to_pylist()]
     return pa.array(exact, pa.decimal256(MOST_WIDE_DIGITS, 0))
 
 
-def _whole_in_text(text: pa.Array, target: pa.DataType) -> Column:
+def _whole_in_text(target: pa.DataType, text: pa.Array) -> Column:
     """Return whole numbers of texts such as "-7", "+7" and "0x1F"."""
     of_arrow = arrow_functions()
     try:
@@ -170,7 +187,7 @@ def _whole_in_text(text: pa.Array, target: pa.DataType) -> Column:
     return column_of_arrow(numbers)
 
 
-def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
+def _time_in_text(target: pa.DataType, text: pa.Array) -> Column:
     if pa.types.is_time(target):  # Arrow has no such cast
         first_day = arrow_functions().binary_join_element_wise("1970-01-01", text, " ")
         since = values_of(first_day.cast(pa.timestamp(target.unit)).view(pa.int64()))
@@ -185,22 +202,27 @@ def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
     return column_of_arrow(of_arrow.coalesce(with_zone, without.view(target)))
 
 
-def _of_times(kind: pa.DataType, values: Any, target: pa.DataType) -> Column:
-    """Return times of a column of type `kind`, in its unit, as another type."""
+def _of_times(kind: pa.DataType, target: pa.DataType) -> _Conversion:
+    """Return the conversion of times of a column of type `kind`, in its unit."""
     if is_text(target) and not pa.types.is_duration(kind):
-        return _as_text(kind, values)
+        return partial(_as_text, kind)
     unit = time_unit(kind)
     if not is_time(target):
-        return _of_numbers(rescaled(values, unit, "ns"), target)
+        of_numbers = _of_numbers(np.dtype(np.int64), target)
+        return lambda values: of_numbers(rescaled(values, unit, "ns"))
     to = time_unit(target)
-    if pa.types.is_date(target):
-        whole = rescaled(rescaled(_local(kind, values), unit, "D"), "D", to)
-    elif pa.types.is_time(target):
-        day = np.int64(TIME_UNIT_NS["D"] // TIME_UNIT_NS[unit])
-        whole = rescaled(_local(kind, values) % day, unit, to)
-    else:
-        whole = rescaled(values, unit, to)
-    return whole if target.bit_width == 64 else counted(whole, target)
+
+    def convert(values: Any) -> Column:
+        if pa.types.is_date(target):
+            whole = rescaled(rescaled(_local(kind, values), unit, "D"), "D", to)
+        elif pa.types.is_time(target):
+            day = np.int64(TIME_UNIT_NS["D"] // TIME_UNIT_NS[unit])
+            whole = rescaled(_local(kind, values) % day, unit, to)
+        else:
+            whole = rescaled(values, unit, to)
+        return whole if target.bit_width == 64 else counted(whole, target)
+
+    return convert
 
 
 def _local(kind: pa.DataType, values: Any) -> Any:

@@ -1,14 +1,12 @@
-"""Operands of type rules, and which of them can be compared."""
+"""Families of types, and the operands that can be compared."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.decimals import decimal_of
-from slackwater.runtime.expressions.literals import Value
+from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.model.decimal_types import MOST_WIDE_DIGITS, digits_of_both
 from slackwater.runtime.model.schema import (
     is_binary,
@@ -19,20 +17,7 @@ from slackwater.runtime.model.schema import (
     read_type,
 )
 
-__all__ = ["Operand", "check_comparable", "computed_type", "family"]
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """Operand of a type rule: its type, and a literal's value."""
-
-    type: pa.DataType
-    value: Value | None = None
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether it is a literal."""
-        return self.value is not None
+__all__ = ["check_comparable", "computed_type", "family"]
 
 
 def computed_type(kind: pa.DataType) -> pa.DataType:

@@ -11,20 +11,22 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.expressions.decimals import OF_ARROW, beside_arrow
+from slackwater.runtime.expressions.decimals import as_float, of_equal_scale
+from slackwater.runtime.expressions.function import Call, Operand
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import Kernel, ends_of
-from slackwater.runtime.model import BoolArray, Column
+from slackwater.runtime.model import BoolArray
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.model.schema import number_dtype, values_of
 
-__all__ = ["COMPARISONS", "comparison", "comparison_with"]
+__all__ = ["COMPARISONS", "comparison"]
 
 _EXACT = 1 << 53
 """Whole numbers up to this one are exact in float64."""
@@ -71,47 +73,46 @@ _TO_WHOLE: dict[str, Callable[[Any], int]] = {
 }
 
 
-def comparison_with(op: str, value: Value) -> Kernel:
-    """Return the comparison of a column with one literal.
+def comparison(op: str) -> Callable[[Call], Kernel]:
+    """Return the choice of a kernel that compares two operands."""
 
-    The literal is kept in NumPy's type for the comparison: to convert it for every batch costs more
-    than to compare a few rows.
-    """
-    of_arrow = comparison(op)
-    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: comparison}
+    def kernel(call: Call) -> Kernel:
+        left, right = call.operands
+        of_left, of_right = number_dtype(left.type), number_dtype(right.type)
+        if of_left is None or of_right is None:
+            return _of_arrow(op, left, right)
+        if right.value is not None:
+            compare, literal = _bound_comparison(op, right.value, of_left)
+            return lambda column, _: compare(column, literal)
+        if left.value is not None:
+            compare, literal = _bound_comparison(_MIRRORED[op], left.value, of_right)
+            return lambda _, column: compare(column, literal)
+        return partial(_compared_columns, op)
 
-    def compare(column: Any) -> Column:
-        if not isinstance(column, np.ndarray) or isinstance(value, OF_ARROW):
-            return of_arrow(column, value)
-        bound = literals.get(column.dtype)
-        if bound is None:
-            bound = literals[column.dtype] = _bound_comparison(op, value, column.dtype)
-        return bound[0](column, bound[1])
-
-    return compare
+    return kernel
 
 
-def comparison(op: str) -> Kernel:
-    """Return the comparison of two operands, at least one of them a column, without nulls."""
-
-    def compare(left: Any, right: Any) -> Column:
-        if isinstance(left, OF_ARROW) or isinstance(right, OF_ARROW):
-            left, right = beside_arrow(left, right)
-            if isinstance(left, pa.Array) or isinstance(right, pa.Array):
-                return values_of(getattr(arrow_functions(), COMPARISONS[op])(left, right))
-        if not isinstance(right, np.ndarray):
-            compared, literal = _bound_comparison(op, right, left.dtype)
-            return compared(left, literal)
-        if not isinstance(left, np.ndarray):
-            compared, literal = _bound_comparison(_MIRRORED[op], left, right.dtype)
-            return compared(right, literal)
-        return _compared_columns(op, left, right)
-
-    return compare
+def _of_arrow(op: str, left: Operand, right: Operand) -> Kernel:
+    """Return the comparison of text, bytes or decimals; beside a float, decimals are floats."""
+    kinds = [each.type for each in (left, right)]
+    if not any(map(pa.types.is_decimal, kinds)):
+        compare = getattr(arrow_functions(), COMPARISONS[op])
+        return lambda first, second: values_of(compare(first, second))
+    if not any(map(pa.types.is_floating, kinds)):
+        compare = getattr(arrow_functions(), COMPARISONS[op])
+        return lambda first, second: values_of(compare(*of_equal_scale(first, second)))
+    floats = [
+        Operand(pa.float64(), None if each.value is None else as_float(each.value))
+        for each in (left, right)
+    ]
+    of_floats = comparison(op)(Call((floats[0], floats[1]), None, pa.bool_()))
+    return lambda first, second: of_floats(as_float(first), as_float(second))
 
 
 def _bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
     """Return the kernel that compares a column with a number, and the number for NumPy.
+
+    To convert a number for every batch costs more than to compare a few rows.
 
     Args:
         op: the comparison, the column on its left.

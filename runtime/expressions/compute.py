@@ -1,27 +1,25 @@
-"""Compile an operation over expressions to a function of a batch."""
+"""Compile a bound operation over expressions to a function of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.expressions.compared import COMPARISONS, comparison_with
-from slackwater.runtime.expressions.kernels import kernel_for
+from slackwater.runtime.expressions.function import Call, Function, Operand, Over
 from slackwater.runtime.expressions.literals import Value
-from slackwater.runtime.expressions.notation import INFIX
 from slackwater.runtime.expressions.nulls import (
     both,
     chosen,
     either,
     errors_among,
     is_false,
-    not_true,
     over_values,
     spread,
 )
+from slackwater.runtime.expressions.whole import Kernel
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.nullable import NUMBERS, is_true, without_mask
 
@@ -34,7 +32,7 @@ class Computable(Protocol):
 
     @property
     def value(self) -> Value | None:
-        """Value of a literal; None if it is no literal."""
+        """Value of a literal; None if it is not a literal."""
         ...
 
     def evaluate(self, batch: Batch) -> Column:
@@ -46,33 +44,80 @@ class Computable(Protocol):
         ...
 
 
-def computation(op: str, operands: Sequence[Computable], option: Any) -> Callable[[Batch], Column]:
-    """Return the function that computes an operation, its literals bound."""
-    first, last = operands[0], operands[-1]
-    if op == "~":
-        return lambda batch: not_true(first.evaluate(batch))
-    if op in ("&", "|"):
-        return _logic(op, first.evaluate, last.evaluate)
-    if op in COMPARISONS and last.value is not None and first.value is None:
-        compare, compared = over_values(comparison_with(op, last.value)), first.operand
-        return lambda batch: compare(compared(batch))
-    if op in ("where", "when"):
-        return _choice(operands)
-    # Kernels take plain literals if another operand is an array.
-    is_literal = [each.value is not None for each in operands]
-    needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
-    parts = [
-        each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
-        for place, each in enumerate(operands)
+class Types(NamedTuple):
+    """Types of a bound operation.
+
+    Attributes:
+        operands: type of each operand as the kernel gets it.
+        gives: type of the results.
+    """
+
+    operands: tuple[pa.DataType, ...]
+    gives: pa.DataType
+
+
+def computation(
+    function: Function, operands: Sequence[Computable], option: Any, types: Types
+) -> Of:
+    """Return the function that computes an operation, its kernel chosen and its literals bound."""
+    known = _known(function, operands, types)
+    kernel = function.kernel(Call(known, option, types.gives))
+    if function.over is Over.BATCHES:
+        of_batch: Of = kernel(*operands)
+        return of_batch
+    kernel = _with_literals(kernel, known)
+    if function.over is Over.VALUES:
+        kernel = over_values(kernel)
+    columns = [
+        _column(each) for each, own in zip(operands, known, strict=True) if not own.is_literal
     ]
-    kernel = kernel_for(op, option)
-    if op == "is_null":  # not as an operand: a time may be too far away to be computed on
-        return lambda batch: kernel(first.evaluate(batch))
-    return lambda batch: kernel(*[part(batch) for part in parts])
+    if len(columns) == 1:
+        (values,) = columns
+        return lambda batch: kernel(values(batch))
+    return lambda batch: kernel(*[column(batch) for column in columns])
 
 
-def _logic(op: str, first: Of, second: Of) -> Callable[[Batch], Column]:
-    """Return the function of `&` or `|`.
+def _known(function: Function, operands: Sequence[Computable], types: Types) -> tuple[Operand, ...]:
+    """Return the operands as a kernel gets them: plain literals, if another is a column."""
+    is_plain = [each.value is not None for each in operands]
+    if all(is_plain):
+        is_plain = [False] * len(operands)
+    if not function.text.is_infix:
+        is_plain[0] = False
+    return tuple(
+        Operand(kind, each.value if plain else None)
+        for kind, each, plain in zip(types.operands, operands, is_plain, strict=True)
+    )
+
+
+def _with_literals(kernel: Kernel, operands: Sequence[Operand]) -> Kernel:
+    """Return a kernel of the columns alone, which has the literals in it."""
+    columns = [place for place, each in enumerate(operands) if not each.is_literal]
+    if len(columns) == len(operands):
+        return kernel
+    arguments = [each.value for each in operands]
+    if len(operands) == 2:
+        first, last = arguments
+        if columns == [0]:
+            return lambda values: kernel(values, last)
+        return lambda values: kernel(first, values)
+
+    def compute(*values: Any) -> Column:
+        own: list[Any] = list(arguments)
+        for place, column in zip(columns, values, strict=True):
+            own[place] = column
+        return kernel(*own)
+
+    return compute
+
+
+def _column(operand: Computable) -> Of:
+    """Return the function that gives a value for each row, of a literal too."""
+    return operand.operand if operand.value is None else operand.evaluate
+
+
+def logic(op: str) -> Callable[[Call], Callable[..., Of]]:
+    """Return the choice of `&` or `|`.
 
     The second side counts only where it decides. It is computed for all rows first; if that raises
     for a row, only for those that the first side leaves open. So `(col("n") != 0) &
@@ -80,24 +125,33 @@ def _logic(op: str, first: Of, second: Of) -> Callable[[Batch], Column]:
     """
     combine, decided_by = (both, is_false) if op == "&" else (either, is_true)
 
-    def computed(batch: Batch) -> Column:
-        try:
-            return combine(first(batch), second(batch))
-        except OperatorError:
-            mask = first(batch)
-            is_open = ~decided_by(mask)
-            rows = is_open.nonzero()[0]
-            return combine(mask, spread(_of_some(second, batch, rows), is_open, rows))
+    def of_sides(left: Computable, right: Computable) -> Of:
+        first, second = _column(left), _column(right)
 
-    return computed
+        def computed(batch: Batch) -> Column:
+            try:
+                return combine(first(batch), second(batch))
+            except OperatorError:
+                mask = first(batch)
+                is_open = ~decided_by(mask)
+                rows = is_open.nonzero()[0]
+                return combine(mask, spread(_of_some(second, batch, rows), is_open, rows))
+
+        return computed
+
+    return lambda _call: of_sides
 
 
-def _choice(operands: Sequence[Computable]) -> Of:
-    """Return the function of a choice: condition, value, condition, value, …, last value."""
-    chosen: Of = operands[-1].operand
-    for place in range(len(operands) - 3, -1, -2):
-        chosen = _where(operands[place].evaluate, operands[place + 1].operand, chosen)
-    return chosen
+def choice(_call: Call) -> Callable[..., Of]:
+    """Return the function of condition, value, condition, value, …, last value."""
+
+    def of_operands(*operands: Computable) -> Of:
+        chosen: Of = operands[-1].operand
+        for place in range(len(operands) - 3, -1, -2):
+            chosen = _where(_column(operands[place]), operands[place + 1].operand, chosen)
+        return chosen
+
+    return of_operands
 
 
 def _where(condition: Of, *sides: Of) -> Callable[[Batch], Column]:

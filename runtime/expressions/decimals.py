@@ -35,11 +35,10 @@ __all__ = [
     "arithmetic",
     "as_decimal",
     "as_float",
-    "beside_arrow",
     "decimal_of",
     "decimals_of",
-    "is_float",
     "literal_of",
+    "of_equal_scale",
     "whole_of",
 ]
 
@@ -64,13 +63,6 @@ def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
     return pa.decimal128(20 if kind == pa.uint64() else 19, 0)
 
 
-def is_float(operand: Any) -> bool:
-    """Return whether an operand is a column of floats, or one float."""
-    if isinstance(operand, np.ndarray):
-        return bool(operand.dtype.kind == "f")
-    return isinstance(operand, float)
-
-
 def as_float(operand: Any) -> Any:
     """Return decimals as the floats nearest to them, 0 for null; other operands unchanged."""
     if isinstance(operand, pa.Array):
@@ -86,18 +78,8 @@ def as_decimal(operand: Any) -> Any:
     return operand if isinstance(operand, pa.Array) else pa.scalar(Decimal(operand))
 
 
-def _is_decimal(operand: Any) -> bool:
-    if isinstance(operand, pa.Array):
-        return bool(pa.types.is_decimal(operand.type))
-    return isinstance(operand, Decimal)
-
-
-def beside_arrow(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two operands, one of Arrow's, as types that can be compared."""
-    if not (_is_decimal(left) or _is_decimal(right)):
-        return left, right
-    if is_float(left) or is_float(right):
-        return as_float(left), as_float(right)
+def of_equal_scale(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return a decimal and a decimal or whole number as types that can be compared."""
     left, right = as_decimal(left), as_decimal(right)
     digits, scale = digits_of_both(left.type, right.type)
     if digits <= MOST_DIGITS:
@@ -120,8 +102,10 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
         return getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])(left, right)
     except pa.ArrowInvalid:  # its type has too many digits, or none is wide enough
         kind = _type_beyond(op, left.type, right.type)
-    rows = max(len(one) for one in (left, right) if isinstance(one, pa.Array))
-    sides = [one if isinstance(one, pa.Array) else pa.repeat(one, rows) for one in (left, right)]
+    rows = max(len(side) for side in (left, right) if isinstance(side, pa.Array))
+    sides = [
+        side if isinstance(side, pa.Array) else pa.repeat(side, rows) for side in (left, right)
+    ]
     wide, is_beyond = _in_256_bits(op, kind.scale, *sides)
     most = pa.scalar(Decimal((0, (9,) * kind.precision, -kind.scale)), wide.type)
     of_arrow = arrow_functions()
@@ -168,10 +152,10 @@ def _in_256_bits(
     of_arrow, there = arrow_functions(), pa.array(~is_beyond)
     own = [
         _retyped(
-            of_arrow.if_else(there, one, None).cast(pa.decimal256(MOST_WIDE_DIGITS, own_scale)),
+            of_arrow.if_else(there, side, None).cast(pa.decimal256(MOST_WIDE_DIGITS, own_scale)),
             digits,
         )
-        for one, own_scale, digits in zip((left, right), scales, declared, strict=True)
+        for side, own_scale, digits in zip((left, right), scales, declared, strict=True)
     ]
     results = getattr(of_arrow, DECIMAL_FUNCTIONS[op])(*own)
     return _retyped(results, MOST_WIDE_DIGITS), is_beyond

@@ -2,16 +2,16 @@
 
     slow = (col("speed") < 8) & col("line").is_in(["20", "26"])
 
-Building an expression computes nothing. `type_in` checks it against a schema when a step is made,
-and `evaluate` computes it in NumPy (text: Arrow) when rows come. `kernels.py` describes numbers at
-their limits, `result_types.py` the types of results.
+Building an expression computes nothing. When a step is made, `type_in` checks it against a schema,
+and `bound` chooses the kernels for its types. When rows come, `evaluate` computes it in NumPy
+(text: Arrow). `table.py` has each function, `kernels.py` describes numbers at their limits.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -21,29 +21,21 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call, checked_methods
 from slackwater.runtime.errors import FlowError, TypeMismatch
-from slackwater.runtime.expressions.comparable import Operand, computed_type
-from slackwater.runtime.expressions.compared import COMPARISONS
-from slackwater.runtime.expressions.compute import computation
+from slackwater.runtime.expressions.comparable import computed_type
+from slackwater.runtime.expressions.compute import Types, computation
+from slackwater.runtime.expressions.function import Operand, Times
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
-from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Value, Writable, quoted, read_literal
 from slackwater.runtime.expressions.nested_methods import WithLists, element
-from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, written
-from slackwater.runtime.expressions.result_types import (
-    result_type,
-    type_declared,
-    type_named,
-    type_read,
-)
-from slackwater.runtime.expressions.time_methods import OfType
+from slackwater.runtime.expressions.notation import ATOM, UNARY
+from slackwater.runtime.expressions.result_types import type_declared, type_named, type_read
+from slackwater.runtime.expressions.table import FUNCTIONS
 from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit, is_time, nulls_of, time_unit
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.shown import MOST_TEXT, cut, shown, text_of
-
-_COMPARING = {*COMPARISONS, "between", "is_in"}
 
 
 @checked_methods
@@ -93,7 +85,7 @@ class Expr(WithLists, SaysOurName, ABC):
 
     @abstractmethod
     def evaluate(self, batch: Batch) -> Column:
-        """Return the values, shape (rows,), perhaps a column of the batch itself.
+        """Return the values of a bound expression, shape (rows,), perhaps a column of the batch.
 
         Raises:
             OperatorError: a value does not fit the type of a cast.
@@ -116,10 +108,11 @@ class Expr(WithLists, SaysOurName, ABC):
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return the operand that the type rules take."""
-        return Operand(self.type_in(schema, step=step))
+        own = self.type_in(schema, step=step)
+        return Operand(computed_type(own), own=own)
 
     def bound(self, schema: pa.Schema) -> Expr:
-        """Return the same expression, which knows the types of its columns."""
+        """Return the same expression, with kernels for the types of its columns."""
         del schema
         return self
 
@@ -251,16 +244,16 @@ class Expr(WithLists, SaysOurName, ABC):
                 f"is_in({values!s}) takes values; of a list column: .list.contains(x)"
             )
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            said = shown(values)
-            raise TypeMismatch(f"is_in({said}) takes a list of values; write is_in([{said}])")
+            written = shown(values)
+            raise TypeMismatch(f"is_in({written}) takes a list of values; write is_in([{written}])")
         given = list(values)
         literals = [_literal(value) for value in given if value is not None]
         if isinstance(values, set | frozenset):  # its order differs from process to process
             literals.sort(key=Literal.full_text)
         written = f"[{', '.join(each.full_text() for each in literals)}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)
-        found = Operation("is_in", self, option=operands, shown=written)
-        return found | lit(None, "bool") if len(literals) < len(given) else found
+        among = Operation("is_in", self, option=operands, shown=written)
+        return among | lit(None, "bool") if len(literals) < len(given) else among
 
     def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
         """Return whether the expression is in [low, high]."""
@@ -287,12 +280,12 @@ class Expr(WithLists, SaysOurName, ABC):
                 "timestamp" or "timestamp[ms, tz=Europe/Berlin]".
         """
         type_named(to)
-        return Operation("cast", self, option=OfType(to), shown=quoted(to))
+        return Operation("cast", self, option=to, shown=quoted(to))
 
     def try_cast(self, to: str) -> Expr:
         """Return the expression as another type, null where a value does not fit; see `cast`."""
         type_named(to)
-        return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
+        return Operation("try_cast", self, option=to, shown=quoted(to))
 
     def map_elements(self, function: Callable[[Any], Any], returns: str | pa.DataType) -> Expr:
         """Return what a Python function makes of each value: slow, where rows are alone.
@@ -432,10 +425,6 @@ class ColumnRef(Expr):
             raise no_column(self.name, schema.names, step=step)
         return type_read(schema.field(self.name), step=step)
 
-    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
-        """Return the type in which the column is computed."""
-        return Operand(computed_type(self.type_in(schema, step=step)))
-
     def bound(self, schema: pa.Schema) -> Expr:
         """Return the column with its unit."""
         return ColumnRef(self.name, coarse_unit(schema.field(self.name).type))
@@ -545,10 +534,6 @@ class NullLiteral(Expr):
             )
         return self.type
 
-    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
-        """Return the type in which it is computed."""
-        return Operand(computed_type(self.type_in(schema, step=step)))
-
     def cast(self, to: str) -> Expr:
         """Return the null in another type."""
         return NullLiteral(type_named(to), f"{self.full_text()}.cast({quoted(to)})")
@@ -592,12 +577,12 @@ class Operation(Expr):
     """Operation over other expressions.
 
     Args:
-        op: its name in `kernels.py` and `result_types.py`.
+        op: name of a function in the table.
         operands: expressions, or values that can be literals.
         option: an argument that is no expression, such as the type of a cast.
         shown: the option as the user wrote it.
-        unit: unit of results that are times, once it is bound to a schema; None: nanoseconds, or no
-            times.
+        types: types of operands and results, once it is bound to a schema; else None.
+        unit: unit of results that are times, once it is bound; None: nanoseconds, or no times.
     """
 
     def __init__(
@@ -606,54 +591,62 @@ class Operation(Expr):
         *operands: Any,
         option: Any = None,
         shown: str = "",
+        types: Types | None = None,
         unit: str | None = None,
     ) -> None:
-        self.op = op
-        values = _values_among(op, len(operands))
+        self.op, self.function = op, FUNCTIONS[op]
+        values = self.function.null_places(len(operands))
         self.operands = tuple(
             NullLiteral(None, "None") if operand is None and place in values else _as_expr(operand)
             for place, operand in enumerate(operands)
         )
-        self.binds = binding(op)
-        self.option, self.unit = option, unit
+        self.binds = self.function.text.binds
+        self.option, self.types, self.unit = option, types, unit
         self._shown = shown
-        self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
         self.runs_users_code = op == MAP_ELEMENTS or any(
             each.runs_users_code for each in self.operands
         )
-        self._compute = computation(op, self.operands, option)
+        if types is not None:
+            self.may_warn = self.function.warns.has(types.gives) or any(
+                each.may_warn for each in self.operands
+            )
+            self._compute = computation(self.function, self.operands, option, types)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.op, self.operands, self.option, self._shown, self.unit)
+        return _rebuild, (
+            *(self.op, self.operands, self.option),
+            *(self._shown, self.types, self.unit),
+        )
 
     def over(self, operands: Iterable[Expr]) -> Operation:
-        """Return the same operation over other operands."""
-        return _rebuild(self.op, tuple(operands), self.option, self._shown, self.unit)
+        """Return the same operation over other operands, of the same types."""
+        return _rebuild(self.op, tuple(operands), self.option, self._shown, self.types, self.unit)
 
     def bound(self, schema: pa.Schema) -> Operation:
-        """Return the same operation over bound operands."""
+        """Return the same operation over bound operands, with the kernel for their types."""
         typed = self._typed(schema, step=self.op)
-        operands = tuple(each.bound(schema) for each in typed)
-        option = self.option
-        if isinstance(option, OfType):
-            option = option._replace(kind=typed[0].type_in(schema, step=self.op))
-        if self.op in ("cast", "try_cast"):
-            operands = (operands[0].in_own_unit(),)
-        elif self.op in _COMPARING:
-            unit = self._common_unit(typed, schema)
-            if unit != "ns":
-                operands = tuple(each.in_own_unit() for each in operands)
+        operands, option = tuple(each.bound(schema) for each in typed), self.option
+        known = [each.as_operand(schema, step=self.op) for each in typed]
+        times, unit = self.function.times, "ns"
+        if times is Times.COMPARED:
+            unit = self._common_unit(typed, known)
             operands = tuple(
                 each.in_unit(unit) if isinstance(each, Literal) else each for each in operands
             )
             if self.op == "is_in":
-                option = tuple(Operand(*literal_in(one.type, one.value, unit)) for one in option)
-        result_unit = coarse_unit(self.type_in(schema, step=self.op))
-        return _rebuild(self.op, operands, option, self._shown, result_unit)
+                option = tuple(Operand(*literal_in(each.type, each.value, unit)) for each in option)
+        if times is Times.OWN or unit != "ns":
+            operands = tuple(each.in_own_unit() for each in operands)
+            kinds = tuple(each.own or each.type for each in known)
+        else:
+            kinds = tuple(each.type for each in known)
+        gives = self._result_type(known, step=self.op)
+        types = Types(kinds, gives)
+        return _rebuild(self.op, operands, option, self._shown, types, coarse_unit(gives))
 
     def in_own_unit(self) -> Expr:
         """Return the operation, whose results stay in their unit."""
-        return _rebuild(self.op, self.operands, self.option, self._shown, None)
+        return _rebuild(self.op, self.operands, self.option, self._shown, self.types, None)
 
     def _typed(self, schema: pa.Schema, *, step: str) -> tuple[Expr, ...]:
         """Return the operands, nulls in the type of the first that has one.
@@ -663,7 +656,7 @@ class Operation(Expr):
         """
         if not any(isinstance(each, NullLiteral) and each.type is None for each in self.operands):
             return self.operands
-        values = _values_among(self.op, len(self.operands))
+        values = self.function.null_places(len(self.operands))
         kinds = [
             each.type_in(schema, step=step)
             for place, each in enumerate(self.operands)
@@ -682,10 +675,13 @@ class Operation(Expr):
             for place, each in enumerate(self.operands)
         )
 
-    def _common_unit(self, typed: Iterable[Expr], schema: pa.Schema) -> str:
+    def _common_unit(self, typed: Sequence[Expr], known: Sequence[Operand]) -> str:
         """Return the unit in which times are compared: of all columns, or nanoseconds."""
-        columns = [each for each in typed if not isinstance(each, Literal)]
-        kinds = [each.type_in(schema, step=self.op) for each in columns]
+        kinds = [
+            own.own or own.type
+            for each, own in zip(typed, known, strict=True)
+            if not isinstance(each, Literal)
+        ]
         units = {
             time_unit(kind) if is_time(kind) and not pa.types.is_duration(kind) else "ns"
             for kind in kinds
@@ -701,14 +697,14 @@ class Operation(Expr):
         """Return the result's type, after checking the operands."""
         typed = self._typed(schema, step=step)
         for each in typed:
-            if isinstance(each, Literal) and self.op not in _COMPARING:
+            if isinstance(each, Literal) and self.function.times is not Times.COMPARED:
                 each.type_in(schema, step=step)
-        operands = [each.as_operand(schema, step=step) for each in typed]
-        option = self.option
-        if isinstance(option, OfType):
-            option = option._replace(kind=typed[0].type_in(schema, step=step))
+        known = [each.as_operand(schema, step=step) for each in typed]
+        return self._result_type(known, step=step)
+
+    def _result_type(self, operands: Sequence[Operand], *, step: str) -> pa.DataType:
         try:
-            return result_type(self.op, operands, option)
+            return self.function.type_of(operands, self.option)
         except TypeMismatch as problem:
             raise TypeMismatch(f"step {step!r}: {self!s}: {text_of(problem)}") from None
 
@@ -718,10 +714,6 @@ class Operation(Expr):
             with np.errstate(all="ignore"):
                 return self._compute(batch)
         return self._compute(batch)
-
-    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
-        """Return the type in which the result is computed on."""
-        return Operand(computed_type(self.type_in(schema, step=step)))
 
     def operand(self, batch: Batch) -> Column:
         """Return the result, times in nanoseconds.
@@ -741,7 +733,7 @@ class Operation(Expr):
 
     def full_text(self) -> str:  # noqa: D102 - as every expression
         operands = [(each.full_text(), each.binds) for each in self.operands]
-        return written(self.op, operands, self._shown)
+        return self.function.text.write(self.op, operands, self._shown)
 
 
 @checked_call
@@ -864,16 +856,14 @@ def when(condition: Expr) -> When:
 
 
 def _rebuild(
-    op: str, operands: tuple[Expr, ...], option: Any, shown: str, unit: str | None
+    op: str,
+    operands: tuple[Expr, ...],
+    option: Any,
+    shown: str,
+    types: Types | None,
+    unit: str | None,
 ) -> Operation:
-    return Operation(op, *operands, option=option, shown=shown, unit=unit)
-
-
-def _values_among(op: str, operands: int) -> range | frozenset[int]:
-    """Return the places of operands where None is a null."""
-    if op in ("where", "when"):
-        return frozenset((*range(1, operands, 2), operands - 1))
-    return range(operands) if op in ("fill_null", "coalesce") else range(0)
+    return Operation(op, *operands, option=option, shown=shown, types=types, unit=unit)
 
 
 def _as_expr(value: Any) -> Expr:

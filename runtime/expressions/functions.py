@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,6 +10,15 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
+from slackwater.runtime.expressions.function import (
+    ANY,
+    Call,
+    Function,
+    Operand,
+    Over,
+    Results,
+    with_call,
+)
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.copies import copied_value
@@ -17,7 +26,7 @@ from slackwater.runtime.model.nested import nested_times_in_ns
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.shown import shown, text_of
 
-__all__ = ["MAP_ELEMENTS", "OfFunction", "of_function", "values_of_column"]
+__all__ = ["MAPPING", "MAP_ELEMENTS", "OfFunction", "values_of_column"]
 
 MAP_ELEMENTS = "map_elements"
 """The operation's name."""
@@ -35,13 +44,15 @@ class OfFunction(NamedTuple):
     returns: pa.DataType
 
 
-def of_function(option: OfFunction, values: Column) -> Column:
+@with_call
+def _of_function(call: Call, values: Column) -> Column:
     """Return the function's results, null where a value is null.
 
     Raises:
         OperatorError: the function raised, or returned what is not of its type; with the row's
             place.
     """
+    option: OfFunction = call.option
     plain = values_of_column(values, "its value")
     results = [
         None if value is None else _result(option.function, value, place)
@@ -109,3 +120,13 @@ def _unfit(results: list[Any], option: OfFunction, problem: BaseException) -> st
         f"its function returned {described(results)}, and {option.returns} was declared: "
         f"{text_of(problem)}"
     )
+
+
+def _declared(_op: str, _operands: Sequence[Operand], option: OfFunction) -> pa.DataType:
+    return option.returns
+
+
+MAPPING = Function(
+    MAP_ELEMENTS, ANY, _declared, _of_function, over=Over.COLUMNS, refuses=Results.ALL
+)
+"""Row of the table."""

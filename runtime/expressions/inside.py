@@ -15,26 +15,8 @@ from slackwater.runtime.expressions.expressions import (
     NullLiteral,
     Operation,
 )
+from slackwater.runtime.expressions.function import Results, Times
 from slackwater.runtime.expressions.functions import OfFunction
-from slackwater.runtime.expressions.nested_methods import NESTED
-from slackwater.runtime.expressions.result_types import FLOATS
-from slackwater.runtime.expressions.text_methods import TEXT
-from slackwater.runtime.expressions.time_methods import TIMES
-
-_SURE = {
-    *("<", "<=", ">", ">=", "==", "!=", "between", "is_in", "&", "|", "~"),
-    *("is_null", "fill_null", "coalesce", "where", "when"),
-    *("floor", "ceil", "sign", "/", "is_nan", "hash"),
-    *FLOATS,
-    *(NESTED.keys() - {"list.sum"}),
-    *(TEXT.keys() - {"str.to_time"}),
-    *TIMES,
-}
-"""Operations that have a value for all operands of their types."""
-_OF_EQUALS = {"<", "<=", ">", ">=", "==", "!=", "between", "is_in", "is_null"}
-"""Operations that have one result for values that are equal."""
-_SURE_IN_FLOATS = {"+", "-", "*", "//", "%", "**", "negative", "abs", "round"}
-"""The same, if the result is a float: a whole number may not fit, and is refused (`whole.py`)."""
 
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
@@ -78,7 +60,7 @@ def reads_only_in_comparisons(expression: Expr, columns: Collection[str]) -> boo
     A float's −0.0 and 0.0 are equal, and `1 / x` differs.
     """
     return all(
-        part.op in _OF_EQUALS
+        part.function.times is Times.COMPARED
         for part in parts(expression)
         if isinstance(part, Operation)
         and any(isinstance(each, ColumnRef) and each.name in columns for each in part.operands)
@@ -100,28 +82,26 @@ def _is_sure(part: Expr, schema: pa.Schema) -> bool:
         return True
     if not isinstance(part, Operation):
         return False
-    if part.op in _SURE:
-        return True
-    kind = part.type_in(schema, step="a predicate")
-    return part.op in _SURE_IN_FLOATS and pa.types.is_floating(kind)
+    refuses = part.function.refuses
+    return refuses is Results.NONE or not refuses.has(part.type_in(schema, step="a predicate"))
 
 
-def alike(one: Expr, other: Expr) -> bool:
+def alike(first: Expr, other: Expr) -> bool:
     """Return whether two expressions are equal in text, and so in value for each row."""
-    if type(one) is not type(other):
+    if type(first) is not type(other):
         return False
-    if isinstance(one, Operation) and isinstance(other, Operation):
+    if isinstance(first, Operation) and isinstance(other, Operation):
         return (
-            one.op == other.op
-            and bool(one.option == other.option)
-            and len(one.operands) == len(other.operands)
-            and all(map(alike, one.operands, other.operands))
+            first.op == other.op
+            and bool(first.option == other.option)
+            and len(first.operands) == len(other.operands)
+            and all(map(alike, first.operands, other.operands))
         )
-    if isinstance(one, ColumnRef) and isinstance(other, ColumnRef):
-        return (one.name, one.unit) == (other.name, other.unit)
-    if isinstance(one, Literal) and isinstance(other, Literal):
-        same = one.type == other.type and type(one.value) is type(other.value)
-        return bool(same and repr(one.value) == repr(other.value))  # 0.0 is not −0.0
-    if isinstance(one, NullLiteral) and isinstance(other, NullLiteral):
-        return bool(one.type == other.type)
-    return isinstance(one, EventTime)
+    if isinstance(first, ColumnRef) and isinstance(other, ColumnRef):
+        return (first.name, first.unit) == (other.name, other.unit)
+    if isinstance(first, Literal) and isinstance(other, Literal):
+        same = first.type == other.type and type(first.value) is type(other.value)
+        return bool(same and repr(first.value) == repr(other.value))  # 0.0 is not −0.0
+    if isinstance(first, NullLiteral) and isinstance(other, NullLiteral):
+        return bool(first.type == other.type)
+    return isinstance(first, EventTime)

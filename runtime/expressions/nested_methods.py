@@ -10,17 +10,28 @@ A result is null where the list is null, or has no such element, or nothing to a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.comparable import Operand, check_comparable, computed_type
-from slackwater.runtime.expressions.compared import comparison_with
+from slackwater.runtime.expressions.comparable import check_comparable, computed_type
+from slackwater.runtime.expressions.compared import comparison
+from slackwater.runtime.expressions.function import (
+    ANY,
+    Call,
+    Function,
+    Operand,
+    Results,
+    Takes,
+    own_type,
+    with_call,
+)
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
+from slackwater.runtime.expressions.notation import INDEX
 from slackwater.runtime.expressions.nulls import over_values
 from slackwater.runtime.expressions.text_methods import WithText, check_place
 from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
@@ -29,18 +40,19 @@ from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import is_true, nulled, valid_bits
 from slackwater.runtime.model.schema import (
-    column_of_arrow,
     inside_type,
     is_list,
     is_text,
     is_time,
+    keeper_of,
+    storage_type,
     time_unit,
 )
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.other_names import SaysItHasNoParts, answer_to
 from slackwater.runtime.shown import shown, text_of
 
-__all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
+__all__ = ["NESTED_FUNCTIONS", "ListMethods", "WithLists", "element", "lists_of"]
 
 _E = TypeVar("_E", bound=WithText)
 
@@ -149,23 +161,11 @@ def element(of: _E, key: object) -> _E:
     return made
 
 
-class NestedFunction(NamedTuple):
-    """Function over a nested column.
-
-    Attributes:
-        kernel: function of its option and the Arrow array.
-        type_of: type of its results, of its name, the type of the column, and its option.
-    """
-
-    kernel: Kernel
-    type_of: Callable[[str, pa.DataType, Any], pa.DataType]
-
-
 # -- types ------------------------------------------------------------------------------
 
 
-def _type_inside(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
-    key = option.value
+def _type_inside(op: str, operands: Sequence[Operand], option: Operand) -> pa.DataType:
+    kind, key = operands[0].type, option.value
     if pa.types.is_struct(kind):
         if not isinstance(key, str):
             raise TypeMismatch(f"{op} of a struct takes the name of a field, such as ['x']")
@@ -194,63 +194,69 @@ def _check_equal(fact: str, inside: pa.DataType, value: Operand) -> None:
         raise TypeMismatch(f"{fact}: {text_of(problem)}") from None
 
 
-def _elements(op: str, kind: pa.DataType) -> pa.DataType:
+def _elements(op: str, operands: Sequence[Operand], _option: Any = None) -> pa.DataType:
+    kind = operands[0].type
     if not is_list(kind):
         raise TypeMismatch(f"{op} takes a list, not {kind}")
     return inside_type("element", kind.value_type)
 
 
-def _own_type(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
-    _elements(op, kind)
-    return kind
+def _check_length(op: str, operands: Sequence[Operand]) -> None:
+    if not pa.types.is_map(operands[0].type):
+        _elements(op, operands)
 
 
-def _type_of_length(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
-    if not pa.types.is_map(kind):
-        _elements(op, kind)
-    return pa.int64()
+def _check_texts(op: str, operands: Sequence[Operand]) -> None:
+    if not is_text(_elements(op, operands)):
+        raise TypeMismatch(f"{op} takes a list of text, not {operands[0].type}")
 
 
-def _type_of_join(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
-    if not is_text(_elements(op, kind)):
-        raise TypeMismatch(f"{op} takes a list of text, not {kind}")
-    return pa.string()
+def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
+    inside, kind = _elements(op, operands), operands[0].type
+    if not (pa.types.is_integer(inside) or pa.types.is_floating(inside)):
+        raise TypeMismatch(f"{op} takes a list of numbers, not {kind}; write .explode(…) first")
 
 
-def _type_of_contains(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
-    _check_equal(f"{kind} has no such element", _elements(op, kind), option)
+def _type_of_contains(op: str, operands: Sequence[Operand], option: Operand) -> pa.DataType:
+    fact = f"{operands[0].type} has no such element"
+    _check_equal(fact, _elements(op, operands), option)
     return pa.bool_()
 
 
-def _type_of_number(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
-    inside = _elements(op, kind)
-    if not (pa.types.is_integer(inside) or pa.types.is_floating(inside)):
-        raise TypeMismatch(f"{op} takes a list of numbers, not {kind}; write .explode(…) first")
-    if op == "list.mean":
-        return pa.float64()
-    if op == "list.sum":
-        return pa.int64() if pa.types.is_integer(inside) else pa.float64()
-    return inside
+def _type_of_sum(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(_elements(op, operands)) else pa.float64()
 
 
 # -- kernels ----------------------------------------------------------------------------
 
 
-def _part(option: Operand, column: pa.Array) -> Column:
-    key: Any = option.value
-    if pa.types.is_struct(column.type):
-        return column_of_arrow(arrow_functions().struct_field(column, [key]))
+def _part(call: Call) -> Kernel:
+    kind, key = call.operands[0].type, call.option.value
+    if pa.types.is_struct(kind):
+        keep, field = keeper_of(kind.field(key).type), arrow_functions().struct_field
+        return lambda column: keep(field(column, [key]))
+    if pa.types.is_map(kind):
+        is_key, keep = _equality(call.option, kind.key_type), keeper_of(kind.item_type)
+        return lambda column: keep(_item(is_key, column))
+    keep = keeper_of(kind.value_type)
+    return lambda column: keep(_element_at(key, column))
+
+
+def _item(is_key: Callable[[pa.Array], BoolArray], column: pa.Array) -> pa.Array:
     values, starts, ends = lists_of(column)
-    if pa.types.is_map(column.type):
-        places, rows = _rows_of(starts, ends)
-        equal = np.flatnonzero(_is_equal(option, column.keys.take(pa.array(places))))
-        has_key, first = np.unique(rows[equal], return_index=True)
-        place_of = np.full(len(column), -1)
-        place_of[has_key] = places[equal[first]]
-        return column_of_arrow(values.take(pa.array(place_of, mask=place_of < 0)))
-    places = starts + key if key >= 0 else ends + key
+    places, rows = _rows_of(starts, ends)
+    equal = np.flatnonzero(is_key(column.keys.take(pa.array(places))))
+    has_key, first = np.unique(rows[equal], return_index=True)
+    place_of = np.full(len(column), -1)
+    place_of[has_key] = places[equal[first]]
+    return values.take(pa.array(place_of, mask=place_of < 0))
+
+
+def _element_at(place: int, column: pa.Array) -> pa.Array:
+    values, starts, ends = lists_of(column)
+    places = starts + place if place >= 0 else ends + place
     missing = (places < starts) | (places >= ends)
-    return column_of_arrow(values.take(pa.array(places, mask=missing)))
+    return values.take(pa.array(places, mask=missing))
 
 
 def lists_of(column: pa.Array) -> tuple[pa.Array, Int64Array, Int64Array]:
@@ -263,13 +269,15 @@ def lists_of(column: pa.Array) -> tuple[pa.Array, Int64Array, Int64Array]:
     return values, starts, np.where(valid_bits(column), ends, starts)
 
 
-def _length(_option: Any, column: pa.Array) -> Column:
+@with_call
+def _length(_call: Call, column: pa.Array) -> Column:
     _, starts, ends = lists_of(column)
     return ends - starts
 
 
-def _slice(option: Any, column: pa.Array) -> Column:
-    start, length = option
+@with_call
+def _slice(call: Call, column: pa.Array) -> Column:
+    start, length = call.option
     values, starts, ends = lists_of(column)
     begins = starts + np.minimum(start, ends - starts)
     stops = ends if length is None else begins + np.minimum(length, ends - begins)
@@ -290,28 +298,45 @@ def _rows_of(starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Arr
     return places, np.repeat(np.arange(len(starts)), sizes)
 
 
-def _is_equal(literal: Operand, elements: pa.Array) -> BoolArray:
-    """Return which elements equal a literal, shape (elements,); a null equals nothing."""
-    column, value = column_of_arrow(elements), literal.value
-    if pa.types.is_duration(elements.type):
-        column = in_nanoseconds(column, time_unit(elements.type), "an element")
-    elif is_time(elements.type):
-        _, value = literal_in(literal.type, value, time_unit(elements.type))
-    assert value is not None, "a literal has a value"
-    return is_true(over_values(comparison_with("==", value))(column))
+def _equality(literal: Operand, kind: pa.DataType) -> Callable[[pa.Array], BoolArray]:
+    """Return the test which elements of a type equal a literal, shape (elements,).
+
+    A null equals nothing.
+    """
+    value, unit, keep = literal.value, "", keeper_of(kind)
+    if pa.types.is_duration(kind):
+        unit = time_unit(kind)
+    elif is_time(kind):
+        _, value = literal_in(literal.type, value, time_unit(kind))
+    compared = Call((Operand(storage_type(kind)), Operand(literal.type, value)), None, pa.bool_())
+    equal = over_values(comparison("==")(compared))
+
+    def is_equal(elements: pa.Array) -> BoolArray:
+        column = keep(elements)
+        if unit:
+            column = in_nanoseconds(column, unit, "an element")
+        return is_true(equal(column, value))
+
+    return is_equal
 
 
-def _contains(option: Operand, column: pa.Array) -> Column:
-    values, starts, ends = lists_of(column)
-    places, lists = _rows_of(starts, ends)
-    found: BoolArray = np.zeros(len(column), np.bool_)
-    found[lists[_is_equal(option, values.take(pa.array(places)))]] = True
-    return found
+def _contains(call: Call) -> Kernel:
+    is_equal = _equality(call.option, call.operands[0].type.value_type)
+
+    def kernel(column: pa.Array) -> Column:
+        values, starts, ends = lists_of(column)
+        places, lists = _rows_of(starts, ends)
+        has_it: BoolArray = np.zeros(len(column), np.bool_)
+        has_it[lists[is_equal(values.take(pa.array(places)))]] = True
+        return has_it
+
+    return kernel
 
 
-def _join(option: Any, column: pa.Array) -> Column:
-    (by,) = option
-    texts = [[one for one in some or () if one is not None] for some in column.to_pylist()]
+@with_call
+def _join(call: Call, column: pa.Array) -> Column:
+    (by,) = call.option
+    texts = [[each for each in some or () if each is not None] for some in column.to_pylist()]
     return pa.array([by.join(some) for some in texts], pa.string())
 
 
@@ -337,8 +362,9 @@ def _reduced(ufunc: np.ufunc, column: pa.Array, dtype: Any = None) -> tuple[Any,
     return result, sizes
 
 
-def _sum(_option: Any, column: pa.Array) -> Column:
-    is_whole = pa.types.is_integer(column.type.value_type)
+@with_call
+def _sum(call: Call, column: pa.Array) -> Column:
+    is_whole = pa.types.is_integer(call.gives)
     sums, sizes = _reduced(np.add, column, np.int64 if is_whole else np.float64)
     if is_whole:
         rough, _ = _reduced(np.add, column, np.float64)
@@ -349,30 +375,35 @@ def _sum(_option: Any, column: pa.Array) -> Column:
     return nulled(sums, sizes > 0)
 
 
-def _mean(_option: Any, column: pa.Array) -> Column:
+@with_call
+def _mean(_call: Call, column: pa.Array) -> Column:
     sums, sizes = _reduced(np.add, column, np.float64)
     return nulled(sums / np.maximum(sizes, 1), sizes > 0)
 
 
-def _least(_option: Any, column: pa.Array) -> Column:
+@with_call
+def _least(_call: Call, column: pa.Array) -> Column:
     least, sizes = _reduced(np.fmin, column)
     return nulled(least, sizes > 0)
 
 
-def _greatest(_option: Any, column: pa.Array) -> Column:
+@with_call
+def _greatest(_call: Call, column: pa.Array) -> Column:
     greatest, sizes = _reduced(np.maximum, column)
     return nulled(greatest, sizes > 0)
 
 
-NESTED: dict[str, NestedFunction] = {
-    "[]": NestedFunction(_part, _type_inside),
-    "list.length": NestedFunction(_length, _type_of_length),
-    "list.slice": NestedFunction(_slice, _own_type),
-    "list.contains": NestedFunction(_contains, _type_of_contains),
-    "list.join": NestedFunction(_join, _type_of_join),
-    "list.sum": NestedFunction(_sum, _type_of_number),
-    "list.mean": NestedFunction(_mean, _type_of_number),
-    "list.min": NestedFunction(_least, _type_of_number),
-    "list.max": NestedFunction(_greatest, _type_of_number),
-}
-"""{operation: its function, of an Arrow array of lists, structs or maps}"""
+_LIST = Takes("a list", _elements)
+_NUMBERS = Takes("a list of numbers", _check_numbers)
+NESTED_FUNCTIONS = (
+    Function("[]", ANY, _type_inside, _part, INDEX),
+    Function("list.length", Takes("a list or a map", _check_length), pa.int64(), _length),
+    Function("list.slice", _LIST, own_type, _slice),
+    Function("list.contains", _LIST, _type_of_contains, _contains),
+    Function("list.join", Takes("a list of text", _check_texts), pa.string(), _join),
+    Function("list.sum", _NUMBERS, _type_of_sum, _sum, warns=Results.ALL, refuses=Results.ALL),
+    Function("list.mean", _NUMBERS, pa.float64(), _mean, warns=Results.ALL),
+    Function("list.min", _NUMBERS, _elements, _least),
+    Function("list.max", _NUMBERS, _elements, _greatest),
+)
+"""Rows of the table: functions of an Arrow array of lists, structs or maps."""

@@ -7,24 +7,21 @@ a literal and another float32; any other mix with floats is float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
-from slackwater.runtime.expressions.comparable import Operand, check_comparable, family
+from slackwater.runtime.expressions.comparable import check_comparable, family
 from slackwater.runtime.expressions.decimals import (
     DECIMAL_FUNCTIONS,
     arithmetic,
     decimal_of,
     literal_of,
 )
-from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
+from slackwater.runtime.expressions.function import Operand, Takes
 from slackwater.runtime.expressions.holding import cast_of_both, holding_type
-from slackwater.runtime.expressions.nested_methods import NESTED
-from slackwater.runtime.expressions.text_methods import TEXT
-from slackwater.runtime.expressions.time_methods import TIMES, OfType
 from slackwater.runtime.model.decimal_types import usual_decimal
 from slackwater.runtime.model.schema import (
     GUESSED,
@@ -112,43 +109,20 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     return inside
 
 
-def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.DataType:
-    """Return the type of `op` over the operands.
-
-    Args:
-        op: a key of the rules below, the same as in `kernels.py`.
-        operands: operands, as many as the operation takes.
-        option: an argument that is no expression: the values of is_in, the type of cast.
-
-    Raises:
-        TypeMismatch: the operation does not take these types; the text does not name the step.
-    """
-    return _RULES[op](op, operands, option)
-
-
-_Rule = Callable[[str, Sequence[Operand], Any], pa.DataType]
-
-
-def _compare(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def compare(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of a comparison."""
     for other in operands[1:]:
         check_comparable(op, operands[0], other)
     return pa.bool_()
 
 
-def _is_in(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
-    return _compare(op, (*operands, *option), None)
+def is_in(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
+    """Return the type of `is_in`, whose option has the values."""
+    return compare(op, (*operands, *option), None)
 
 
-def _logic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    if any(family(operand.type) != "bool" for operand in operands):
-        raise TypeMismatch(
-            f"{op} takes true/false columns, not {_listed(operands)}; "
-            "put comparisons in parentheses: (a < 1) & (b > 2)"
-        )
-    return pa.bool_()
-
-
-def _add(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+def add(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    """Return the type of `+`: numbers, texts, or a timestamp and nanoseconds."""
     left, right = operands
     if family(left.type) == "timestamp" and _is_signed(right):
         return left.type
@@ -156,30 +130,33 @@ def _add(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
         return right.type
     if family(left.type) == family(right.type) == "text":
         return pa.string()
-    return _arithmetic(op, operands, option)
+    return of_numbers(op, operands, option)
 
 
-def _subtract(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+def subtract(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    """Return the type of `-`: of numbers, of two timestamps, or of one and nanoseconds."""
     left, right = operands
     if family(left.type) == "timestamp":
         if family(right.type) == "timestamp":
             return pa.int64()
         if _is_signed(right):
             return left.type
-    return _arithmetic(op, operands, option)
+    return of_numbers(op, operands, option)
 
 
-def _divide(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def divide(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of `/`: a float."""
     if _has_decimal(operands):
         return pa.float64()
-    _check_numbers(op, operands)
+    check_numbers(op, operands)
     if all(pa.types.is_integer(operand.type) for operand in operands):
         return pa.float64()
     return common_number(*operands)
 
 
-def _power(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    _check_numbers(op, operands)
+def power(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of `**`: whole only for literals of 0 or more."""
+    check_numbers(op, operands)
     base, exponent = operands
     if pa.types.is_integer(base.type) and pa.types.is_integer(exponent.type):
         is_whole = exponent.is_literal and not base.is_literal and int(exponent.value or 0) >= 0
@@ -187,18 +164,12 @@ def _power(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return common_number(base, exponent)
 
 
-def _arithmetic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def of_numbers(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of an operation of two numbers, or of decimals."""
     if op in DECIMAL_FUNCTIONS and _has_decimal(operands):
         return _of_decimals(op, operands)
-    _check_numbers(op, operands)
+    check_numbers(op, operands)
     return common_number(*operands)
-
-
-FLOATS = {
-    **{op: op for op in ("sqrt", "cbrt", "exp", "log", "log2", "log10", "degrees", "radians")},
-    **{op: op for op in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "tanh")},
-}
-"""Functions of a number that give a float: {operation: its name in NumPy}."""
 
 
 def _has_decimal(operands: Sequence[Operand]) -> bool:
@@ -221,54 +192,44 @@ def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
         ) from None
 
 
-def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def negated(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of the negative."""
     if _has_decimal(operands):
         return operands[0].type
-    _check_numbers(op, operands)
+    check_numbers(op, operands)
     if operands[0].type == pa.uint64():
         raise TypeMismatch("uint64 has no negative numbers; write .cast('decimal128(20, 0)') first")
     return widened(operands[0].type)
 
 
-def _of_floats(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    _check_numbers(op, operands)
-    if not pa.types.is_floating(operands[0].type):
-        raise TypeMismatch(f"{op} takes floats, not {operands[0].type}, which has no NaN")
-    return pa.bool_()
-
-
-def _hash(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    if family(operands[0].type) == "nested":
-        raise TypeMismatch(f"{op} takes no {operands[0].type}; hash what is in it")
-    return pa.uint64()
-
-
-def _widened_number(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    _check_numbers(op, operands)
+def widened_number(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of a number that stays one of its kind."""
     return widened(operands[0].type)
 
 
-def _abs(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
-    return operands[0].type if _has_decimal(operands) else _widened_number(op, operands, option)
+def absolute(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of `abs`."""
+    if _has_decimal(operands):
+        return operands[0].type
+    check_numbers(op, operands)
+    return widened(operands[0].type)
 
 
-def _as_floats(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    _check_numbers(op, operands)
+def as_float(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of a float that is computed from a number."""
     return pa.float64() if pa.types.is_integer(operands[0].type) else operands[0].type
 
 
-def _is_null(_op: str, _operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    return pa.bool_()
-
-
-def _coalesce(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+def coalesce(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    """Return the type of `coalesce`."""
     first, *others = operands
-    for one in others:
-        first = Operand(_fill_null(op, (first, one), option))
+    for each in others:
+        first = Operand(fill_null(op, (first, each), option))
     return first.type
 
 
-def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of `fill_null`."""
     values, filling = operands
     _check_same_family("fills", values, "with", filling)
     if "decimal" in (family(values.type), family(filling.type)) or (
@@ -289,14 +250,16 @@ def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTy
     )  # the first operand counts as a column, even if it is a literal
 
 
-def _when(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+def when(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    """Return the type of a choice by conditions."""
     chosen = operands[-1]
     for place in range(len(operands) - 3, -1, -2):
-        chosen = Operand(_where(op, (*operands[place : place + 2], chosen), option))
+        chosen = Operand(where(op, (*operands[place : place + 2], chosen), option))
     return chosen.type
 
 
-def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of a choice between two values."""
     condition, yes, no = operands
     if family(condition.type) != "bool":
         raise TypeMismatch(f"{op} chooses by a true/false column, not by {condition.type}")
@@ -307,12 +270,14 @@ def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return no.type if yes.is_literal else yes.type
 
 
-def _cast(op: str, operands: Sequence[Operand], option: OfType) -> pa.DataType:
-    source, target = operands[0].type, type_named(option.argument)
+def cast(op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
+    """Return the type of a cast, whose option is its name."""
+    (operand,) = operands
+    source, target = operand.type, type_named(option)
     source_family, target_family = family(source), family(target)
     is_whole = pa.types.is_integer(source)
     of_times = {"timestamp", "time", "duration"}
-    if target_family == "time" and option.kind is not None and pa.types.is_date(option.kind):
+    if target_family == "time" and pa.types.is_date(operand.own or source):
         raise TypeMismatch(f"cannot {op} a date to {target}; a date has no time of day")
     allowed = {  # {family of the source: families that it can become}
         "number": {"number", "text", "decimal"} | (of_times if is_whole else set()),
@@ -331,7 +296,7 @@ def _cast(op: str, operands: Sequence[Operand], option: OfType) -> pa.DataType:
         }.get(target_family, "cast it to int64 first, nanoseconds since 1970")
         if source_family == "nested":
             way_out = "take what is in it, such as col('a')['b'] or .list.get(0)"
-        raise TypeMismatch(f"cannot {op} {source} to {option.argument}; {way_out}")
+        raise TypeMismatch(f"cannot {op} {source} to {option}; {way_out}")
     return target
 
 
@@ -345,10 +310,10 @@ def common_number(left: Operand, right: Operand) -> pa.DataType:
     if all(pa.types.is_integer(each) for each in types):
         if pa.uint64() not in types:
             return pa.int64()
-        for one, other in ((left, right), (right, left)):
-            gives_way = one.is_literal and not other.is_literal and int(one.value or 0) >= 0
-            if one.type != pa.uint64() and not gives_way:
-                raise TypeMismatch(f"mixes uint64 with {one.type}; {cast_of_both(left, right)}")
+        for side, other in ((left, right), (right, left)):
+            gives_way = side.is_literal and not other.is_literal and int(side.value or 0) >= 0
+            if side.type != pa.uint64() and not gives_way:
+                raise TypeMismatch(f"mixes uint64 with {side.type}; {cast_of_both(left, right)}")
         return pa.uint64()
     deciding = [each.type for each in (left, right) if not each.is_literal]
     is_single = deciding and all(each == pa.float32() for each in deciding)
@@ -364,30 +329,12 @@ def _is_signed(operand: Operand) -> bool:
     return bool(pa.types.is_integer(operand.type)) and operand.type != pa.uint64()
 
 
-def _of_text(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
-    (text,) = operands
-    if family(text.type) != "text":
-        raise TypeMismatch(f"{op} takes text, not {text.type}; write .cast('string') first")
-    kind = TEXT[op].type
-    return pa.timestamp("ns", option[1]) if kind is None else kind  # in the zone that is given
+def check_numbers(op: str, operands: Sequence[Operand]) -> None:
+    """Check that all operands are numbers.
 
-
-def _of_time(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    (times,) = operands
-    of_day = family(times.type) == "time" and op in ("dt.hour", "dt.minute", "dt.second")
-    if family(times.type) != "timestamp" and not of_day:
-        raise TypeMismatch(
-            f"{op} takes a timestamp or a date, not {times.type}; of text write .str.to_time(…)"
-        )
-    kind = TIMES[op].type
-    return times.type if kind is None else kind
-
-
-def _of_nested(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
-    return NESTED[op].type_of(op, operands[0].type, option)
-
-
-def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
+    Raises:
+        TypeMismatch: one is not; says what to write instead.
+    """
     families = {family(operand.type) for operand in operands}
     if families == {"number"}:
         return
@@ -406,7 +353,7 @@ def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
 
 def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> None:
     families = {family(left.type), family(right.type)}
-    is_whole = any(isinstance(one.value, int) for one in (left, right))
+    is_whole = any(isinstance(each.value, int) for each in (left, right))
     if len(families) == 2 and not (families == {"number", "decimal"} and is_whole):
         raise TypeMismatch(
             f"{does} {left.type} {joint} {right.type}; both must be numbers, text, "
@@ -435,34 +382,26 @@ def _listed(operands: Sequence[Operand]) -> str:
     return " and ".join(str(operand.type) for operand in operands)
 
 
-def _declared(_op: str, _operands: Sequence[Operand], option: OfFunction) -> pa.DataType:
-    return option.returns
+def _check_conditions(op: str, operands: Sequence[Operand]) -> None:
+    if any(family(operand.type) != "bool" for operand in operands):
+        raise TypeMismatch(
+            f"{op} takes true/false columns, not {_listed(operands)}; "
+            "put comparisons in parentheses: (a < 1) & (b > 2)"
+        )
 
 
-_RULES: dict[str, _Rule] = {
-    **dict.fromkeys(TEXT, _of_text),
-    **dict.fromkeys(TIMES, _of_time),
-    **dict.fromkeys(NESTED, _of_nested),
-    **dict.fromkeys(FLOATS, _as_floats),
-    "is_nan": _of_floats,
-    "hash": _hash,
-    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "between"), _compare),
-    **dict.fromkeys(("&", "|", "~"), _logic),
-    **dict.fromkeys(("*", "//", "%"), _arithmetic),
-    "abs": _abs,
-    **dict.fromkeys(("floor", "ceil", "sign", "round"), _widened_number),
-    "+": _add,
-    "-": _subtract,
-    "/": _divide,
-    "**": _power,
-    "negative": _negate,
-    "is_in": _is_in,
-    "is_null": _is_null,
-    "fill_null": _fill_null,
-    "coalesce": _coalesce,
-    "when": _when,
-    "cast": _cast,
-    "try_cast": _cast,
-    "where": _where,
-    MAP_ELEMENTS: _declared,
-}
+def _check_float(op: str, operands: Sequence[Operand]) -> None:
+    check_numbers(op, operands)
+    if not pa.types.is_floating(operands[0].type):
+        raise TypeMismatch(f"{op} takes floats, not {operands[0].type}, which has no NaN")
+
+
+def _check_flat(op: str, operands: Sequence[Operand]) -> None:
+    if family(operands[0].type) == "nested":
+        raise TypeMismatch(f"{op} takes no {operands[0].type}; hash what is in it")
+
+
+NUMBER = Takes("a number", check_numbers)
+FLOAT = Takes("a float", _check_float)
+CONDITIONS = Takes("true or false", _check_conditions)
+FLAT = Takes("any but a list, a struct or a map", _check_flat)

@@ -1,4 +1,4 @@
-"""Text of expressions, `col("s").str`: methods, their types, and their kernels by Arrow.
+"""Text of expressions, `col("s").str`: methods, and their kernels by Arrow.
 
 Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Syntax), unless
 `literal=True`.
@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.time_methods import (
+from slackwater.runtime.expressions.function import (
+    Call,
     Function,
-    WithTimes,
-    format_read,
-    parsed_time,
+    Operand,
+    Results,
+    Takes,
+    with_call,
 )
+from slackwater.runtime.expressions.time_methods import WithTimes, format_read, parsed_time
+from slackwater.runtime.expressions.whole import Kernel
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.model.schema import is_text, values_of
 from slackwater.runtime.model.zones import check_zone
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import shown, text_of
 
-__all__ = ["TEXT", "TextMethods", "WithText", "check_place"]
+__all__ = ["TEXT_FUNCTIONS", "TextMethods", "WithText", "check_place"]
 
 _E = TypeVar("_E", bound=WithTimes)
 
@@ -235,16 +241,34 @@ _PATTERN_PARTS = re.compile(
 """Parts of a pattern in which "(" is a group, or is none."""
 
 
-def _strip(option: Any, text: pa.Array) -> Column:
-    (characters,) = option
-    of_arrow = arrow_functions()
-    if characters is None:
-        return of_arrow.utf8_trim_whitespace(text)
-    return of_arrow.utf8_trim(text, characters)
+def _arrow(name: str) -> Callable[[Call], Kernel]:
+    """Return the choice of a kernel that is a function of Arrow, with the options."""
+
+    def kernel(call: Call) -> Kernel:
+        function = getattr(arrow_functions(), name)
+        return (lambda text: function(text, *call.option)) if call.option else function
+
+    return kernel
 
 
-def _slice(option: Any, text: pa.Array) -> Column:
-    start, length = option
+def _arrow_test(name: str) -> Callable[[Call], Kernel]:
+    def kernel(call: Call) -> Kernel:
+        test = _arrow(name)(call)
+        return lambda text: values_of(test(text))
+
+    return kernel
+
+
+def _strip(call: Call) -> Kernel:
+    (characters,) = call.option
+    return _arrow("utf8_trim_whitespace" if characters is None else "utf8_trim")(
+        call._replace(option=() if characters is None else call.option)
+    )
+
+
+@with_call
+def _slice(call: Call, text: pa.Array) -> Column:
+    start, length = call.option
     of_arrow = arrow_functions()
     if length is None:
         return of_arrow.utf8_slice_codeunits(text, start)
@@ -254,22 +278,21 @@ def _slice(option: Any, text: pa.Array) -> Column:
     return of_arrow.utf8_slice_codeunits(from_there, 0, length)
 
 
-def _contains(option: Any, text: pa.Array) -> Column:
-    pattern, literal = option
-    of_arrow = arrow_functions()
-    match = of_arrow.match_substring if literal else of_arrow.match_substring_regex
-    return values_of(match(text, pattern))
+def _contains(call: Call) -> Kernel:
+    pattern, literal = call.option
+    name = "match_substring" if literal else "match_substring_regex"
+    return _arrow_test(name)(call._replace(option=(pattern,)))
 
 
-def _replace(option: Any, text: pa.Array) -> Column:
-    pattern, value, literal = option
-    of_arrow = arrow_functions()
-    replace = of_arrow.replace_substring if literal else of_arrow.replace_substring_regex
-    return replace(text, pattern, value)
+def _replace(call: Call) -> Kernel:
+    pattern, value, literal = call.option
+    name = "replace_substring" if literal else "replace_substring_regex"
+    return _arrow(name)(call._replace(option=(pattern, value)))
 
 
-def _extract(option: Any, text: pa.Array) -> Column:
-    pattern, group = option
+@with_call
+def _extract(call: Call, text: pa.Array) -> Column:
+    pattern, group = call.option
     of_arrow = arrow_functions()
     fields = of_arrow.extract_regex(text, pattern)
     wanted = of_arrow.struct_field(fields, [group - 1])
@@ -278,7 +301,7 @@ def _extract(option: Any, text: pa.Array) -> Column:
         return wanted
     rows = empty.nonzero()[0]
     of_rows = zip(text.take(pa.array(rows)).to_pylist(), fields.take(pa.array(rows)), strict=True)
-    empty[rows] = [_is_absent(pattern, group, one, groups.as_py()) for one, groups in of_rows]
+    empty[rows] = [_is_absent(pattern, group, each, groups.as_py()) for each, groups in of_rows]
     return of_arrow.if_else(pa.array(empty), None, wanted)
 
 
@@ -290,34 +313,44 @@ def _is_absent(pattern: str, group: int, text: str, groups: dict[str, str]) -> b
         match = re.search(pattern, text, re.ASCII)
     except re.error:  # a pattern of RE2 alone
         return False
-    if match is None or [one or "" for one in match.groups()] != list(groups.values()):
+    if match is None or [each or "" for each in match.groups()] != list(groups.values()):
         return False
     return match[group] is None
 
 
-def _length(_option: Any, text: pa.Array) -> Column:
-    return values_of(arrow_functions().utf8_length(text).cast(pa.int64()))
+@with_call
+def _length(_call: Call, text: pa.Array) -> Column:
+    return values_of(arrow_functions().utf8_length(text)).astype(np.int64)
 
 
-_TEXT, _BOOL = pa.string(), pa.bool_()
-TEXT: dict[str, Function] = {
-    "str.lower": Function(lambda _, text: arrow_functions().utf8_lower(text), _TEXT),
-    "str.upper": Function(lambda _, text: arrow_functions().utf8_upper(text), _TEXT),
-    "str.strip": Function(_strip, _TEXT),
-    "str.length": Function(_length, pa.int64()),
-    "str.slice": Function(_slice, _TEXT),
-    "str.contains": Function(_contains, _BOOL),
-    "str.starts_with": Function(
-        lambda option, text: values_of(arrow_functions().starts_with(text, *option)), _BOOL
-    ),
-    "str.ends_with": Function(
-        lambda option, text: values_of(arrow_functions().ends_with(text, *option)), _BOOL
-    ),
-    "str.replace": Function(_replace, _TEXT),
-    "str.extract": Function(_extract, _TEXT),
-    "str.to_time": Function(parsed_time, None),
-    "str.split": Function(
-        lambda option, text: arrow_functions().split_pattern(text, *option), pa.list_(_TEXT)
-    ),
-}
-"""{operation: its function, of an Arrow array of text}"""
+@with_call
+def _to_time(call: Call, text: pa.Array) -> Column:
+    return parsed_time(call.option, text)
+
+
+def _zoned(_op: str, _operands: Sequence[Operand], option: Any) -> pa.DataType:
+    return pa.timestamp("ns", option[1])  # in the zone that is given
+
+
+def _check_text(op: str, operands: Sequence[Operand]) -> None:
+    kind = operands[0].type
+    if not is_text(kind):
+        raise TypeMismatch(f"{op} takes text, not {kind}; write .cast('string') first")
+
+
+_TEXT, _STRING, _BOOL = Takes("text", _check_text), pa.string(), pa.bool_()
+TEXT_FUNCTIONS = (
+    Function("str.lower", _TEXT, _STRING, _arrow("utf8_lower")),
+    Function("str.upper", _TEXT, _STRING, _arrow("utf8_upper")),
+    Function("str.strip", _TEXT, _STRING, _strip),
+    Function("str.length", _TEXT, pa.int64(), _length),
+    Function("str.slice", _TEXT, _STRING, _slice),
+    Function("str.contains", _TEXT, _BOOL, _contains),
+    Function("str.starts_with", _TEXT, _BOOL, _arrow_test("starts_with")),
+    Function("str.ends_with", _TEXT, _BOOL, _arrow_test("ends_with")),
+    Function("str.replace", _TEXT, _STRING, _replace),
+    Function("str.extract", _TEXT, _STRING, _extract),
+    Function("str.split", _TEXT, pa.list_(_STRING), _arrow("split_pattern")),
+    Function("str.to_time", _TEXT, _zoned, _to_time, refuses=Results.ALL),
+)
+"""Rows of the table: functions of text, an Arrow array."""

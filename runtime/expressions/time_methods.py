@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -13,11 +14,20 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_methods
 from slackwater.runtime.errors import OperatorError, TypeMismatch
+from slackwater.runtime.expressions.comparable import family
+from slackwater.runtime.expressions.function import (
+    Call,
+    Function,
+    Operand,
+    Takes,
+    own_type,
+    with_call,
+)
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
-from slackwater.runtime.model.schema import nanoseconds_type, values_of
+from slackwater.runtime.model.schema import values_of
 from slackwater.runtime.model.zones import (
     BEYOND,
     Ambiguous,
@@ -31,15 +41,7 @@ from slackwater.runtime.model.zones import (
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 
-__all__ = [
-    "TIMES",
-    "Function",
-    "OfType",
-    "TimeMethods",
-    "WithTimes",
-    "format_read",
-    "parsed_time",
-]
+__all__ = ["TIME_FUNCTIONS", "TimeMethods", "WithTimes", "format_read", "parsed_time"]
 
 _E = TypeVar("_E", bound="WithTimes")
 
@@ -77,35 +79,6 @@ _FORMATTED = "aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZf%"
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
 
-class Function(NamedTuple):
-    """Function over a column of text or times.
-
-    Attributes:
-        kernel: function of its option and the column.
-        type: type of its results; None: it depends on the option, or on the column.
-    """
-
-    kernel: Kernel
-    type: pa.DataType | None
-
-
-class OfType(NamedTuple):
-    """Argument of an operation that asks the type of its operand.
-
-    Attributes:
-        argument: argument of the method; None if it takes none.
-        kind: type of the operand's column; None: the expression is not bound to a schema.
-    """
-
-    argument: Any = None
-    kind: pa.DataType | None = None
-
-    @property
-    def in_nanoseconds(self) -> pa.DataType:
-        """Type of the operand's times in nanoseconds; without a schema a timestamp of no zone."""
-        return nanoseconds_type(self.kind or pa.timestamp("ns"))
-
-
 class WithTimes:
     """An expression with methods of times."""
 
@@ -117,6 +90,21 @@ class WithTimes:
     def operation(self, op: str, *, option: Any = None, shown: str = "") -> Any:
         """Return an operation over the expression alone."""
         raise NotImplementedError
+
+
+class Period(NamedTuple):
+    """Length of the periods of `truncate`.
+
+    Attributes:
+        multiple: number of units.
+        unit: name of the unit, as Arrow has it.
+    """
+
+    multiple: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.multiple} {self.unit}s" if self.multiple > 1 else self.unit
 
 
 @checked_methods
@@ -183,7 +171,8 @@ class TimeMethods(SaysItHasNoParts, Generic[_E]):
                 f"dt.truncate({shown(every)}): a length is a whole number and one of "
                 f"{', '.join(_UNITS)}, such as '15m' or '1mo'"
             )
-        return self._made("truncate", (int(match[1]), _UNITS[match[2]]), shown=repr(every))
+        period = Period(int(match[1]), _UNITS[match[2]])
+        return self._made("truncate", period, shown=repr(every))
 
     def format(self, form: str) -> _E:
         """Return the time as text, by the codes of `strftime`: "%d.%m.%Y %H:%M"."""
@@ -192,12 +181,12 @@ class TimeMethods(SaysItHasNoParts, Generic[_E]):
             if code == "%" or (code[0] == "%" and code[1:] not in _FORMATTED):
                 raise TypeMismatch(
                     f"dt.format({shown(form)}): there is no code {code!r}; there are: "
-                    f"{' '.join(f'%{one}' for one in _FORMATTED)}"
+                    f"{' '.join(f'%{letter}' for letter in _FORMATTED)}"
                 )
         return self._made("format", form, shown=repr(form))
 
-    def _made(self, name: str, argument: Any = None, *, shown: str = "") -> _E:
-        made: _E = self._of.operation(f"dt.{name}", option=OfType(argument), shown=shown)
+    def _made(self, name: str, option: Any = None, *, shown: str = "") -> _E:
+        made: _E = self._of.operation(f"dt.{name}", option=option, shown=shown)
         return made
 
 
@@ -260,29 +249,27 @@ def _time(since_ns: np.int64) -> np.datetime64:
     return np.datetime64(int(since_ns), "ns")
 
 
-def _shown(option: OfType, values: Any) -> pa.Array:
+def _clock_shown(kind: pa.DataType, values: Any) -> pa.Array:
     """Return times, without a zone, as the clock of their zone shows them."""
-    kind = option.in_nanoseconds
     to = pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
     return pa.array(clock_of(kind, values), pa.int64()).view(to)
 
 
-def _part(function: str) -> Kernel:
-    def compute(option: OfType, values: Any) -> Column:
-        part = getattr(arrow_functions(), function)(_shown(option, values))
-        return values_of(part.cast(pa.int64()))
+def _part(name: str, **options: Any) -> Callable[[Call], Kernel]:
+    """Return the choice of a kernel that gives a part of times."""
 
-    return compute
+    def kernel(call: Call) -> Kernel:
+        part, kind = getattr(arrow_functions(), name), call.operands[0].type
+        return lambda values: values_of(
+            part(_clock_shown(kind, values), **options).cast(pa.int64())
+        )
+
+    return kernel
 
 
-def _weekday(option: OfType, values: Any) -> Column:
-    day = arrow_functions().day_of_week(_shown(option, values), count_from_zero=False)
-    return values_of(day.cast(pa.int64()))
-
-
-def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _begins(period: Period, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the begins of times' periods, both in nanoseconds on their zone's clock."""
-    multiple, unit = option.argument
+    multiple, unit = period
     tick_ns = 1 if _FIXED_NS.get(unit, 10**9) < 10**9 else 10**9  # begins long ago fit seconds
     ticks = local // tick_ns
     if unit in _LONGEST:
@@ -290,42 +277,42 @@ def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int6
         floored = arrow_functions().floor_temporal(seconds, multiple=multiple, unit=unit)
         begins = values_of(floored.view(pa.int64()))
     else:
-        period, first = multiple * _FIXED_NS[unit] // tick_ns, _MONDAY_S if unit == "week" else 0
-        begins = (ticks - first) // period * period + first
+        length, first = multiple * _FIXED_NS[unit] // tick_ns, _MONDAY_S if unit == "week" else 0
+        begins = (ticks - first) // length * length + first
     if len(local):  # the earliest begin decides: it wraps around first
         place = int(local.argmin())
         if begins[place] > ticks[place] or begins[place] < -(2**63 // tick_ns):
-            raise _too_early(option, local, place)
+            raise _too_early(period, local, place)
     return begins * np.int64(tick_ns)
 
 
-def _truncate(option: OfType, values: Any) -> Column:
-    multiple, unit = option.argument
-    kind = option.in_nanoseconds
+@with_call
+def _truncate(call: Call, values: Any) -> Column:
+    period: Period = call.option
+    kind = call.operands[0].type
     local = clock_of(kind, values)
-    begin = _begins(option, local)
+    begin = _begins(period, local)
     if kind.tz is None:
         return begin
     # A begin that a zone has twice is its first, and one that it leaves out the next time it has.
     utc = _in_utc(kind.tz, begin, ambiguous="earliest", skips=True)
-    if multiple * _FIXED_NS.get(unit, _HOUR_NS + 1) <= _HOUR_NS:
+    if period.multiple * _FIXED_NS.get(period.unit, _HOUR_NS + 1) <= _HOUR_NS:
         # An hour that a zone has twice is two: each begins by its own offset.
         own = values - (local - begin)
         utc = np.where(clock_of(kind, own) == begin, own, utc)
     if (utc > values).any():
-        raise _too_early(option, values, int((utc > values).argmax()))
+        raise _too_early(period, values, int((utc > values).argmax()))
     return utc
 
 
-def _too_early(option: OfType, times: npt.NDArray[np.int64], place: int) -> OperatorError:
-    multiple, unit = option.argument
-    which = f"{multiple} {unit}s" if multiple > 1 else unit
-    return refused(f"the begin of the {which} of {_time(times[place])} {BEYOND}", place)
+def _too_early(period: Period, times: npt.NDArray[np.int64], place: int) -> OperatorError:
+    return refused(f"the begin of the {period!s} of {_time(times[place])} {BEYOND}", place)
 
 
-def _format(option: OfType, values: Any) -> Column:
+@with_call
+def _format(call: Call, values: Any) -> Column:
     """Return times as text; `%S` has whole seconds, `%f` six digits of their fraction."""
-    kind = option.in_nanoseconds
+    kind = call.operands[0].type
     zone = kind.tz or "UTC" if pa.types.is_timestamp(kind) else None
     ns = np.int64(10**9)  # Arrow's %S has all digits of the unit
     if pa.types.is_timestamp(kind):
@@ -335,7 +322,7 @@ def _format(option: OfType, values: Any) -> Column:
         shown = pa.array((values // ns).astype(np.int32)).view(pa.time32("s"))
     of_arrow = arrow_functions()
     parts, run = list[pa.Array](), ""
-    for code in [*_CODES.findall(option.argument), ""]:
+    for code in [*_CODES.findall(call.option), ""]:
         own = code == "%f" or (code in ("%z", "%Z") and zone is not None)
         if run and (own or not code):
             parts.append(of_arrow.strftime(shown, format=run))
@@ -348,11 +335,11 @@ def _format(option: OfType, values: Any) -> Column:
 def _own_texts(code: str, zone: str, values: npt.NDArray[np.int64]) -> list[str]:
     """Return the texts of a code that Arrow has not, or not for all times."""
     if code == "%f":
-        return [f"{one:06}" for one in (values // 1_000 % 10**6).tolist()]
+        return [f"{each:06}" for each in (values // 1_000 % 10**6).tolist()]
     seconds = values // np.int64(10**9)
     if code == "%Z":
         return names_at(zone, seconds)
-    return [offset_text(one).replace(":", "") for one in offsets_at(zone, seconds).tolist()]
+    return [offset_text(each).replace(":", "") for each in offsets_at(zone, seconds).tolist()]
 
 
 def _in_utc(
@@ -481,13 +468,27 @@ def _in_zone(
     return utc
 
 
-TIMES: dict[str, Function] = {
-    **{
-        f"dt.{name}": Function(_part(name), pa.int64())
-        for name in ("year", "month", "day", "day_of_year", "hour", "minute", "second")
-    },
-    "dt.weekday": Function(_weekday, pa.int64()),
-    "dt.truncate": Function(_truncate, None),
-    "dt.format": Function(_format, pa.string()),
-}
-"""{operation: its function, of times in nanoseconds}"""
+def _check_time(op: str, operands: Sequence[Operand]) -> None:
+    kind = operands[0].type
+    if family(kind) != "timestamp":
+        raise TypeMismatch(
+            f"{op} takes a timestamp or a date, not {kind}; of text write .str.to_time(…)"
+        )
+
+
+def _check_has_clock(op: str, operands: Sequence[Operand]) -> None:
+    if family(operands[0].type) != "time":
+        _check_time(op, operands)
+
+
+_TIME = Takes("a timestamp or a date", _check_time)
+_CLOCK = Takes("a timestamp, a date or a time of day", _check_has_clock)
+_DAY_PARTS, _CLOCK_PARTS = ("year", "month", "day", "day_of_year"), ("hour", "minute", "second")
+TIME_FUNCTIONS = (
+    *(Function(f"dt.{part}", _TIME, pa.int64(), _part(part)) for part in _DAY_PARTS),
+    *(Function(f"dt.{part}", _CLOCK, pa.int64(), _part(part)) for part in _CLOCK_PARTS),
+    Function("dt.weekday", _TIME, pa.int64(), _part("day_of_week", count_from_zero=False)),
+    Function("dt.truncate", _TIME, own_type, _truncate),
+    Function("dt.format", _TIME, pa.string(), _format),
+)
+"""Rows of the table: functions of times in nanoseconds."""

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.function import Call, Operand
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.exact_casts import EXACT_POWER
 
@@ -22,12 +24,27 @@ Kernel = Callable[..., Column]
 _FAR = 2.0**62
 _FIRST_WITHOUT_FRACTION = 2.0**52
 _LIMITS = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}  # {kind of the result: its ends}
-_SHORT = frozenset(map(np.dtype, ("int8", "int16", "int32", "uint8", "uint16")))
+_SHORT = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 _AT_CORNERS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
 }
+
+
+def of_numbers(operation: Callable[..., Any]) -> Callable[[Call], Kernel]:
+    """Return the choice of a kernel of numbers that computes shorter integers in 64 bits."""
+
+    def compute(*operands: Any) -> Column:
+        return operation(*map(widened, operands))
+
+    def kernel(call: Call) -> Kernel:
+        is_short = any(
+            pa.types.is_integer(each.type) and each.type.bit_width < 64 for each in call.operands
+        )
+        return compute if is_short else operation
+
+    return kernel
 
 
 def widened(values: Any) -> Any:
@@ -45,19 +62,21 @@ def ends_of(values: Any) -> tuple[int, int]:
     return values.item(values.argmin()), values.item(values.argmax())
 
 
-def checked(op: str, ufunc: np.ufunc) -> Kernel:
+def checked(op: str, ufunc: np.ufunc, call: Call) -> Kernel:
     """Return the kernel of +, - or *, which refuses results beyond 64 bits."""
-    at = _AT_CORNERS[op]
+    if pa.types.is_floating(call.gives):
+        return of_numbers(ufunc)(call)
+    if all(map(_is_short, call.operands)):
+        return lambda left, right: ufunc(widened(left), widened(right))
+    at, (least, most) = _AT_CORNERS[op], _limits(call)
 
     def compute(left: Any, right: Any) -> Column:
-        is_sure = _is_short(left) and _is_short(right)
         left, right = widened(left), widened(right)
         result: npt.NDArray[Any] = ufunc(left, right)
-        if is_sure or result.dtype.kind not in "iu" or not result.size:
+        if not result.size:
             return result
         (low, high), ends = ends_of(left), ends_of(right)
-        corners = [at(one, end) for one in (low, high) for end in ends]
-        least, most = _LIMITS[result.dtype.kind]
+        corners = [at(side, end) for side in (low, high) for end in ends]
         if min(corners) < least or max(corners) > most:
             _refuse_wrapped(op, ufunc, left, right, result)
         return result
@@ -65,13 +84,19 @@ def checked(op: str, ufunc: np.ufunc) -> Kernel:
     return compute
 
 
-def divided(op: str, ufunc: np.ufunc) -> Kernel:
-    """Return the kernel of // or %, which refuses 0 and results beyond 64 bits."""
+def divided(op: str, ufunc: np.ufunc) -> Callable[[Call], Kernel]:
+    """Return the choice of the kernel of // or %, which refuses 0."""
+
+    def kernel(call: Call) -> Kernel:
+        divisor = call.operands[1].value
+        if pa.types.is_floating(call.gives) or (divisor is not None and divisor not in (0, -1)):
+            return of_numbers(ufunc)(call)
+        return compute
 
     def compute(left: Any, right: Any) -> Column:
         left, right = widened(left), widened(right)
         result: npt.NDArray[Any] = ufunc(left, right)
-        if result.dtype.kind not in "iu" or not result.size:
+        if not result.size:
             return result
         if np.count_nonzero(right) < np.size(right):
             place = int(np.argmin(np.broadcast_to(right, result.shape) != 0))
@@ -84,32 +109,39 @@ def divided(op: str, ufunc: np.ufunc) -> Kernel:
             _refuse_wrapped(op, ufunc, left, right, result)
         return result
 
-    return compute
+    return kernel
 
 
-def power(base: Any, exponent: Any) -> Column:
-    """Return a power: a float, or a whole number where both operands are whole.
+def power(call: Call) -> Kernel:
+    """Return the kernel of a power: whole where both operands are, else a float.
 
     Such an exponent is one fixed number. A whole result that does not fit is refused.
     """
-    is_whole = isinstance(exponent, int) and exponent >= 0
-    if not is_whole and _is_integer(base) and _is_integer(exponent):
-        return np.power(np.asarray(base, np.float64), np.asarray(exponent, np.float64))
-    base, exponent = widened(base), widened(exponent)
-    result: npt.NDArray[Any] = np.power(base, exponent)
-    if result.dtype.kind in "iu" and result.size:
-        largest = float(max(map(abs, ends_of(base))))
-        if not np.power(largest, float(exponent)) < _FAR:
-            _refuse_wrapped("**", np.power, base, exponent, result)
-    return result
+    if pa.types.is_floating(call.gives):
+        if all(pa.types.is_integer(each.type) for each in call.operands):
+            return lambda *both: np.power(*(np.asarray(each, np.float64) for each in both))
+        return of_numbers(np.power)(call)
+
+    def compute(base: Any, exponent: Any) -> Column:
+        base = widened(base)
+        result: npt.NDArray[Any] = np.power(base, exponent)
+        if result.size:
+            largest = float(max(map(abs, ends_of(base))))
+            if not np.power(largest, float(exponent)) < _FAR:
+                _refuse_wrapped("**", np.power, base, exponent, result)
+        return result
+
+    return compute
 
 
-def unsigned(op: str, ufunc: np.ufunc) -> Kernel:
+def unsigned(op: str, ufunc: np.ufunc, call: Call) -> Kernel:
     """Return the kernel of negative or abs, which refuses the least number of a type."""
+    if call.gives != pa.int64():
+        return of_numbers(ufunc)(call)
 
     def compute(values: Any) -> Column:
         values = widened(values)
-        if values.dtype == np.int64 and values.size and ends_of(values)[0] == _LIMITS["i"][0]:
+        if values.size and ends_of(values)[0] == _LIMITS["i"][0]:
             place = int(values.argmin())
             raise refused(f"{op} of {values[place]} does not fit int64; {_WAY_OUT}", place)
         result: Column = ufunc(values)
@@ -118,21 +150,26 @@ def unsigned(op: str, ufunc: np.ufunc) -> Kernel:
     return compute
 
 
-def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
-    """Return values rounded to `digits`, halves to even; whole numbers exactly."""
-    values = widened(values)
-    if values.dtype.kind not in "iu":
-        return _rounded_floats(digits, values)
+def rounded(call: Call) -> Kernel:
+    """Return the kernel that rounds to some digits, halves to even; whole numbers exactly."""
+    digits: int = call.option
+    if pa.types.is_floating(call.gives):
+        return lambda values: _rounded_floats(digits, values)
     if digits >= 0:
-        return values
-    exact = [round(value, digits) for value in values.tolist()]
-    least, most = _LIMITS[values.dtype.kind]
-    for place, value in enumerate(exact):
-        if not least <= value <= most:
-            raise refused(
-                f"{values[place]} rounded is {value}, which does not fit {values.dtype}", place
-            )
-    return np.array(exact, values.dtype)
+        return widened
+    least, most = _limits(call)
+
+    def compute(values: Any) -> Column:
+        values = widened(values)
+        exact = [round(value, digits) for value in values.tolist()]
+        for place, value in enumerate(exact):
+            if not least <= value <= most:
+                raise refused(
+                    f"{values[place]} rounded is {value}, which does not fit {values.dtype}", place
+                )
+        return np.array(exact, values.dtype)
+
+    return compute
 
 
 def _rounded_floats(digits: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -187,29 +224,31 @@ _WAY_OUT = "compute in floats, .cast('float64'), or filter out such rows first"
 
 
 def _refuse_wrapped(
-    op: str, ufunc: np.ufunc, left: Any, right: Any, found: npt.NDArray[Any]
+    op: str, ufunc: np.ufunc, left: Any, right: Any, result: npt.NDArray[Any]
 ) -> None:
     with np.errstate(all="ignore"):
         about = ufunc(np.asarray(left, np.float64), np.asarray(right, np.float64))
-        fits = np.abs(about - found.astype(np.float64)) < _FAR
+        fits = np.abs(about - result.astype(np.float64)) < _FAR
     if not fits.all():
         place = int(fits.argmin())
         raise refused(
-            f"{_at(left, place)} {op} {_at(right, place)} does not fit {found.dtype}; {_WAY_OUT}",
+            f"{_at(left, place)} {op} {_at(right, place)} does not fit {result.dtype}; {_WAY_OUT}",
             place,
         )
 
 
-def _is_short(values: Any) -> bool:
+def _is_short(operand: Operand) -> bool:
     # Two whole numbers of 32 bits fit 64 bits by +, - and *.
-    if isinstance(values, np.ndarray):
-        return values.dtype in _SHORT
-    return isinstance(values, int) and -(2**31) <= values < 2**31
+    value = operand.value
+    if value is not None:
+        return isinstance(value, int) and -(2**31) <= value < 2**31
+    return operand.type in _SHORT
+
+
+def _limits(call: Call) -> tuple[int, int]:
+    """Return the least and the greatest whole result."""
+    return _LIMITS["u" if call.gives == pa.uint64() else "i"]
 
 
 def _at(values: Any, place: int) -> Any:
     return values[place] if isinstance(values, np.ndarray) else values
-
-
-def _is_integer(values: Any) -> bool:
-    return np.asarray(values).dtype.kind in "iu"

@@ -316,12 +316,28 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
 
 def column_of_arrow(values: pa.Array) -> Column:
     """Return a sound Arrow array as a column of its own type is kept."""
-    inside = inside_type("", values.type)
+    return keeper_of(values.type)(values)
+
+
+def keeper_of(kind: pa.DataType) -> Callable[[pa.Array], Column]:
+    """Return the function that makes sound Arrow arrays columns."""
+    inside = inside_type("", kind)
     target = read_type(inside)
-    cast = values if values.type == target else values.cast(target)
+
+    def cast(values: pa.Array) -> pa.Array:
+        return values.cast(target)
+
+    usual = _unchanged if target == kind else cast
     if number_dtype(inside) is None:
-        return cast
-    return numbers_from_arrow(cast.view(storage_type(inside)) if is_time(inside) else cast)
+        return usual
+    if not is_time(inside):
+        return lambda values: numbers_from_arrow(usual(values))
+    stored = storage_type(inside)
+    return lambda values: numbers_from_arrow(usual(values).view(stored))
+
+
+def _unchanged(values: pa.Array) -> pa.Array:
+    return values
 
 
 def values_of(array: pa.Array) -> npt.NDArray[Any]:

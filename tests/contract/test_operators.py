@@ -44,6 +44,7 @@ from tests.operators.literal import (
 from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile
 from tests.support.examples import a_third
+from tests.support.rows import bound
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
@@ -148,8 +149,8 @@ FOLLOWED_BY = FollowedByStep(
         {"line": pa.string(), "first_delay": pa.float64(), "then_delay": pa.float64()}
     ),
     keys=("line",),
-    first=col("delay") < 0.2,
-    then=col("delay") > 0.1,
+    first=bound(col("delay") < 0.2, pa.float64()),
+    then=bound(col("delay") > 0.1, pa.float64()),
     within_ns=8,
     release=READY_ONLY,
 )
@@ -217,7 +218,12 @@ CASES = [
     Case("join", JOIN, 2),
     Case(
         "join on text, with a predicate",
-        replace(JOIN, left_on=("line", "area"), right_on=("line", "area"), where=col("delay") > 0),
+        replace(
+            JOIN,
+            left_on=("line", "area"),
+            right_on=("line", "area"),
+            where=bound(col("delay") > 0, pa.float64()),
+        ),
         2,
     ),
     Case("join that keeps rows by slack", replace(JOIN, keep="slack"), 2),

@@ -19,10 +19,10 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import IngestError, OperatorError, TypeMismatch
 from slackwater.runtime.expressions.casts import cast
-from slackwater.runtime.expressions.comparable import Operand, computed_type
+from slackwater.runtime.expressions.comparable import computed_type
+from slackwater.runtime.expressions.function import Call, Operand
 from slackwater.runtime.expressions.holding import holding_type
-from slackwater.runtime.expressions.result_types import result_type
-from slackwater.runtime.expressions.time_methods import OfType
+from slackwater.runtime.expressions.table import FUNCTIONS
 from slackwater.runtime.model.schema import column_of_arrow
 from tests.support.readers import rows_of
 from tests.support.tables import computed, result_of
@@ -69,9 +69,8 @@ NAMES = [
 
 
 def cast_to(column: Any, of: pa.DataType, to: pa.DataType) -> Any:
-    option = OfType(str(to), of)
-    result_type("cast", [Operand(computed_type(of))], option)
-    return cast(option, column)
+    gives = FUNCTIONS["cast"].type_of([Operand(computed_type(of), own=of)], str(to))
+    return cast(Call((Operand(of),), str(to), gives))(column)
 
 
 @pytest.mark.parametrize("one", NAMES)

@@ -18,7 +18,7 @@ from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions import expressions
 from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 from slackwater.runtime.model import batch_of
-from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
+from tests.support.rows import DAY_NS, NAN, SCHEMA, evaluated, rows, values
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_column_meets_a_literal_as_in_numpy_and_nan_is_the_greatest(
     expression = compare(col("x"), literal)
     for _ in range(2):  # worked out, then remembered
         np.testing.assert_array_equal(
-            expression.evaluate(batch_of(range(len(held)), {"x": held})), expected, strict=True
+            evaluated(expression, batch_of(range(len(held)), {"x": held})), expected, strict=True
         )
 
 
@@ -87,18 +87,18 @@ def test_nan_equals_itself_and_is_greater_than_all_other_floats(compare: Any) ->
     left, right = (np.array(floats).take(side) for side in zip(*pairs, strict=True))
     batch = batch_of(range(len(pairs)), {"x": left, "y": right})
     expected = [compare(ranks[a], ranks[b]) for a, b in pairs]
-    assert compare(col("x"), col("y")).evaluate(batch).tolist() == expected
+    assert evaluated(compare(col("x"), col("y")), batch).tolist() == expected
     for b, number in enumerate(floats):
         column = batch_of(range(6), {"x": np.array(floats)})
         expected = [compare(ranks[a], ranks[b]) for a in range(6)]
-        assert compare(col("x"), number).evaluate(column).tolist() == expected
+        assert evaluated(compare(col("x"), number), column).tolist() == expected
 
 
 def test_one_comparison_serves_columns_of_several_types() -> None:
     expression = col("x") > 126.5
     for dtype in (np.int8, np.float64, np.int32, np.float32, np.int8):
-        assert expression.evaluate(
-            batch_of([1, 2], {"x": np.array([126, 127], dtype)})
+        assert evaluated(
+            expression, batch_of([1, 2], {"x": np.array([126, 127], dtype)})
         ).tolist() == [
             False,
             True,
@@ -276,7 +276,7 @@ def test_a_null_stays_null_in_every_cast() -> None:
 def test_a_cast_that_would_lose_a_value_raises_instead(expression: Expr) -> None:
     expression.type_in(SCHEMA, step="test")
     with pytest.raises(OperatorError, match=r"\.cast\('.*'\) of .*filter out"):
-        expression.evaluate(rows())
+        evaluated(expression, rows())
 
 
 def test_times_are_compared_with_datetimes_and_with_each_other() -> None:
@@ -307,7 +307,7 @@ def test_an_expression_pickles_and_gives_the_same() -> None:
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
     assert str(again) == str(made)
     assert again.columns() == made.columns() == {"line", "speed", "count"}
-    np.testing.assert_equal(again.evaluate(rows()).tolist(), made.evaluate(rows()).tolist())
+    np.testing.assert_equal(evaluated(again, rows()).tolist(), evaluated(made, rows()).tolist())
 
 
 def test_an_empty_batch_gives_an_empty_column() -> None:
@@ -319,14 +319,14 @@ def test_an_empty_batch_gives_an_empty_column() -> None:
         lit(3),
         where(lit(True), "a", "b"),
     ):
-        assert len(made.evaluate(empty)) == 0
-    assert len(col("line").cast("int64").evaluate(empty)) == 0
+        assert len(evaluated(made, empty)) == 0
+    assert len(evaluated(col("line").cast("int64"), empty)) == 0
 
 
 def test_a_column_is_handed_over_as_it_is() -> None:
     batch = rows()
-    assert col("speed").evaluate(batch) is batch.columns["speed"]
-    assert event_time().evaluate(batch) is batch.event_time_ns
+    assert evaluated(col("speed"), batch) is batch.columns["speed"]
+    assert evaluated(event_time(), batch) is batch.event_time_ns
 
 
 NUMBERS = st.sampled_from(["speed", "single", "count", "small", "hash", "seen", "stopped"])

@@ -20,6 +20,7 @@ from slackwater.runtime.expressions.inside import (
     renamed,
 )
 from slackwater.runtime.model import Batch
+from tests.support.rows import evaluated
 
 WHOLE, UNSIGNED = np.iinfo(np.int64), np.iinfo(np.uint64)
 COLUMNS: dict[str, Any] = {
@@ -68,7 +69,7 @@ def test_what_is_sure_has_a_value_for_every_row(expression: Expr) -> None:
     except TypeMismatch:
         return
     if never_fails(expression, SCHEMA):
-        assert len(expression.evaluate(BATCH)) == len(TIMES)
+        assert len(evaluated(expression, BATCH)) == len(TIMES)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,21 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.expressions.function import Call, Operand
 from slackwater.runtime.expressions.whole import rounded
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 
 
 def one(value: float, digits: int, dtype: npt.DTypeLike = np.float64) -> float:
-    return float(np.asarray(rounded(digits, np.array([value], dtype)))[0])
+    values = np.array([value], dtype)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return float(np.asarray(rounded(Call((Operand(kind),), digits, kind))(values))[0])
 
 
 @pytest.mark.parametrize(

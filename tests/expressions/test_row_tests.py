@@ -14,6 +14,7 @@ from slackwater.runtime.expressions import Expr, col, event_time, lit
 from slackwater.runtime.expressions.row_tests import row_tests
 from slackwater.runtime.model import batch_of
 from tests.support.examples import five_times
+from tests.support.rows import evaluated
 
 NAN = float("nan")
 DTYPES = ["int8", "uint8", "int32", "int64", "uint64", "float32", "float64"]
@@ -81,7 +82,7 @@ def test_few_rows_pass_as_they_would_in_arrays(
     assert found is not None
     over = found.over(batch)
     if over is not None:
-        mask = np.asarray(predicate.evaluate(batch))
+        mask = np.asarray(evaluated(predicate, batch))
         assert over.passing(1, rows) == [row for row in mask.nonzero()[0].tolist() if row >= 1]
 
 

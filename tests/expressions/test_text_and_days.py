@@ -8,6 +8,7 @@ import pytest
 from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import batch_of
+from tests.support.rows import evaluated
 
 ABSENT = [
     (r"(x)|(y)", 1, ["x", None, None]),
@@ -22,7 +23,7 @@ ABSENT = [
 
 def texts_of(made: Expr, texts: list[str]) -> list[object]:
     return [
-        one.as_py() for one in made.evaluate(batch_of(range(len(texts)), {"s": pa.array(texts)}))
+        one.as_py() for one in evaluated(made, batch_of(range(len(texts)), {"s": pa.array(texts)}))
     ]
 
 
@@ -73,7 +74,7 @@ def test_places_beyond_64_bits_are_refused_and_long_slices_end_with_the_text() -
     assert texts_of(col("s").str.slice(-2, most), ["abc"]) == ["bc"]
     lists = batch_of([0, 1], {"s": pa.array([["a"], ["b", "c"]])})
     for start, right in ((1, [[], ["c"]]), (most, [[], []])):
-        assert col("s").list.slice(start, most).evaluate(lists).to_pylist() == right
+        assert evaluated(col("s").list.slice(start, most), lists).to_pylist() == right
 
 
 NO_DAYS = [
@@ -93,9 +94,9 @@ DAYS = [
 @pytest.mark.parametrize(("text", "form"), NO_DAYS)
 def test_a_day_that_its_year_lacks_is_refused(text: str, form: str) -> None:
     with pytest.raises(OperatorError, match="its year has no such day"):
-        col("s").str.to_time(form).evaluate(batch_of([1], {"s": pa.array([text])}))
+        evaluated(col("s").str.to_time(form), batch_of([1], {"s": pa.array([text])}))
 
 
 @pytest.mark.parametrize(("text", "form"), DAYS)
 def test_the_last_day_of_a_year_is_a_time(text: str, form: str) -> None:
-    col("s").str.to_time(form).evaluate(batch_of([1], {"s": pa.array([text])}))
+    evaluated(col("s").str.to_time(form), batch_of([1], {"s": pa.array([text])}))

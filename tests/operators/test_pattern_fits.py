@@ -13,6 +13,7 @@ from slackwater.runtime.model import Batch
 from slackwater.runtime.patterns.normal import Asked
 from slackwater.runtime.patterns.operator import fits as room
 from slackwater.runtime.patterns.operator.fits import Fits
+from tests.support.rows import bound
 
 
 def batch_of(of: Random, rows: int, *, types: int) -> Batch:
@@ -42,7 +43,8 @@ def fitting(asked: list[Asked], batch: Batch) -> list[tuple[int, ...]]:
 def test_no_number_of_types_and_predicates_is_too_many(many: int, has_types: bool) -> None:
     of = Random(many)  # noqa: S311 - a seeded stream
     asked = [
-        Asked(f"a{k}", (f"t{k}",) if has_types else None, where=col("v") > k) for k in range(many)
+        Asked(f"a{k}", (f"t{k}",) if has_types else None, where=bound(col("v") > k, pa.int64()))
+        for k in range(many)
     ]
     fits = Fits(asked, type_column="kind" if has_types else None, step="many")
     for _ in range(3):
@@ -55,7 +57,7 @@ def test_no_number_of_types_and_predicates_is_too_many(many: int, has_types: boo
 
 def test_what_is_remembered_of_signatures_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_MOST_KNOWN", 50)
-    asked = [Asked(f"a{k}", where=col("v") > k) for k in range(100)]
+    asked = [Asked(f"a{k}", where=bound(col("v") > k, pa.int64())) for k in range(100)]
     fits, of = Fits(asked, type_column=None, step="many"), Random(7)  # noqa: S311 - likewise
     for _ in range(20):
         batch = batch_of(of, 30, types=1)

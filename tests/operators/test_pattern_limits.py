@@ -18,12 +18,18 @@ from slackwater.runtime.patterns.operator import machine as room
 from slackwater.runtime.patterns.operator.machine import PatternMachine
 from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
+from tests.support.rows import bound
 from tests.support.told import gate_read
 
 ASKED = (
     Asked("a", where=col("is_a")),
-    Asked("b", where=~col("is_a")),
-    Asked("more", where=~col("is_a"), also=col("v") > col("a.v"), refers=frozenset({"a"})),
+    Asked("b", where=bound(~col("is_a"), pa.bool_())),
+    Asked(
+        "more",
+        where=bound(~col("is_a"), pa.bool_()),
+        also=bound(col("v") > col("a.v"), pa.int64()),
+        refers=frozenset({"a"}),
+    ),
 )
 
 

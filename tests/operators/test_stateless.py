@@ -19,6 +19,7 @@ from slackwater.runtime.operators.each_row.filter import FilterStep
 from slackwater.runtime.operators.each_row.functions import MapBatchesStep, MapRowsStep
 from slackwater.runtime.operators.merge.merge import MergeStep
 from slackwater.runtime.registry.operators import make_operator, make_stateless
+from tests.support.rows import bound
 
 TIMES = pa.timestamp("ns")
 
@@ -46,7 +47,7 @@ def mapped_rows(function: Callable[[dict[str, Any]], Any], **columns: pa.DataTyp
 
 
 def test_filter_keeps_the_rows_where_the_predicate_is_true_in_order() -> None:
-    slow = FilterStep(**named("slow"), predicate=col("speed") < 8)
+    slow = FilterStep(**named("slow"), predicate=bound(col("speed") < 8, pa.float64()))
     kept = make_stateless(slow).apply(buses())
     assert kept.event_time_ns.tolist() == [1, 3]
     assert kept.stimulus_time_ns.tolist() == [11, 13]
@@ -54,7 +55,9 @@ def test_filter_keeps_the_rows_where_the_predicate_is_true_in_order() -> None:
 
 
 def test_filter_that_no_row_passes_gives_no_rows_of_the_same_columns() -> None:
-    fast = make_stateless(FilterStep(**named("fast"), predicate=col("speed") > 99))
+    fast = make_stateless(
+        FilterStep(**named("fast"), predicate=bound(col("speed") > 99, pa.float64()))
+    )
     for batch in (buses(), buses().slice(1, 3), buses().slice(0, 0)):
         none = fast.apply(batch)
         assert len(none) == 0
@@ -64,7 +67,9 @@ def test_filter_that_no_row_passes_gives_no_rows_of_the_same_columns() -> None:
 
 
 def test_filter_that_all_rows_pass_hands_the_batch_on() -> None:
-    slow = make_stateless(FilterStep(**named("slow"), predicate=col("speed") < 99))
+    slow = make_stateless(
+        FilterStep(**named("slow"), predicate=bound(col("speed") < 99, pa.float64()))
+    )
     batch = buses()
     assert slow.apply(batch) is batch
 
@@ -72,7 +77,7 @@ def test_filter_that_all_rows_pass_hands_the_batch_on() -> None:
 def test_assign_computes_each_column_from_the_row_as_it_came_in() -> None:
     step = WithColumnsStep(
         **named("convert", speed=pa.float64(), before=pa.float32()),
-        columns={"speed": col("speed") * 2, "before": col("speed")},
+        columns={"speed": bound(col("speed") * 2, pa.float64()), "before": col("speed")},
     )
     columns = make_stateless(step).apply(buses()).columns
     assert columns["speed"].tolist() == [8.0, 18.0, 15.0, 60.0]
@@ -88,7 +93,8 @@ def test_select_keeps_columns_under_their_new_names() -> None:
 
 def test_expression_that_cannot_be_computed_names_step_expression_and_rows() -> None:
     step = WithColumnsStep(
-        **named("convert", n=pa.int64()), columns={"n": col("line").cast("int64")}
+        **named("convert", n=pa.int64()),
+        columns={"n": bound(col("line").cast("int64"), pa.string())},
     )
     batch = Batch.like(buses(), {"line": pa.array(["20", "N°", "4", "5"])})
     with pytest.raises(

@@ -20,6 +20,7 @@ from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import LiteralJoin, Row, Segment, any_row, reads_of, run, streams
 from tests.operators.test_join_machine import STEP as PLAIN
 from tests.support.chance import chance
+from tests.support.rows import bound as bound_to
 from tests.support.told import gate_read
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64(), "off": pa.int64()})
@@ -65,7 +66,7 @@ class LiteralUncertain(LiteralJoin):
 def test_it_equals_a_literal_one_however_the_rows_are_cut(
     drift: Drift, keep: Any, segments: list[Segment], cut: Random
 ) -> None:
-    step = replace(STEP, drift=drift, keep=keep, where=col("delay") > 2)
+    step = replace(STEP, drift=drift, keep=keep, where=bound_to(col("delay") > 2, pa.int64()))
     literal = LiteralUncertain(step, drift)
     expected = literal.run(segments)
     machine: Any = make_operator(step)

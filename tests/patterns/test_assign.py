@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations, product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from slackwater.runtime.patterns.scopes import TimeWindows, Within
 from slackwater.runtime.patterns.several import Several
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import A, B, C, found_by, no_condition, normal, one, same
+from tests.support.rows import bound
 
 choices = st.lists(
     st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True).map(tuple), max_size=5
@@ -147,7 +149,9 @@ def test_either_is_what_its_predicates_let_it_be() -> None:
     asked = (
         Asked("a"),
         Asked("b"),
-        Asked("higher", refers=frozenset({"a"}), also=sw.col("v") > sw.col("a.v")),
+        Asked(
+            "higher", refers=frozenset({"a"}), also=bound(sw.col("v") > sw.col("a.v"), pa.int64())
+        ),
     )
     pattern = Normal(asked, (Sequence((one(0), Place((2, 1)))),))
 

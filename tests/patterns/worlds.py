@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
@@ -17,6 +18,7 @@ from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, Time
 from slackwater.runtime.patterns.settings import Found, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from tests.patterns.spec import Event, Spec
+from tests.support.rows import bound
 
 ASKED = tuple(Asked(name) for name in "abcd")
 A, B, C, D = range(4)
@@ -145,7 +147,10 @@ BY_COUNT = [Within(events=5), CountWindows(5, 2), OpenedWindows(A, events=6)]
 
 
 GREATER = 4  # "b" that is greater than the a of the match
-WITH_GREATER = (*ASKED, Asked("more", also=col("v") > col("a.v"), refers=frozenset({"a"})))
+WITH_GREATER = (
+    *ASKED,
+    Asked("more", also=bound(col("v") > col("a.v"), pa.int64()), refers=frozenset({"a"})),
+)
 
 
 @st.composite

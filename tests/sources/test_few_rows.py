@@ -23,6 +23,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.source_node import SourceNode
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, SourceSpec
+from tests.support.rows import evaluated
 from tests.support.sources import handed, next_due_ns, take
 from tests.support.states import canonical
 
@@ -250,7 +251,7 @@ def _taken(
         return None
     batch, left_out = got.rows, got.tested or 0
     if batch is not None and predicate is not None:
-        kept = batch.keep(is_true(predicate.evaluate(batch)))
+        kept = batch.keep(is_true(evaluated(predicate, batch)))
         left_out += len(batch) - len(kept)
         batch = kept
     return {

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Batch, batch_of
+from slackwater.runtime.model import Batch, Column, batch_of
 from slackwater.runtime.model.nullable import NUMBERS, Nullable
 
 NAN = float("nan")
@@ -47,10 +47,24 @@ def rows() -> Batch:
     )
 
 
+def bound(expression: Expr, kind: pa.DataType) -> Expr:
+    """Return an expression bound to columns of one type."""
+    return expression.bound(pa.schema([(name, kind) for name in expression.columns()]))
+
+
+def evaluated(expression: Expr, batch: Batch) -> Column:
+    """Return the values of an expression, bound to the types that the batch has."""
+    types = {
+        name: column.type if isinstance(column, pa.Array) else pa.from_numpy_dtype(column.dtype)
+        for name, column in batch.columns.items()
+    }
+    return expression.bound(pa.schema(types)).evaluate(batch)
+
+
 def values(expression: Expr) -> list[Any]:
     """Evaluate over `rows`, and check that the type is the one that was announced."""
     announced = expression.type_in(SCHEMA, step="test")
-    column = expression.evaluate(rows())
+    column = expression.bound(SCHEMA).evaluate(rows())
     assert len(column) == 3
     if isinstance(column, NUMBERS):
         inside = pa.int64() if pa.types.is_timestamp(announced) else announced
