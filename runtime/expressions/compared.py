@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.expressions.decimals import as_float, of_equal_scale
+from slackwater.runtime.expressions.decimals import as_arrow, as_float, converted, to_equal_scale
 from slackwater.runtime.expressions.function import Call, Operand
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import Kernel, ends_of
@@ -95,18 +95,17 @@ def comparison(op: str) -> Callable[[Call], Kernel]:
 def _of_arrow(op: str, left: Operand, right: Operand) -> Kernel:
     """Return the comparison of text, bytes or decimals; beside a float, decimals are floats."""
     kinds = [each.type for each in (left, right)]
-    if not any(map(pa.types.is_decimal, kinds)):
-        compare = getattr(arrow_functions(), COMPARISONS[op])
-        return lambda first, second: values_of(compare(first, second))
-    if not any(map(pa.types.is_floating, kinds)):
-        compare = getattr(arrow_functions(), COMPARISONS[op])
-        return lambda first, second: values_of(compare(*of_equal_scale(first, second)))
-    floats = [
-        Operand(pa.float64(), None if each.value is None else as_float(each.value))
-        for each in (left, right)
-    ]
-    of_floats = comparison(op)(Call((floats[0], floats[1]), None, pa.bool_()))
-    return lambda first, second: of_floats(as_float(first), as_float(second))
+    has_decimal = any(map(pa.types.is_decimal, kinds))
+    if has_decimal and any(map(pa.types.is_floating, kinds)):
+        floats = [
+            Operand(pa.float64(), None if each.value is None else as_float(each.value))
+            for each in (left, right)
+        ]
+        of_floats = comparison(op)(Call((floats[0], floats[1]), None, pa.bool_()))
+        return lambda first, second: of_floats(as_float(first), as_float(second))
+    compare = getattr(arrow_functions(), COMPARISONS[op])
+    convert = to_equal_scale(left, right) if has_decimal else as_arrow
+    return converted(lambda *sides: values_of(compare(*sides)), convert, left, right)
 
 
 def _bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:

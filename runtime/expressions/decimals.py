@@ -5,6 +5,7 @@ Beside a float a decimal is a float, as in DuckDB; beside a whole number both ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.expressions.literals import Value
-from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.decimal_types import (
     MOST_DIGITS,
@@ -33,12 +35,14 @@ __all__ = [
     "DECIMAL_FUNCTIONS",
     "OF_ARROW",
     "arithmetic",
+    "as_arrow",
     "as_decimal",
     "as_float",
+    "converted",
     "decimal_of",
     "decimals_of",
     "literal_of",
-    "of_equal_scale",
+    "to_equal_scale",
     "whole_of",
 ]
 
@@ -78,14 +82,31 @@ def as_decimal(operand: Any) -> Any:
     return operand if isinstance(operand, pa.Array) else pa.scalar(Decimal(operand))
 
 
-def of_equal_scale(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return a decimal and a decimal or whole number as types that can be compared."""
-    left, right = as_decimal(left), as_decimal(right)
-    digits, scale = digits_of_both(left.type, right.type)
+def as_arrow(operand: Any) -> Any:
+    """Return text or bytes as Arrow takes them fastest: a literal as a scalar."""
+    return operand if isinstance(operand, pa.Array) else pa.scalar(operand)
+
+
+def to_equal_scale(left: Operand, right: Operand) -> Callable[[Any], Any]:
+    """Return the conversion of decimals and whole numbers to types that can be compared."""
+    digits, scale = digits_of_both(*(decimal_of(each.type, each.value) for each in (left, right)))
     if digits <= MOST_DIGITS:
-        return left, right
+        return as_decimal
     kind = decimal_of_digits(digits, scale)
-    return left.cast(kind), right.cast(kind)
+    return lambda operand: as_decimal(operand).cast(kind)
+
+
+def converted(
+    kernel: Kernel, convert: Callable[[Any], Any], left: Operand, right: Operand
+) -> Kernel:
+    """Return a kernel of two operands that converts them first, literals once."""
+    if right.value is not None:
+        last = convert(right.value)
+        return lambda column, _: kernel(convert(column), last)
+    if left.value is not None:
+        first = convert(left.value)
+        return lambda _, column: kernel(first, convert(column))
+    return lambda *columns: kernel(*map(convert, columns))
 
 
 def arithmetic(op: str, left: Any, right: Any) -> Any:

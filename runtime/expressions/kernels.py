@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ from slackwater.runtime.expressions.compared import comparison
 from slackwater.runtime.expressions.decimals import (
     DECIMAL_FUNCTIONS,
     arithmetic,
+    as_arrow,
     as_decimal,
     as_float,
+    converted,
     literal_of,
 )
 from slackwater.runtime.expressions.function import Call
@@ -127,8 +129,8 @@ def first_value(*values: Any) -> Column:
 def plus(call: Call) -> Kernel:
     """Return the kernel of `+`, which texts have too."""
     if family(call.gives) == "text":
-        join = arrow_functions().binary_join_element_wise
-        return lambda left, right: join(left, right, "")
+        join, nothing = arrow_functions().binary_join_element_wise, pa.scalar("")
+        return converted(lambda *texts: join(*texts, nothing), as_arrow, *call.operands)
     return arithmetic_of("+", np.add)(call)
 
 
@@ -139,8 +141,9 @@ def arithmetic_of(op: str, ufunc: np.ufunc) -> Choice:
         if not _has_decimals(call):
             return checked(op, ufunc, call) if op in DECIMAL_FUNCTIONS else of_numbers(ufunc)(call)
         if pa.types.is_floating(call.gives):
-            return lambda left, right: ufunc(*(widened(as_float(each)) for each in (left, right)))
-        return lambda left, right: arithmetic(op, as_decimal(left), as_decimal(right))
+            of_floats: Kernel = of_numbers(ufunc)(call)
+            return converted(of_floats, as_float, *call.operands)
+        return converted(partial(arithmetic, op), as_decimal, *call.operands)
 
     return kernel
 

@@ -14,7 +14,8 @@ from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, col
 from slackwater.runtime.expressions.literals import Writable
 from slackwater.runtime.model import Batch, Column
-from slackwater.runtime.model.schema import storage_type
+from slackwater.runtime.model.nullable import without_mask
+from slackwater.runtime.model.schema import number_dtype, storage_type
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import PlainStateless
 from slackwater.runtime.operators.ground.fit import fitted
@@ -89,8 +90,9 @@ class SelectMachine(PlainStateless):
 
     def __init__(self, step: ComputingStep) -> None:
         self._step = step.name
+        kinds = {name: storage_type(step.schema.field(name).type) for name in step.columns}
         self._columns = [
-            (name, expression, storage_type(step.schema.field(name).type))
+            (name, expression, kinds[name], number_dtype(kinds[name]))
             for name, expression in step.columns.items()
         ]
 
@@ -104,11 +106,15 @@ class SelectMachine(PlainStateless):
             OperatorError: one cannot be computed, or does not fit its type; names step and column.
         """
         made = {}
-        for name, expression, leaves_as in self._columns:
+        for name, expression, leaves_as, dtype in self._columns:
             values = evaluated(expression, batch, step=self._step, column=name)
-            if not isinstance(values, pa.Array) or values.type != leaves_as:
-                values = fitted(values, leaves_as, name=name, step=self._step)
-            made[name] = values  # of its type, it is our own: to look at all text is no use
+            is_of_type = (
+                values.type == leaves_as if isinstance(values, pa.Array) else values.dtype == dtype
+            )
+            if is_of_type:  # it is our own: to look at all text is no use
+                made[name] = without_mask(values)
+            else:
+                made[name] = fitted(values, leaves_as, name=name, step=self._step)
         return made
 
 
