@@ -65,16 +65,22 @@ def computation(
     if function.over is Over.BATCHES:
         of_batch: Of = kernel(*operands)
         return of_batch
-    kernel = _with_literals(kernel, known)
+    parts = [
+        each.operand if own.is_literal else _column(each)
+        for each, own in zip(operands, known, strict=True)
+    ]
+    if len(parts) == 2 and known[1].is_literal:  # as most are
+        kernel, parts = _with_last(kernel, known[1].value), parts[:1]
     if function.over is Over.VALUES:
         kernel = over_values(kernel)
-    columns = [
-        _column(each) for each, own in zip(operands, known, strict=True) if not own.is_literal
-    ]
-    if len(columns) == 1:
-        (values,) = columns
+    if len(parts) == 1:
+        (values,) = parts
         return lambda batch: kernel(values(batch))
-    return lambda batch: kernel(*[column(batch) for column in columns])
+    return lambda batch: kernel(*[part(batch) for part in parts])
+
+
+def _with_last(kernel: Kernel, last: Any) -> Kernel:
+    return lambda values: kernel(values, last)
 
 
 def _known(function: Function, operands: Sequence[Computable], types: Types) -> tuple[Operand, ...]:
@@ -88,27 +94,6 @@ def _known(function: Function, operands: Sequence[Computable], types: Types) -> 
         Operand(kind, each.value if plain else None)
         for kind, each, plain in zip(types.operands, operands, is_plain, strict=True)
     )
-
-
-def _with_literals(kernel: Kernel, operands: Sequence[Operand]) -> Kernel:
-    """Return a kernel of the columns alone, which has the literals in it."""
-    columns = [place for place, each in enumerate(operands) if not each.is_literal]
-    if len(columns) == len(operands):
-        return kernel
-    arguments = [each.value for each in operands]
-    if len(operands) == 2:
-        first, last = arguments
-        if columns == [0]:
-            return lambda values: kernel(values, last)
-        return lambda values: kernel(first, values)
-
-    def compute(*values: Any) -> Column:
-        own: list[Any] = list(arguments)
-        for place, column in zip(columns, values, strict=True):
-            own[place] = column
-        return kernel(*own)
-
-    return compute
 
 
 def _column(operand: Computable) -> Of:

@@ -46,16 +46,8 @@ class Expr(WithLists, SaysOurName, ABC):
     _place = "expression"
     _inner = frozenset(
         (
-            *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "full_text"),
-            *(
-                "in_own_unit",
-                "may_warn",
-                "operand",
-                "operation",
-                "runs_users_code",
-                "type_in",
-                "value",
-            ),
+            *("as_operand", "bound", "columns", "computed", "evaluate", "full_text", "in_own_unit"),
+            *("binds", "may_warn", "operand", "operation", "runs_users_code", "type_in", "value"),
         )
     )
 

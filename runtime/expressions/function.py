@@ -14,15 +14,15 @@ from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.notation import METHOD, Notation
 
 __all__ = [
-    "ANY",
     "Call",
+    "Check",
     "Function",
     "Operand",
     "Over",
     "Results",
     "Rule",
-    "Takes",
     "Times",
+    "anything",
     "own_type",
     "with_call",
 ]
@@ -52,20 +52,12 @@ Rule = Callable[[str, Sequence[Operand], Any], pa.DataType]
 """Function of a name, operands and an option: the type of results, or TypeMismatch."""
 
 
-@dataclass(frozen=True)
-class Takes:
-    """Operands that a function takes.
-
-    Attributes:
-        words: the operands in words, for the page of functions.
-        check: function of the name and the operands, which raises TypeMismatch for others.
-    """
-
-    words: str
-    check: Callable[[str, Sequence[Operand]], object]
+Check = Callable[[str, Sequence[Operand]], object]
+"""Function of a name and operands, which raises TypeMismatch for others than the function takes."""
 
 
-ANY = Takes("any values", lambda _op, _operands: None)
+def anything(_op: str, _operands: Sequence[Operand]) -> None:
+    """Take any operands: the rule for the type of the results refuses some."""
 
 
 class Call(NamedTuple):
@@ -129,7 +121,7 @@ class Function:
 
     Attributes:
         name: name of the operation, such as "+" or "str.lower".
-        takes: operands that the function takes.
+        takes: check of the operands.
         gives: type of the results, or the rule for it.
         kernel: function that returns the kernel of a call; asked once, before rows come.
         text: notation, as a user writes it.
@@ -141,7 +133,7 @@ class Function:
     """
 
     name: str
-    takes: Takes
+    takes: Check
     gives: pa.DataType | Rule
     kernel: Callable[[Call], Callable[..., Any]]
     text: Notation = METHOD
@@ -157,7 +149,7 @@ class Function:
         Raises:
             TypeMismatch: the function does not take these types; the text does not name the step.
         """
-        self.takes.check(self.name, operands)
+        self.takes(self.name, operands)
         if isinstance(self.gives, pa.DataType):
             return self.gives
         return self.gives(self.name, operands, option)

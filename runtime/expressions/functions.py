@@ -11,12 +11,12 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.function import (
-    ANY,
     Call,
     Function,
     Operand,
     Over,
     Results,
+    anything,
     with_call,
 )
 from slackwater.runtime.expressions.whole import refused
@@ -127,6 +127,6 @@ def _declared(_op: str, _operands: Sequence[Operand], option: OfFunction) -> pa.
 
 
 MAPPING = Function(
-    MAP_ELEMENTS, ANY, _declared, _of_function, over=Over.COLUMNS, refuses=Results.ALL
+    MAP_ELEMENTS, anything, _declared, _of_function, over=Over.COLUMNS, refuses=Results.ALL
 )
 """Row of the table."""

@@ -21,12 +21,11 @@ from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.comparable import check_comparable, computed_type
 from slackwater.runtime.expressions.compared import comparison
 from slackwater.runtime.expressions.function import (
-    ANY,
     Call,
     Function,
     Operand,
     Results,
-    Takes,
+    anything,
     own_type,
     with_call,
 )
@@ -201,17 +200,17 @@ def _elements(op: str, operands: Sequence[Operand], _option: Any = None) -> pa.D
     return inside_type("element", kind.value_type)
 
 
-def _check_length(op: str, operands: Sequence[Operand]) -> None:
+def _list_or_map(op: str, operands: Sequence[Operand]) -> None:
     if not pa.types.is_map(operands[0].type):
         _elements(op, operands)
 
 
-def _check_texts(op: str, operands: Sequence[Operand]) -> None:
+def _list_of_texts(op: str, operands: Sequence[Operand]) -> None:
     if not is_text(_elements(op, operands)):
         raise TypeMismatch(f"{op} takes a list of text, not {operands[0].type}")
 
 
-def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
+def _list_of_numbers(op: str, operands: Sequence[Operand]) -> None:
     inside, kind = _elements(op, operands), operands[0].type
     if not (pa.types.is_integer(inside) or pa.types.is_floating(inside)):
         raise TypeMismatch(f"{op} takes a list of numbers, not {kind}; write .explode(…) first")
@@ -393,17 +392,17 @@ def _greatest(_call: Call, column: pa.Array) -> Column:
     return nulled(greatest, sizes > 0)
 
 
-_LIST = Takes("a list", _elements)
-_NUMBERS = Takes("a list of numbers", _check_numbers)
 NESTED_FUNCTIONS = (
-    Function("[]", ANY, _type_inside, _part, INDEX),
-    Function("list.length", Takes("a list or a map", _check_length), pa.int64(), _length),
-    Function("list.slice", _LIST, own_type, _slice),
-    Function("list.contains", _LIST, _type_of_contains, _contains),
-    Function("list.join", Takes("a list of text", _check_texts), pa.string(), _join),
-    Function("list.sum", _NUMBERS, _type_of_sum, _sum, warns=Results.ALL, refuses=Results.ALL),
-    Function("list.mean", _NUMBERS, pa.float64(), _mean, warns=Results.ALL),
-    Function("list.min", _NUMBERS, _elements, _least),
-    Function("list.max", _NUMBERS, _elements, _greatest),
+    Function("[]", anything, _type_inside, _part, INDEX),
+    Function("list.length", _list_or_map, pa.int64(), _length),
+    Function("list.slice", _elements, own_type, _slice),
+    Function("list.contains", _elements, _type_of_contains, _contains),
+    Function("list.join", _list_of_texts, pa.string(), _join),
+    Function(
+        "list.sum", _list_of_numbers, _type_of_sum, _sum, warns=Results.ALL, refuses=Results.ALL
+    ),
+    Function("list.mean", _list_of_numbers, pa.float64(), _mean, warns=Results.ALL),
+    Function("list.min", _list_of_numbers, _elements, _least),
+    Function("list.max", _list_of_numbers, _elements, _greatest),
 )
 """Rows of the table: functions of an Arrow array of lists, structs or maps."""

@@ -20,7 +20,7 @@ from slackwater.runtime.expressions.decimals import (
     decimal_of,
     literal_of,
 )
-from slackwater.runtime.expressions.function import Operand, Takes
+from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.expressions.holding import cast_of_both, holding_type
 from slackwater.runtime.model.decimal_types import usual_decimal
 from slackwater.runtime.model.schema import (
@@ -382,7 +382,8 @@ def _listed(operands: Sequence[Operand]) -> str:
     return " and ".join(str(operand.type) for operand in operands)
 
 
-def _check_conditions(op: str, operands: Sequence[Operand]) -> None:
+def check_conditions(op: str, operands: Sequence[Operand]) -> None:
+    """Check that all operands are true or false."""
     if any(family(operand.type) != "bool" for operand in operands):
         raise TypeMismatch(
             f"{op} takes true/false columns, not {_listed(operands)}; "
@@ -390,18 +391,14 @@ def _check_conditions(op: str, operands: Sequence[Operand]) -> None:
         )
 
 
-def _check_float(op: str, operands: Sequence[Operand]) -> None:
+def check_float(op: str, operands: Sequence[Operand]) -> None:
+    """Check that an operand is a float."""
     check_numbers(op, operands)
     if not pa.types.is_floating(operands[0].type):
         raise TypeMismatch(f"{op} takes floats, not {operands[0].type}, which has no NaN")
 
 
-def _check_flat(op: str, operands: Sequence[Operand]) -> None:
+def check_flat(op: str, operands: Sequence[Operand]) -> None:
+    """Check that an operand is not a list, a struct or a map."""
     if family(operands[0].type) == "nested":
         raise TypeMismatch(f"{op} takes no {operands[0].type}; hash what is in it")
-
-
-NUMBER = Takes("a number", check_numbers)
-FLOAT = Takes("a float", _check_float)
-CONDITIONS = Takes("true or false", _check_conditions)
-FLAT = Takes("any but a list, a struct or a map", _check_flat)

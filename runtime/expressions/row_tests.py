@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
+from slackwater.runtime.expressions.inside import conjuncts
 from slackwater.runtime.model import Batch
 
 __all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests", "still_passing"]
@@ -88,7 +89,7 @@ def still_passing(
 def row_tests(predicate: Expr) -> RowTests | None:
     """Return a predicate as tests row by row; None if it has other parts."""
     tests: list[tuple[str, _Compare, int | float]] = []
-    for part in _parts(predicate):
+    for part in conjuncts(predicate):
         if not isinstance(part, Operation) or part.op not in _COMPARE:
             return None
         column, literal = part.operands
@@ -102,14 +103,6 @@ def row_tests(predicate: Expr) -> RowTests | None:
             return None
         tests.append((column.name, _COMPARE[part.op], literal.value))
     return RowTests(tests)
-
-
-def _parts(predicate: Expr) -> Iterator[Expr]:
-    if isinstance(predicate, Operation) and predicate.op == "&":
-        for part in predicate.operands:
-            yield from _parts(part)
-    else:
-        yield predicate
 
 
 def is_alike(dtype: np.dtype[Any]) -> bool:

@@ -17,17 +17,23 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.expressions import casts, kernels
+from slackwater.runtime.expressions import kernels
 from slackwater.runtime.expressions import result_types as types
+from slackwater.runtime.expressions.casts import cast, try_cast
 from slackwater.runtime.expressions.compared import COMPARISONS, comparison
 from slackwater.runtime.expressions.compute import choice, logic
-from slackwater.runtime.expressions.function import ANY, Function, Over, Results, Times
+from slackwater.runtime.expressions.function import Function, Over, Results, Times, anything
 from slackwater.runtime.expressions.functions import MAPPING
 from slackwater.runtime.expressions.kernels import always
 from slackwater.runtime.expressions.nested_methods import NESTED_FUNCTIONS
 from slackwater.runtime.expressions.notation import CALL, CHOICE, infix, prefix
 from slackwater.runtime.expressions.nulls import not_true
-from slackwater.runtime.expressions.result_types import CONDITIONS, FLAT, FLOAT, NUMBER
+from slackwater.runtime.expressions.result_types import (
+    check_conditions,
+    check_flat,
+    check_float,
+    check_numbers,
+)
 from slackwater.runtime.expressions.text_methods import TEXT_FUNCTIONS
 from slackwater.runtime.expressions.time_methods import TIME_FUNCTIONS
 from slackwater.runtime.expressions.whole import divided, of_numbers, power, rounded
@@ -37,90 +43,69 @@ __all__ = ["FUNCTIONS"]
 
 _BOOL = pa.bool_()
 _FLOATS, _EXACT, _ALL = Results.FLOATS, Results.EXACT, Results.ALL
+_COLUMNS, _BATCHES, _COMPARED = Over.COLUMNS, Over.BATCHES, Times.COMPARED
 _MINUS = kernels.arithmetic_of("-", np.subtract)
 _TIMES = kernels.arithmetic_of("*", np.multiply)
 _BY = kernels.arithmetic_of("/", np.true_divide)
 _WHOLE_BY, _REST_BY = divided("//", np.floor_divide), divided("%", np.remainder)
 _NEGATIVE = kernels.of_sign("negate", "the negative", np.negative)
 _ABSOLUTE = kernels.of_sign("abs", "abs", np.abs)
+_FIRST, _FILLED = always(kernels.first_value), always(kernels.filled)
 
 
-def _values_of_choice(operands: int) -> frozenset[int]:
+def _sides(operands: int) -> frozenset[int]:
     """Return the places of the values of a choice: condition, value, condition, value, …, value."""
     return frozenset((*range(1, operands, 2), operands - 1))
 
 
 _OPERATORS = (
     *(
-        Function(op, ANY, types.compare, comparison(op), infix(1), times=Times.COMPARED)
+        Function(op, anything, types.compare, comparison(op), infix(1), times=_COMPARED)
         for op in COMPARISONS
     ),
-    Function("|", CONDITIONS, _BOOL, logic("|"), infix(2), over=Over.BATCHES),
-    Function("&", CONDITIONS, _BOOL, logic("&"), infix(3), over=Over.BATCHES),
-    Function("~", CONDITIONS, _BOOL, always(not_true), prefix("~"), over=Over.COLUMNS),
-    Function("+", ANY, types.add, kernels.plus, infix(4), warns=_FLOATS, refuses=_EXACT),
-    Function("-", ANY, types.subtract, _MINUS, infix(4), warns=_FLOATS, refuses=_EXACT),
-    Function("*", ANY, types.of_numbers, _TIMES, infix(5), warns=_FLOATS, refuses=_EXACT),
-    Function("/", ANY, types.divide, _BY, infix(5), warns=_ALL),
-    Function("//", ANY, types.of_numbers, _WHOLE_BY, infix(5), warns=_ALL, refuses=_EXACT),
-    Function("%", ANY, types.of_numbers, _REST_BY, infix(5), warns=_ALL, refuses=_EXACT),
-    Function("**", ANY, types.power, power, infix(7), warns=_ALL, refuses=_EXACT),
-    Function("negative", ANY, types.negated, _NEGATIVE, prefix("-"), refuses=_EXACT),
-    Function("abs", ANY, types.absolute, _ABSOLUTE, CALL, refuses=_EXACT),
+    Function("|", check_conditions, _BOOL, logic("|"), infix(2), over=_BATCHES),
+    Function("&", check_conditions, _BOOL, logic("&"), infix(3), over=_BATCHES),
+    Function("~", check_conditions, _BOOL, always(not_true), prefix("~"), over=_COLUMNS),
+    Function("+", anything, types.add, kernels.plus, infix(4), warns=_FLOATS, refuses=_EXACT),
+    Function("-", anything, types.subtract, _MINUS, infix(4), warns=_FLOATS, refuses=_EXACT),
+    Function("*", anything, types.of_numbers, _TIMES, infix(5), warns=_FLOATS, refuses=_EXACT),
+    Function("/", anything, types.divide, _BY, infix(5), warns=_ALL),
+    Function("//", anything, types.of_numbers, _WHOLE_BY, infix(5), warns=_ALL, refuses=_EXACT),
+    Function("%", anything, types.of_numbers, _REST_BY, infix(5), warns=_ALL, refuses=_EXACT),
+    Function("**", anything, types.power, power, infix(7), warns=_ALL, refuses=_EXACT),
+    Function("negative", anything, types.negated, _NEGATIVE, prefix("-"), refuses=_EXACT),
+    Function("abs", anything, types.absolute, _ABSOLUTE, CALL, refuses=_EXACT),
 )
 _CHOICES = (
-    Function(
-        "where", ANY, types.where, choice, CALL, over=Over.BATCHES, null_places=_values_of_choice
-    ),
-    Function(
-        "when", ANY, types.when, choice, CHOICE, over=Over.BATCHES, null_places=_values_of_choice
-    ),
-    Function(
-        *("coalesce", ANY, types.coalesce, always(kernels.first_value), CALL),
-        over=Over.COLUMNS,
-        null_places=range,
-    ),
-    Function(
-        *("fill_null", ANY, types.fill_null, always(kernels.filled)),
-        over=Over.COLUMNS,
-        null_places=range,
-    ),
+    Function("where", anything, types.where, choice, CALL, over=_BATCHES, null_places=_sides),
+    Function("when", anything, types.when, choice, CHOICE, over=_BATCHES, null_places=_sides),
+    Function("coalesce", anything, types.coalesce, _FIRST, CALL, over=_COLUMNS, null_places=range),
+    Function("fill_null", anything, types.fill_null, _FILLED, over=_COLUMNS, null_places=range),
 )
 _VALUES = (
-    Function(
-        *("between", ANY, types.compare, kernels.between),
-        over=Over.COLUMNS,
-        times=Times.COMPARED,
-    ),
-    Function("is_in", ANY, types.is_in, kernels.is_in, times=Times.COMPARED),
-    Function(
-        *("is_null", ANY, _BOOL, always(kernels.is_null)), over=Over.COLUMNS, times=Times.COMPARED
-    ),
-    Function("hash", FLAT, pa.uint64(), always(hashed), over=Over.COLUMNS),
-    Function("cast", ANY, types.cast, casts.cast, times=Times.OWN, warns=_ALL, refuses=_ALL),
-    Function(
-        "try_cast", ANY, types.cast, casts.try_cast, times=Times.OWN, warns=_ALL, refuses=_ALL
-    ),
+    Function("between", anything, types.compare, kernels.between, over=_COLUMNS, times=_COMPARED),
+    Function("is_in", anything, types.is_in, kernels.is_in, times=_COMPARED),
+    Function("is_null", anything, _BOOL, always(kernels.is_null), over=_COLUMNS, times=_COMPARED),
+    Function("hash", check_flat, pa.uint64(), always(hashed), over=_COLUMNS),
+    Function("cast", anything, types.cast, cast, times=Times.OWN, warns=_ALL, refuses=_ALL),
+    Function("try_cast", anything, types.cast, try_cast, times=Times.OWN, warns=_ALL, refuses=_ALL),
 )
 _NUMBERS = (
-    Function("floor", NUMBER, types.widened_number, of_numbers(np.floor)),
-    Function("ceil", NUMBER, types.widened_number, of_numbers(np.ceil)),
-    Function("sign", NUMBER, types.widened_number, of_numbers(np.sign)),
-    Function("round", NUMBER, types.widened_number, rounded, warns=_ALL, refuses=_EXACT),
-    Function("is_nan", FLOAT, _BOOL, always(np.isnan)),
+    Function("floor", check_numbers, types.widened_number, of_numbers(np.floor)),
+    Function("ceil", check_numbers, types.widened_number, of_numbers(np.ceil)),
+    Function("sign", check_numbers, types.widened_number, of_numbers(np.sign)),
+    Function("round", check_numbers, types.widened_number, rounded, warns=_ALL, refuses=_EXACT),
+    Function("is_nan", check_float, _BOOL, always(np.isnan)),
     *(
-        Function(ufunc.__name__, NUMBER, types.as_float, of_numbers(ufunc), warns=_ALL)
+        Function(ufunc.__name__, check_numbers, types.as_float, of_numbers(ufunc), warns=_ALL)
         for ufunc in (
             *(np.sqrt, np.cbrt, np.exp, np.log, np.log2, np.log10, np.degrees, np.radians),
             *(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.tanh),
         )
     ),
 )
-FUNCTIONS = {
-    function.name: function
-    for function in (
-        *(*_OPERATORS, *_CHOICES, *_VALUES, *_NUMBERS),
-        *(*TEXT_FUNCTIONS, *TIME_FUNCTIONS, *NESTED_FUNCTIONS, MAPPING),
-    )
-}
+_HERE = (*_OPERATORS, *_CHOICES, *_VALUES, *_NUMBERS)
+_ELSEWHERE = (*TEXT_FUNCTIONS, *TIME_FUNCTIONS, *NESTED_FUNCTIONS, MAPPING)
+
+FUNCTIONS = {function.name: function for function in (*_HERE, *_ELSEWHERE)}
 """{name: the function}"""

@@ -21,7 +21,6 @@ from slackwater.runtime.expressions.function import (
     Function,
     Operand,
     Results,
-    Takes,
     with_call,
 )
 from slackwater.runtime.expressions.time_methods import WithTimes, format_read, parsed_time
@@ -332,25 +331,25 @@ def _zoned(_op: str, _operands: Sequence[Operand], option: Any) -> pa.DataType:
     return pa.timestamp("ns", option[1])  # in the zone that is given
 
 
-def _check_text(op: str, operands: Sequence[Operand]) -> None:
+def _text(op: str, operands: Sequence[Operand]) -> None:
     kind = operands[0].type
     if not is_text(kind):
         raise TypeMismatch(f"{op} takes text, not {kind}; write .cast('string') first")
 
 
-_TEXT, _STRING, _BOOL = Takes("text", _check_text), pa.string(), pa.bool_()
+_STRING, _BOOL = pa.string(), pa.bool_()
 TEXT_FUNCTIONS = (
-    Function("str.lower", _TEXT, _STRING, _arrow("utf8_lower")),
-    Function("str.upper", _TEXT, _STRING, _arrow("utf8_upper")),
-    Function("str.strip", _TEXT, _STRING, _strip),
-    Function("str.length", _TEXT, pa.int64(), _length),
-    Function("str.slice", _TEXT, _STRING, _slice),
-    Function("str.contains", _TEXT, _BOOL, _contains),
-    Function("str.starts_with", _TEXT, _BOOL, _arrow_test("starts_with")),
-    Function("str.ends_with", _TEXT, _BOOL, _arrow_test("ends_with")),
-    Function("str.replace", _TEXT, _STRING, _replace),
-    Function("str.extract", _TEXT, _STRING, _extract),
-    Function("str.split", _TEXT, pa.list_(_STRING), _arrow("split_pattern")),
-    Function("str.to_time", _TEXT, _zoned, _to_time, refuses=Results.ALL),
+    Function("str.lower", _text, _STRING, _arrow("utf8_lower")),
+    Function("str.upper", _text, _STRING, _arrow("utf8_upper")),
+    Function("str.strip", _text, _STRING, _strip),
+    Function("str.length", _text, pa.int64(), _length),
+    Function("str.slice", _text, _STRING, _slice),
+    Function("str.contains", _text, _BOOL, _contains),
+    Function("str.starts_with", _text, _BOOL, _arrow_test("starts_with")),
+    Function("str.ends_with", _text, _BOOL, _arrow_test("ends_with")),
+    Function("str.replace", _text, _STRING, _replace),
+    Function("str.extract", _text, _STRING, _extract),
+    Function("str.split", _text, pa.list_(_STRING), _arrow("split_pattern")),
+    Function("str.to_time", _text, _zoned, _to_time, refuses=Results.ALL),
 )
 """Rows of the table: functions of text, an Arrow array."""

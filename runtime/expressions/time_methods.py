@@ -19,7 +19,6 @@ from slackwater.runtime.expressions.function import (
     Call,
     Function,
     Operand,
-    Takes,
     own_type,
     with_call,
 )
@@ -468,7 +467,7 @@ def _in_zone(
     return utc
 
 
-def _check_time(op: str, operands: Sequence[Operand]) -> None:
+def _time_of_calendar(op: str, operands: Sequence[Operand]) -> None:
     kind = operands[0].type
     if family(kind) != "timestamp":
         raise TypeMismatch(
@@ -476,19 +475,19 @@ def _check_time(op: str, operands: Sequence[Operand]) -> None:
         )
 
 
-def _check_has_clock(op: str, operands: Sequence[Operand]) -> None:
+def _time_with_clock(op: str, operands: Sequence[Operand]) -> None:
     if family(operands[0].type) != "time":
-        _check_time(op, operands)
+        _time_of_calendar(op, operands)
 
 
-_TIME = Takes("a timestamp or a date", _check_time)
-_CLOCK = Takes("a timestamp, a date or a time of day", _check_has_clock)
 _DAY_PARTS, _CLOCK_PARTS = ("year", "month", "day", "day_of_year"), ("hour", "minute", "second")
 TIME_FUNCTIONS = (
-    *(Function(f"dt.{part}", _TIME, pa.int64(), _part(part)) for part in _DAY_PARTS),
-    *(Function(f"dt.{part}", _CLOCK, pa.int64(), _part(part)) for part in _CLOCK_PARTS),
-    Function("dt.weekday", _TIME, pa.int64(), _part("day_of_week", count_from_zero=False)),
-    Function("dt.truncate", _TIME, own_type, _truncate),
-    Function("dt.format", _TIME, pa.string(), _format),
+    *(Function(f"dt.{part}", _time_of_calendar, pa.int64(), _part(part)) for part in _DAY_PARTS),
+    *(Function(f"dt.{part}", _time_with_clock, pa.int64(), _part(part)) for part in _CLOCK_PARTS),
+    Function(
+        "dt.weekday", _time_of_calendar, pa.int64(), _part("day_of_week", count_from_zero=False)
+    ),
+    Function("dt.truncate", _time_of_calendar, own_type, _truncate),
+    Function("dt.format", _time_of_calendar, pa.string(), _format),
 )
 """Rows of the table: functions of times in nanoseconds."""

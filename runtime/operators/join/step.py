@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
-from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.expressions.holding import cast_of_both
 from slackwater.runtime.model import READY_ONLY, Duration, Release, duration_ns, format_ns
 from slackwater.runtime.model.schema import is_text
