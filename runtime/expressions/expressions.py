@@ -95,8 +95,11 @@ class Expr(WithLists, SaysOurName, ABC):
         return self.evaluate(batch)
 
     def computed(self, batch: Batch) -> Column:
-        """Return the values as an operation would take them: times in nanoseconds."""
-        return self.evaluate(batch)
+        """Return the values as an operation would take them, times in nanoseconds."""
+        if self.value is not None:
+            return self.evaluate(batch)
+        with np.errstate(all="ignore"):
+            return self.operand(batch)
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return the operand that the type rules take."""
@@ -438,8 +441,6 @@ class ColumnRef(Expr):
         column = batch.columns[self.name]
         return column if self.unit is None else in_nanoseconds(column, self.unit, str(self))
 
-    computed = operand
-
     def full_text(self) -> str:  # noqa: D102 - as every expression
         return f"col({quoted(self.name)})"
 
@@ -539,8 +540,6 @@ class NullLiteral(Expr):
     def operand(self, batch: Batch) -> Column:
         """Return nulls; of times in nanoseconds."""
         return nulls_of(computed_type(self.type), len(batch))
-
-    computed = operand
 
     def full_text(self) -> str:  # noqa: D102 - as every expression
         return self._text
@@ -716,11 +715,6 @@ class Operation(Expr):
             OperatorError: a time is too far away for nanoseconds.
         """
         values = self._compute(batch)
-        return values if self.unit is None else in_nanoseconds(values, self.unit, str(self))
-
-    def computed(self, batch: Batch) -> Column:
-        """Return the result, times in nanoseconds, without NumPy's warnings."""
-        values = self.evaluate(batch)
         return values if self.unit is None else in_nanoseconds(values, self.unit, str(self))
 
     def full_text(self) -> str:  # noqa: D102 - as every expression

@@ -192,26 +192,18 @@ def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
         ) from None
 
 
-def negated(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    """Return the type of the negative."""
+def of_sign(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    """Return the type of the negative or of `abs`."""
     if _has_decimal(operands):
         return operands[0].type
     check_numbers(op, operands)
-    if operands[0].type == pa.uint64():
+    if op == "negative" and operands[0].type == pa.uint64():
         raise TypeMismatch("uint64 has no negative numbers; write .cast('decimal128(20, 0)') first")
     return widened(operands[0].type)
 
 
 def widened_number(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     """Return the type of a number that stays one of its kind."""
-    return widened(operands[0].type)
-
-
-def absolute(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
-    """Return the type of `abs`."""
-    if _has_decimal(operands):
-        return operands[0].type
-    check_numbers(op, operands)
     return widened(operands[0].type)
 
 

@@ -73,8 +73,8 @@ _OPERATORS = (
     Function("//", anything, types.of_numbers, _WHOLE_BY, infix(5), warns=_ALL, refuses=_EXACT),
     Function("%", anything, types.of_numbers, _REST_BY, infix(5), warns=_ALL, refuses=_EXACT),
     Function("**", anything, types.power, power, infix(7), warns=_ALL, refuses=_EXACT),
-    Function("negative", anything, types.negated, _NEGATIVE, prefix("-"), refuses=_EXACT),
-    Function("abs", anything, types.absolute, _ABSOLUTE, CALL, refuses=_EXACT),
+    Function("negative", anything, types.of_sign, _NEGATIVE, prefix("-"), refuses=_EXACT),
+    Function("abs", anything, types.of_sign, _ABSOLUTE, CALL, refuses=_EXACT),
 )
 _CHOICES = (
     Function("where", anything, types.where, choice, CALL, over=_BATCHES, null_places=_sides),
