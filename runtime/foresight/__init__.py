@@ -16,7 +16,6 @@
 | `layout.py` | a flow in its slots: the network between nodes, the links in use |
 | `latency_estimate.py` | latency of a placement, with bounds, quantiles, the bottleneck |
 | `sustainable.py` | the highest rates that a flow keeps up with, curves counted |
-| `shed.py` | events that a shedding step drops, and the latency that remains |
 | `gates/` | waits of rows in gates, combined with the work |
 | `placement/` | the placement with the least Mace |
 | `live/` | a prediction compared with its run |

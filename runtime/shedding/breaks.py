@@ -6,13 +6,12 @@ import numpy as np
 
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.settings import PLAIN_F
 from slackwater.runtime.shedding.thresholds import LEVELS, Utilities, cdt, cdt_of_partitions
 
 CLASSES = 3
 SHARES = tuple(n / 20 for n in range(19, 0, -1))
 """The values of f that are tried, 0.95 to 0.05."""
-PLAIN_F = 0.8
-"""As in the experiments of [espice]."""
 
 
 def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:

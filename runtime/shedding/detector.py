@@ -15,7 +15,7 @@ from typing import Any
 
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.shedding.breaks import PLAIN_F, partitions_of
+from slackwater.runtime.shedding.breaks import partitions_of
 from slackwater.runtime.shedding.costs import Costs
 from slackwater.runtime.shedding.settings import Overload
 from slackwater.runtime.shedding.shedder import Amount
@@ -138,7 +138,7 @@ class OverloadDetector:
     )
 
     def __init__(self, settings: Overload) -> None:
-        self.f = PLAIN_F if settings.f is None else settings.f
+        self.f = settings.first_f
         self._settings = settings
         self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
         self._costs = Costs()

@@ -96,7 +96,15 @@ class Overload:
         if self.horizon_ns is not None:
             _whole("horizon_ns", self.horizon_ns, 1)
 
+    @property
+    def first_f(self) -> float:
+        """Share of the bound at which shedding starts, until a better one is learnt."""
+        return PLAIN_F if self.f is None else self.f
 
+
+PLAIN_F = 0.8
+"""Share of the bound at which shedding starts until a better one is known: as in the experiments
+of [espice]."""
 Drops = Literal["stretches", "events", "pairs"]
 
 
@@ -138,6 +146,11 @@ class SheddingSettings(ABC):
     def ranks(self) -> bool:
         """Whether events are ranked, so that there is something to learn."""
         return self.drops != "stretches"
+
+    @property
+    def most_dropped(self) -> float:
+        """Largest share of the droppable work that is dropped: some windows are never touched."""
+        return 1 - self.model.explore if self.drops == "pairs" else 1.0
 
     @property
     @abstractmethod

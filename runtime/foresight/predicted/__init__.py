@@ -10,5 +10,6 @@
 | `prediction.py` | the prediction: figures, verdict on a deadline, relief, its text |
 | `coverage.py` | the error that its sample may have |
 | `fits.py` | why a flow does not fit on its slots |
+| `shed_course.py` | events that a shedding step drops, and the latency that remains |
 | `shedding_ahead.py`, `shed_outlook.py` | whether steps that shed have to, and whether it helps |
 """

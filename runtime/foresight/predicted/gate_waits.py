@@ -119,7 +119,7 @@ class GatePart:
         return max(self.made.gates, key=lambda gate: gate.longest_s)
 
     def to_json(self) -> dict[str, object]:
-        """Return plain values; times in seconds, None for without bound."""
+        """Return plain values; times in seconds, null for without bound."""
         return {
             "worst_gate_s": self.worst_gate_s,
             "worst_work_s": self.worst_work_s,

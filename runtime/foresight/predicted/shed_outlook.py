@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.foresight.shed import ShedCourse
+from slackwater.runtime.foresight.predicted.shed_course import ShedCourse
 from slackwater.runtime.model import format_s
 from slackwater.runtime.shedding.settings import Drops
 
@@ -36,7 +36,7 @@ class ShedOutlook:
         unshed_s: worst latency without drops; inf: it grows while rates stay.
         elsewhere_s: worst latency if the stage took no time: gates, links, other stages.
         cores: CPU seconds a second that the stage takes, without drops.
-        saved: the share of that work that is saved if all is dropped; None: unknown, so 1.
+        saved: the share of that work that is saved if all is dropped; None if unknown, then 1.
         course: drops over time, and the latency with them.
         cause: place where latency is lost, if elsewhere.
         remedy: advice that helps without drops.
@@ -132,7 +132,7 @@ class ShedOutlook:
         return " (if dropping all saves all of its work, which a history does not tell)"
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; times in seconds, None for without bound."""
+        """Return plain values; times in seconds, null for without bound."""
         return {
             "stage": self.stage,
             "bound_s": self.bound_s,

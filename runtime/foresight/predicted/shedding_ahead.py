@@ -17,19 +17,16 @@ from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.predicted.fits import ROOM, divided
 from slackwater.runtime.foresight.predicted.gate_waits import GatePart
 from slackwater.runtime.foresight.predicted.outlook import Outlook, PlacedEstimate, estimate_placed
+from slackwater.runtime.foresight.predicted.shed_course import ShedCourse, shed_course
 from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook
 from slackwater.runtime.foresight.predicted.what_if import costing
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
-from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
 from slackwater.runtime.model import NS_PER_SECOND, format_s
 from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.shedding.settings import SheddingSettings
+from slackwater.runtime.shedding.settings import Overload, SheddingSettings
 
 __all__ = ["shed_outlooks"]
-
-PLAIN_F = 0.8
-"""Share of the bound at which shedding starts, until the detector has learnt a better one."""
 
 
 class Predicted(Protocol):
@@ -93,19 +90,12 @@ def _outlook(
 ) -> ShedOutlook:
     shed = _shed(stage)
     assert shed is not None
-    rule = ShedRule(
-        bound_s=shed.overload.latency_ns / NS_PER_SECOND,
-        f=PLAIN_F if shed.overload.f is None else shed.overload.f,
-        low=shed.overload.low,
-        drains=shed.overload.drain,
-        most=1 - shed.model.explore if shed.drops == "pairs" else 1.0,
-    )
     saved = {each.name: made.sample.saved.get(each.name, 1.0) for each in shedding}
     courses = [
         _course(
             made,
             place,
-            rule=rule,
+            shed=shed,
             saved=saved,
             elsewhere_s=bare.latency.held_up_s,
         )
@@ -117,15 +107,15 @@ def _outlook(
     return ShedOutlook(
         stage=stage.name,
         origin=stage.subject.step,
-        bound_s=rule.bound_s,
-        f=rule.f,
+        bound_s=shed.overload.latency_ns / NS_PER_SECOND,
+        f=shed.overload.first_f,
         unshed_s=unshed_s,
         elsewhere_s=elsewhere_s,
         cores=cores,
         saved=made.sample.saved.get(stage.name),
         course=max(courses, key=lambda course: (course.worst_s, course.dropped)),
         cause=_cause(bare, elsewhere_s),
-        remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
+        remedy=_remedy(made, stage, unshed_s, elsewhere_s, shed.overload),
         drops=shed.drops,
     )
 
@@ -153,7 +143,7 @@ def _course(
     made: Predicted,
     place: _Place,
     *,
-    rule: ShedRule,
+    shed: SheddingSettings,
     saved: Mapping[str, float],
     elsewhere_s: FloatArray,
 ) -> ShedCourse:
@@ -172,7 +162,7 @@ def _course(
         others_s=load_s[others, :d].sum(axis=0) + place.taken * made.work.width_s,
         saved=float(each_s @ shares) / total_s if total_s > 0 else 1.0,
         elsewhere_s=elsewhere_s[:d],
-        rule=rule,
+        shed=shed,
         capacity=place.cores,
         width_s=made.work.width_s,
     )
@@ -204,11 +194,12 @@ def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:
 
 
 def _remedy(
-    made: Predicted, stage: Stage, unshed_s: float, elsewhere_s: float, rule: ShedRule
+    made: Predicted, stage: Stage, unshed_s: float, elsewhere_s: float, overload: Overload
 ) -> str:
     """Return the advice that helps without drops."""
-    if elsewhere_s > rule.bound_s:
-        longer = [_longer(elsewhere_s / rule.f)] if np.isfinite(elsewhere_s) else []
+    bound_s, f = overload.latency_ns / NS_PER_SECOND, overload.first_f
+    if elsewhere_s > bound_s:
+        longer = [_longer(elsewhere_s / f)] if np.isfinite(elsewhere_s) else []
         return ", or ".join(["shorten that", *longer])
     cores, slot = made.cores_by[stage.name], made.plan.slots[stage.name]
     beside = sum(made.cores_by[name] for name, other in made.plan.slots.items() if other == slot)
@@ -219,8 +210,8 @@ def _remedy(
         ways.append(way)
     else:
         ways.append("less work for an event in front of it (a filter)")
-    if rule.f * rule.bound_s < unshed_s < np.inf:
-        ways.append(_longer(unshed_s / rule.f))
+    if f * bound_s < unshed_s < np.inf:
+        ways.append(_longer(unshed_s / f))
     elif 0 < made.sustainable < 1:
         ways.append(f"{made.sustainable:.2f} times these rates")
     return ", or ".join(ways)

@@ -18,32 +18,15 @@ import numpy as np
 
 from slackwater.runtime.foresight.excess import cumulative_excess
 from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.shedding.settings import SheddingSettings
 
-__all__ = ["ShedCourse", "ShedRule", "shed_course"]
+__all__ = ["ShedCourse", "shed_course"]
 
 LOOKS = 64
 """Looks at the load during the bound, as the operator does."""
 MOST_STEPS = 200_000
 """Most looks in all; many subintervals and short bounds get fewer looks each."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShedRule:
-    """Rule by which a stage sheds.
-
-    Attributes:
-        bound_s: bound on the latency of the flow, > 0.
-        f: share of the bound at which shedding starts.
-        low: share of that level at which shedding stops.
-        drains: whether the backlog above f is worked off.
-        most: largest share of the droppable work that is dropped: some windows are never touched.
-    """
-
-    bound_s: float
-    f: float
-    low: float
-    drains: bool = True
-    most: float = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,7 +52,7 @@ class ShedCourse:
 
     @property
     def from_s(self) -> float | None:
-        """Start of shedding; None: no event is dropped."""
+        """Start of shedding; None if no event is dropped."""
         at = np.flatnonzero(self.share > 0)
         return float(at[0] * self.width_s) if len(at) else None
 
@@ -91,7 +74,7 @@ def shed_course(
     others_s: FloatArray,
     saved: float,
     elsewhere_s: FloatArray,
-    rule: ShedRule,
+    shed: SheddingSettings,
     capacity: float,
     width_s: float,
 ) -> ShedCourse:
@@ -102,35 +85,36 @@ def shed_course(
         others_s: shape (d,), CPU seconds of all other work on its node.
         saved: share of the stage's work that is saved if all is dropped, 0 to 1.
         elsewhere_s: shape (d,), latency if this stage took no time.
-        rule: the rule by which it sheds.
+        shed: settings of its shedding.
         capacity: CPU seconds of work that the node does in a second.
         width_s: length of a subinterval.
 
     Source: [espice] §3.4, with the changes of `OverloadDetector`.
     """
-    d = len(own_s)
-    parts = int(np.clip(np.ceil(LOOKS * width_s / rule.bound_s), 1, max(MOST_STEPS // d, 1)))
+    d, most = len(own_s), shed.most_dropped
+    bound_s = shed.overload.latency_ns / NS_PER_SECOND
+    parts = int(np.clip(np.ceil(LOOKS * width_s / bound_s), 1, max(MOST_STEPS // d, 1)))
     step_s = width_s / parts
     own, others = (np.repeat(load_s / parts, parts) for load_s in (own_s, others_s))
     apart_s = cumulative_excess(others[None, :], np.array([capacity]), width_s=step_s)[0]
     each = zip(own.tolist(), others.tolist(), apart_s.tolist(), strict=True)
     share, level_s = np.zeros(len(own)), np.zeros(len(own))
-    start_s, room_s = rule.f * rule.bound_s, capacity * step_s
+    start_s, room_s = shed.overload.first_f * bound_s, capacity * step_s
     backlog_s, is_on = 0.0, False
     for p, (mine, theirs, apart) in enumerate(each):
         elsewhere = float(elsewhere_s[p // parts])
         waiting = max(backlog_s - apart, 0.0) / capacity
         # If latency elsewhere is above the bound, the stage keeps only its own queue within it.
-        level = waiting + (0.0 if elsewhere > rule.bound_s else elsewhere)
-        is_on = level > (rule.low * start_s if is_on else start_s)
+        level = waiting + (0.0 if elsewhere > bound_s else elsewhere)
+        is_on = level > (shed.overload.low * start_s if is_on else start_s)
         if is_on and mine > 0:
-            over = min(max(level - start_s, 0.0), waiting) if rule.drains else 0.0
-            worked_off = min(over / rule.bound_s, 1.0) * room_s
+            over = min(max(level - start_s, 0.0), waiting) if shed.overload.drain else 0.0
+            worked_off = min(over / bound_s, 1.0) * room_s
             needed = mine + theirs - room_s + worked_off
             # If drops save nothing, all is dropped all the same: the operator does all it can.
             if needed > 0:
-                share[p] = rule.most if needed > saved * mine else needed / (saved * mine)
-        share[p] = min(share[p], rule.most)
+                share[p] = most if needed > saved * mine else needed / (saved * mine)
+        share[p] = min(share[p], most)
         done = mine * (1 - saved * share[p]) + theirs
         backlog_s = max(backlog_s + done - room_s, 0.0)
         level_s[p] = max(backlog_s - apart, 0.0) / capacity + elsewhere

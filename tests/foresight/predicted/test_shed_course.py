@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
+from slackwater.runtime.foresight.predicted.shed_course import ShedCourse, shed_course
+from slackwater.runtime.shedding.settings import Model, Overload
+from slackwater.runtime.shedding.wrapper.words import Espice
 
 WIDTH_S = 0.1
-RULE = ShedRule(bound_s=1.0, f=0.8, low=0.5)
+OVERLOAD = Overload(latency_ns=10**9, f=0.8, low=0.5)
+SHED = Espice(OVERLOAD)
 
 
 def course(
@@ -17,7 +20,7 @@ def course(
     others: float = 0.0,
     saved: float = 1.0,
     elsewhere_s: float = 0.0,
-    rule: ShedRule = RULE,
+    shed: Espice = SHED,
     seconds: int = 60,
 ) -> ShedCourse:
     d = round(seconds / WIDTH_S)
@@ -26,7 +29,7 @@ def course(
         others_s=np.full(d, others * WIDTH_S),
         saved=saved,
         elsewhere_s=np.full(d, elsewhere_s),
-        rule=rule,
+        shed=shed,
         capacity=1.0,
         width_s=WIDTH_S,
     )
@@ -62,8 +65,8 @@ def test_where_dropping_saves_nothing_all_is_dropped_and_latency_grows_all_the_s
 
 
 def test_windows_that_are_never_touched_leave_work_to_be_done() -> None:
-    rule = ShedRule(bound_s=1.0, f=0.8, low=0.5, most=0.9)
-    assert course(20.0, rule=rule).worst_s > 10
+    shed = Espice(OVERLOAD, Model(explore=0.1), drops="pairs")
+    assert course(20.0, shed=shed).worst_s > 10
 
 
 def test_what_others_take_of_the_node_is_to_be_made_room_for_too() -> None:
@@ -97,7 +100,7 @@ def test_a_burst_within_a_subinterval_is_met_as_it_comes() -> None:
         others_s=np.zeros(100),
         saved=1.0,
         elsewhere_s=np.zeros(100),
-        rule=RULE,
+        shed=SHED,
         capacity=1.0,
         width_s=WIDTH_S,
     )
