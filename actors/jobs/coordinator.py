@@ -27,10 +27,11 @@ import ray
 
 from slackwater.actors.jobs.job import RayJob
 from slackwater.actors.jobs.ray_errors import not_importable
-from slackwater.actors.jobs.records import JobRecord, Records, Worker, json_bytes
+from slackwater.actors.jobs.records import JobRecord, Records, Worker
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
 from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
+from slackwater.runtime.json_form import json_bytes
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Plan

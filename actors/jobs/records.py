@@ -8,13 +8,13 @@ Nothing here is pickled: any later version can read a record.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError
-from slackwater.runtime.measure.checked import checked
+from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.nearest import choices, listed
 
@@ -28,7 +28,6 @@ __all__ = [
     "Worker",
     "check_connected",
     "find_record",
-    "json_bytes",
 ]
 
 MOST_RECORDS = 100
@@ -46,7 +45,7 @@ _REPORT = "report:"
 
 
 @dataclass(frozen=True)
-class Worker:
+class Worker(JsonObject):
     """A process of a job: a slot, or its coordinator."""
 
     node: str
@@ -56,7 +55,7 @@ class Worker:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobRecord:
+class JobRecord(JsonObject):
     """A detached job, as last heard. Times are wall clock, ns."""
 
     id: str
@@ -82,23 +81,6 @@ class JobRecord:
     def has_ended(self) -> bool:
         """Whether the state is final."""
         return self.state in ENDED
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> JobRecord:
-        """Return the record that `to_json` described, without fields of other versions.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError: it is not a record.
-        """
-        known = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
-        known["workers"] = {slot: Worker(**worker) for slot, worker in plain["workers"].items()}
-        if plain["coordinator"] is not None:
-            known["coordinator"] = Worker(**plain["coordinator"])
-        return checked(cls(**known))
 
 
 class Store(Protocol):
@@ -246,12 +228,6 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
         )
     way_out = choices(wanted, [record.id for record in records])
     raise ClusterError(f"there is no job {wanted!r} in this cluster; {way_out}")
-
-
-def json_bytes(plain: Mapping[str, Any]) -> bytes:
-    """Return JSON; NumPy's numbers become plain numbers."""
-    text = json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
-    return text.encode(errors="backslashreplace")  # a lone surrogate is an escape of JSON
 
 
 def _record(job_id: str, data: bytes) -> JobRecord:

@@ -19,12 +19,13 @@ they are cut into calls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.model import Int64Array
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,7 +48,7 @@ class ClosedWindows:
 
 
 @dataclass(frozen=True)
-class ClosingCounts:
+class ClosingCounts(JsonObject):
     """Counts of closed windows so far.
 
     Attributes:
@@ -66,6 +67,8 @@ class ClosingCounts:
     promised: float | None
     empty: int = 0
 
+    DERIVED: ClassVar = {"missed_share": "missed_share", "mean_slack_ns": "mean_slack_ns"}
+
     @property
     def missed_share(self) -> float:
         """Share of windows that missed a row: MER, [probslack] Eq. 1; 0 without windows."""
@@ -75,11 +78,6 @@ class ClosingCounts:
     def mean_slack_ns(self) -> float:
         """Mean slack of a window: SL, [probslack] Eq. 2; 0 without windows."""
         return self.slack_ns / self.windows if self.windows else 0.0
-
-    @property
-    def means(self) -> dict[str, float]:
-        """{name: value} of the figures that follow from the counts."""
-        return {"missed_share": self.missed_share, "mean_slack_ns": self.mean_slack_ns}
 
 
 class ClosingRun(Protocol):

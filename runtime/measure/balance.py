@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from slackwater.runtime.json_form import JsonObject, spread
 from slackwater.runtime.measure.outcomes import (
     FILTERED,
     IN_FLIGHT,
@@ -23,7 +23,7 @@ from slackwater.runtime.measure.outcomes import (
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(JsonObject):
     """Ledger of a job: in = out + late + filtered + in flight.
 
     `entered` counts rows at the sources; `out` counts rows that reached an operator with state or a
@@ -34,7 +34,7 @@ class Ledger:
 
     entered: int
     copies: int
-    counts: Counts
+    counts: Counts = field(metadata=spread(Counts.of_job, Counts.from_job))
     """{outcome: rows}. Rows that went on late or slack-ready are counted at each gate: twice at two
     gates ([ssg] Eq. 5). All other outcomes stand in the balance."""
     is_final: bool = False
@@ -47,6 +47,8 @@ class Ledger:
     unreported: tuple[str, ...] = ()
     """Slots that ended before they could report. Their counts are older than their end, so
     `entered` is a lower bound."""
+
+    DERIVED: ClassVar = {"balanced": "is_balanced"}
 
     out = Counted(OUT)
     late = Counted(LATE_DROPPED)
@@ -100,23 +102,3 @@ class Ledger:
             if outcome.note and self.counts[outcome]
         ]
         return "; ".join([self.balance, *notes])
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return all fields as plain values, each outcome under its name."""
-        own = {"entered": self.entered, "copies": self.copies}
-        more = {"is_final": self.is_final, "results": self.results, "untold": self.untold}
-        unreported = list(self.unreported)
-        return {**own, **self.counts.of_job(), **more, "unreported": unreported}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Ledger:
-        """Return the ledger that `to_plain` described.
-
-        Raises:
-            KeyError: `entered` is missing.
-        """
-        counts = Counts.from_job(plain)
-        is_final, results = plain.get("is_final", False), plain.get("results")
-        untold, unreported = plain.get("untold", 0), tuple(plain.get("unreported", ()))
-        own = plain["entered"], plain["copies"]
-        return cls(*own, counts, is_final, results, untold, unreported)

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Protocol, overload
 
+from slackwater.runtime.json_form import typed
 from slackwater.runtime.shown import shown
 
 __all__ = [
@@ -218,12 +219,17 @@ class Counts(dict[Outcome, int]):
     @classmethod
     def from_names(cls, plain: Mapping[str, Any]) -> Counts:
         """Return counts from the output of `by_name`; other keys are ignored."""
-        return cls({outcome: plain.get(outcome.name, 0) for outcome in at_stages()})
+        return cls({outcome: _rows(plain, outcome.name) for outcome in at_stages()})
 
     @classmethod
     def from_job(cls, plain: Mapping[str, Any]) -> Counts:
         """Return counts from the output of `of_job`; other keys are ignored."""
-        return cls({outcome: plain.get(outcome.of_job, 0) for outcome in of_jobs()})
+        return cls({outcome: _rows(plain, outcome.of_job) for outcome in of_jobs()})
+
+
+def _rows(plain: Mapping[str, Any], name: str) -> int:
+    rows: int = typed(name, plain.get(name, 0), int)
+    return rows
 
 
 class _Counting(Protocol):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.measure.series import LatencySeries
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
 from slackwater.runtime.plan.expected import ExpectedLatency
@@ -26,7 +27,7 @@ MOST_SPANS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedSpan:
+class PredictedSpan(JsonObject):
     """Latencies of the events whose stimulus fell in a span of time.
 
     Attributes:
@@ -49,7 +50,7 @@ class PredictedSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class Shift(JsonObject):
     """Shift of a statistic, far from the value that the prediction used.
 
     Attributes:
@@ -83,7 +84,7 @@ class Shift:
 
 
 @dataclass
-class PredictionReport:
+class PredictionReport(JsonObject):
     """Predicted latency of a run, and latency estimated and measured while it runs.
 
     Attributes:
@@ -117,6 +118,11 @@ class PredictionReport:
     errors: int = 0
     last_error: str | None = None
 
+    DERIVED: ClassVar = {
+        "estimated_worst_ns": "estimated_worst_ns",
+        "measured_worst_ns": "measured_worst_ns",
+    }
+
     @classmethod
     def of(cls, expected: ExpectedLatency) -> PredictionReport:
         """Return the report of a prediction, before the run."""
@@ -139,26 +145,6 @@ class PredictionReport:
         """Worst measured latency; None if none was measured."""
         measured = [span.measured_ns for span in self.spans if span.measured_ns is not None]
         return max(measured, default=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain JSON values, with derived values."""
-        return {
-            **asdict(self),
-            "estimated_worst_ns": self.estimated_worst_ns,
-            "measured_worst_ns": self.measured_worst_ns,
-        }
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> PredictionReport:
-        """Return the report that `to_json` described.
-
-        Raises:
-            KeyError, TypeError, AttributeError: `plain` is not such a report.
-        """
-        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
-        known["spans"] = [PredictedSpan(**span) for span in plain["spans"]]
-        known["shifts"] = [Shift(**shift) for shift in plain["shifts"]]
-        return cls(**known)
 
 
 def coarser(spans: Sequence[PredictedSpan], width_ns: int) -> list[PredictedSpan]:

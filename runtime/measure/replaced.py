@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from slackwater.runtime.json_form import JsonObject
 
 __all__ = ["MovedStage", "Replaced"]
 
 
 @dataclass(frozen=True)
-class MovedStage:
+class MovedStage(JsonObject):
     """Stage that moved to another slot."""
 
     stage: str
@@ -22,7 +22,7 @@ class MovedStage:
 
 
 @dataclass
-class Replaced:
+class Replaced(JsonObject):
     """Re-placement of a running flow, done or given up."""
 
     at_s: float
@@ -46,12 +46,3 @@ class Replaced:
             f"at {self.at_s:.1f} s re-placed: {moved}; {self.state_bytes / 1024:,.1f} KiB of state "
             f"went along, and the slots concerned stood still for {self.gap_s * 1e3:,.0f} ms"
         )
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Replaced:
-        """Return the re-placement that was written as plain values.
-
-        Raises:
-            KeyError, TypeError: `plain` is not a re-placement.
-        """
-        return cls(**{**plain, "moves": [MovedStage(**move) for move in plain["moves"]]})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.json_form import JsonObject, spread
 from slackwater.runtime.measure.balance import Ledger
-from slackwater.runtime.measure.checked import checked
 from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
@@ -33,7 +32,7 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 
 
 @dataclass
-class StageReport:
+class StageReport(JsonObject):
     """Report of one stage so far.
 
     The stage's ledger: `rows_in` is the sum of `counts` over the outcomes that stand in a stage's
@@ -52,8 +51,6 @@ class StageReport:
     """Whether rows leave as the events that came in; else they are new events."""
     rows_in: int = 0
     rows_out: int = 0
-    counts: Counts = field(default_factory=Counts.of_stage)
-    """{outcome: rows}, of the rows that came in."""
     early: int = 0
     """Rows held since their event time was too far ahead of their arrival."""
     first_bad: list[str] = field(default_factory=list)
@@ -114,6 +111,16 @@ class StageReport:
     """Time until the next row of a paced source, if no row is due now; None if unknown."""
     is_stuck: bool = False
     """Whether one slice has lasted since then: a user's function or a sink does not return."""
+    counts: Counts = field(
+        default_factory=Counts.of_stage, metadata=spread(Counts.by_name, Counts.from_names)
+    )
+    """{outcome: rows}, of the rows that came in."""
+
+    DERIVED: ClassVar = {
+        "selectivity": "selectivity",
+        "service_per_row_ns": "service_per_row_ns",
+        "balanced": "is_balanced",
+    }
 
     ready = Counted(READY)
     slack_ready = Counted(SLACK_READY)
@@ -161,32 +168,9 @@ class StageReport:
         made.steps = [step.copy() for step in self.steps]
         return made
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return all fields as plain values, each outcome under its name."""
-        plain = asdict(self)
-        del plain["counts"]
-        if (closing := self.closing) is not None:
-            plain["closing"] |= closing.means
-        return plain | self.counts.by_name()
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> StageReport:
-        """Return the report that `to_plain` described, with defaults for missing fields.
-
-        Raises:
-            TypeError: name, kind, node or slot is missing.
-        """
-        steps = [_made(StepReport, step) for step in plain.get("steps", [])]
-        parts: dict[str, Any] = {"counts": Counts.from_names(plain), "steps": steps}
-        if (closing := plain.get("closing")) is not None:
-            parts["closing"] = _made(ClosingCounts, closing)
-        if (shedding := plain.get("shedding")) is not None:
-            parts["shedding"] = _made(SheddingCounts, shedding)
-        return _made(cls, {**plain, **parts})
-
 
 @dataclass
-class ChannelReport:
+class ChannelReport(JsonObject):
     """Report of one channel: rows sent at one end, rows received at the other."""
 
     name: str
@@ -212,7 +196,7 @@ class ChannelReport:
 
 
 @dataclass
-class SinkReport:
+class SinkReport(JsonObject):
     """Report of one sink: rows that left the flow there, and their latency."""
 
     name: str
@@ -246,7 +230,7 @@ class SinkReport:
 
 
 @dataclass
-class ClockReport:
+class ClockReport(JsonObject):
     """Clock of a node, and its offset from the reference's.
 
     Source: [thesis] §3.2.2.
@@ -273,7 +257,7 @@ class ClockReport:
 
 
 @dataclass
-class Standstill:
+class Standstill(JsonObject):
     """Standstill: sinks without a row for a while, and the stages they wait for."""
 
     sinks: list[str]
@@ -288,7 +272,7 @@ class Standstill:
 
 
 @dataclass
-class JobReport:
+class JobReport(JsonObject):
     """Report of a run, running or ended."""
 
     flow: str
@@ -351,74 +335,7 @@ class JobReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values; histograms as quantiles and buckets."""
-        plain = asdict(
-            self,
-            dict_factory=lambda pairs: {
-                key: value.to_json() if hasattr(value, "to_json") else value for key, value in pairs
-            },
-        )
-        plain["stages"] = [
-            stage.to_plain()
-            | {
-                "selectivity": stage.selectivity,
-                "service_per_row_ns": stage.service_per_row_ns,
-                "balanced": stage.is_balanced,
-                "steps": [step.to_plain() for step in stage.steps],
-            }
-            for stage in self.stages
-        ]
-        plain["ledger"] = self.ledger.to_plain() | {"balanced": self.ledger.is_balanced}
+        plain = super().to_json()
         if (in_time := self.results_in_time) is not None:
             plain["results_in_time"] = dict(zip(("in_time", "rows"), in_time, strict=True))
-        plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
-        plain["prediction"] = None if self.prediction is None else self.prediction.to_json()
         return plain
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> JobReport:
-        """Return the report that `to_json` described.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError: `plain` is
-                not such a report.
-        """
-        sinks = [
-            {
-                **sink,
-                "latency": LatencyHistogram.from_json(sink["latency"]),
-                "series": LatencySeries.from_json(sink["series"]),
-            }
-            for sink in plain["sinks"]
-        ]
-        tuning, prediction = plain.get("tuning"), plain.get("prediction")
-        parts = {
-            "tuning": None if tuning is None else TuningReport.from_json(tuning),
-            "prediction": None if prediction is None else PredictionReport.from_json(prediction),
-            "stages": [StageReport.from_plain(stage) for stage in plain["stages"]],
-            "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
-            "sinks": [_made(SinkReport, sink) for sink in sinks],
-            "ledger": Ledger.from_plain(plain["ledger"]),
-            "standstills": [_made(Standstill, entry) for entry in plain.get("standstills", [])],
-            "replaced": [Replaced.from_plain(entry) for entry in plain.get("replaced", [])],
-            "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
-        }
-        return checked(_made(cls, {**plain, **parts}))
-
-
-_Part = TypeVar(
-    "_Part",
-    StageReport,
-    StepReport,
-    ClosingCounts,
-    SheddingCounts,
-    ChannelReport,
-    SinkReport,
-    ClockReport,
-    Standstill,
-    JobReport,
-)
-
-
-def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:
-    # Values that were derived from the fields are left out.
-    return kind(**{part.name: plain[part.name] for part in fields(kind) if part.name in plain})

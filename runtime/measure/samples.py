@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.json_form import JsonObject, spread
 from slackwater.runtime.measure.trials import Tried
 from slackwater.runtime.model import (
     END_NS,
@@ -33,7 +34,7 @@ PARTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageSample:
+class StageSample(JsonObject):
     """Sample of one stage in one second, or of a step with all its parts.
 
     Attributes:
@@ -72,7 +73,7 @@ class StageSample:
         ended: whether a source has promised the end of the stream.
     """
 
-    subject: Subject
+    subject: Subject = field(metadata=spread(Subject._asdict, Subject.of))
     second: int
     interval_ns: int = NS_PER_SECOND
     latency_ns: int = 0
@@ -114,28 +115,17 @@ class StageSample:
         """Lag of the slowest writer, max_ts − merge_ts; ≥ 0, 0 at the end."""
         return max(self.newest_ns - self.frontier_ns, 0)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        plain = asdict(self)
-        step, part = plain.pop("subject")
-        return {"step": step, "part": part, **plain}
-
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> StageSample:
         """Return the sample that `to_json` described; unknown fields are ignored.
 
+        Samples of an earlier release name a stage, and have slack and hold among the fields.
+
         Raises:
-            KeyError, TypeError, ValueError: step or second is missing, or a trial or the rule is
-                not valid.
+            KeyError, TypeError, ValueError, AttributeError: a field is missing, or not valid.
         """
-        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
-        # Samples of an earlier release name a stage, and have slack and hold among the fields.
-        step = plain["step"] if "step" in plain else plain["stage"]
-        known["subject"] = Subject(step, plain.get("part"))
-        known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
-        known["tried"] = tuple(Tried(*trial) for trial in plain.get("tried", ()))
-        known["arrived"] = tuple((n, rows) for n, rows in plain.get("arrived", ()))
-        return cls(**{"second": plain["second"], **known})
+        old = {"step": plain.get("stage"), "rule": plain}
+        return super(StageSample, cls).from_json({**old, **plain})  # `slots` makes another class
 
 
 @dataclass(slots=True)

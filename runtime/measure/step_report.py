@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from slackwater.runtime.json_form import JsonObject
 
 
 @dataclass
-class StepReport:
+class StepReport(JsonObject):
     """Report of one step of a stage so far.
 
     Attributes:
@@ -22,13 +24,11 @@ class StepReport:
     rows_in: list[int]
     rows_out: int = 0
 
+    DERIVED: ClassVar = {"selectivity": "selectivity"}
+
     def copy(self) -> StepReport:
         """Return a copy of the counts."""
         return replace(self, rows_in=[*self.rows_in])
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return all fields as plain values, with the selectivity."""
-        return asdict(self) | {"selectivity": self.selectivity}
 
     @property
     def selectivity(self) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.tuning_series import TuningSeries
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 
 
 @dataclass
-class GateTuning:
+class GateTuning(JsonObject):
     """Gate whose rule is tuned: its rule and counts."""
 
     step: str
@@ -29,26 +30,16 @@ class GateTuning:
     late_dropped: int = 0
     rows_in: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, and the rule's two lengths beside it."""
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-            "rule": self.rule.to_plain(),
-            "slack_ns": self.rule.lead_ns,
-            "hold_ns": self.rule.hold_ns,
-        }
+    DERIVED: ClassVar = {"slack_ns": "rule.lead_ns", "hold_ns": "rule.hold_ns"}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> GateTuning:
         """Return the gate that `to_json` described; earlier releases wrote a stage, and no rule."""
-        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
-        known["step"] = plain["step"] if "step" in plain else plain["stage"]
-        known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
-        return cls(**known)
+        return super().from_json({"step": plain.get("stage"), "rule": plain, **plain})
 
 
 @dataclass
-class TuningReport:
+class TuningReport(JsonObject):
     """Report of how a flow kept its deadline in the sampled seconds.
 
     The latency of a second is that of [ssg] Eq. 2: along each path the longest times at each stage
@@ -78,21 +69,13 @@ class TuningReport:
     """Status that the policy reports of itself."""
     series: TuningSeries = field(default_factory=TuningSeries)
 
+    DERIVED: ClassVar = {"laxity_ns": "laxity_ns"}
+
     @property
     def laxity_ns(self) -> int | None:
         """Deadline − latency of the last second; None if none is over. [ssg] §5.2.2."""
         spans = self.series.spans
         return self.deadline_ns - spans[-1].latency_ns if spans else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain JSON values, with derived values."""
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-            "latency": self.latency.to_json(),
-            "gates": [gate.to_json() for gate in self.gates],
-            "series": self.series.to_json(),
-            "laxity_ns": self.laxity_ns,
-        }
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> TuningReport:
@@ -101,10 +84,7 @@ class TuningReport:
         Raises:
             KeyError, TypeError, ValueError, AttributeError: `plain` is not such a report.
         """
-        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
-        known["latency"] = LatencyHistogram.from_json(plain["latency"])
-        known["gates"] = [GateTuning.from_json(gate) for gate in plain["gates"]]
-        known["series"] = TuningSeries.from_json(plain["series"])
-        if known.get("interval_ns", 1) < 1:
-            raise ValueError(f"interval_ns={known['interval_ns']} is not a length of time")
-        return cls(**known)
+        made = super().from_json(plain)
+        if made.interval_ns < 1:
+            raise ValueError(f"interval_ns={made.interval_ns} is not a length of time")
+        return made

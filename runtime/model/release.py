@@ -20,6 +20,7 @@ from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.model.times import LONGEST_NS, format_ns
 from slackwater.runtime.shown import shown
 
@@ -29,7 +30,7 @@ _MODES = ("ready-only", "on arrival", *_WITH_SLACK)
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseRule:
+class ReleaseRule(JsonObject):
     """Rule by which a gate releases rows.
 
     Attributes:
@@ -101,13 +102,9 @@ class ReleaseRule:
         held = f"hold {format_ns(self.hold_ns)}"
         return held if self.mode == "ready-only" else f"{slack_text}, {held}"
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain values, of JSON too."""
-        return {"mode": self.mode, "slack_ns": self.slack_ns, "hold_ns": self.hold_ns}
-
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> ReleaseRule:
-        """Return the rule that `to_plain` described.
+    def from_json(cls, plain: Mapping[str, Any]) -> ReleaseRule:
+        """Return the rule that `to_json` described.
 
         Without a mode it is of an earlier release: a slack of None was ready-only, −1 on arrival.
 

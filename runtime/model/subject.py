@@ -11,7 +11,11 @@ A decider names steps. So it need not know how many stages a step has.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from slackwater.runtime.json_form import typed
+from slackwater.runtime.shown import shown
 
 GATE: Final = "gate"
 """Part of a step with replicas: the gate that they share."""
@@ -30,6 +34,18 @@ class Subject(NamedTuple):
 
     step: str
     part: Part | None = None
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Subject:
+        """Return the subject in an object of JSON that has its fields.
+
+        Raises:
+            TypeError, KeyError: there is no name of a step, or no such part.
+        """
+        part = plain.get("part")
+        if part not in (None, GATE) and (type(part) is not int or part < 1):
+            raise TypeError(f"part={shown(part)} is not a part of a step")
+        return cls(typed("step", plain["step"], str), part)
 
     @property
     def name(self) -> str:

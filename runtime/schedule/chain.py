@@ -110,7 +110,7 @@ def count_alone(report: StageReport) -> None:
 
 def restore_report(report: StageReport, state: Mapping[str, Any]) -> None:
     """Continue a report of a snapshot; the objects that count steps stay."""
-    steps, found = report.steps, StageReport.from_plain(state)
+    steps, found = report.steps, StageReport.from_json(state)
     vars(report).update({**vars(found), "steps": steps})
     for own, counted in zip(steps, found.steps, strict=True):
         own.rows_in[:], own.rows_out = counted.rows_in, counted.rows_out

@@ -434,7 +434,7 @@ class StageMachine:
     def measures(self) -> dict[str, Any]:
         """Return counts and samples so far, which no result depends on."""
         samples = None if self._sampler is None else save(self._sampler)
-        return {"counts": self.report.to_plain(), "samples": samples}
+        return {"counts": self.report.to_json(), "samples": samples}
 
     def restore_measures(self, state: Mapping[str, Any]) -> None:
         """Continue saved counts and samples."""

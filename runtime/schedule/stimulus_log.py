@@ -117,8 +117,8 @@ class LoggedSlot(Slot):
             self.note("shed", tuple(command.subject), command.rest_ns, command.by, number)
             return
         assert isinstance(command, SetRelease), "no other is carried out"
-        trials = [(one.name, one.rule.to_plain()) for one in command.trials]
-        rule, subject = command.rule.to_plain(), tuple(command.subject)
+        trials = [(one.name, one.rule.to_json()) for one in command.trials]
+        rule, subject = command.rule.to_json(), tuple(command.subject)
         self.note("apply", subject, rule, command.by, trials, number)
 
     def open(self, now_ns: int) -> None:
@@ -205,8 +205,8 @@ def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
 
 
 def _command(subject: Sequence[Any], rule: Any, by: str, trials: Any) -> SetRelease:
-    tried = tuple(Trial(name, ReleaseRule.from_plain(own)) for name, own in trials)
-    return SetRelease(Subject(*subject), ReleaseRule.from_plain(rule), by, tried)
+    tried = tuple(Trial(name, ReleaseRule.from_json(own)) for name, own in trials)
+    return SetRelease(Subject(*subject), ReleaseRule.from_json(rule), by, tried)
 
 
 # -- what sources read -----------------------------------------------------------------------

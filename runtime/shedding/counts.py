@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from slackwater.runtime.json_form import JsonObject
+
 ENOUGH = 20
 """So many matches have to be judged before a share of them is reported."""
 _MOST_ERROR = 0.025
@@ -11,7 +13,7 @@ _MOST_ERROR = 0.025
 
 
 @dataclass(frozen=True)
-class SheddingCounts:
+class SheddingCounts(JsonObject):
     """Counts of shedding so far, in one operator.
 
     Attributes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from slackwater.runtime.shown import shown
+from slackwater.runtime.json_form import JsonObject
 
 __all__ = ["Fingerprint", "InputPrint", "SinkRun", "differing"]
 
@@ -19,7 +19,7 @@ class InputPrint(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fingerprint:
+class Fingerprint(JsonObject):
     """Fingerprint of the flow up to a sink, its inputs and versions.
 
     Attributes:
@@ -33,26 +33,6 @@ class Fingerprint:
     inputs: Mapping[str, InputPrint]
     release: Mapping[str, str]
     form: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values, as `from_json` takes them."""
-        inputs = {name: list(pair) for name, pair in self.inputs.items()}
-        release = dict(self.release)
-        return {"flow": self.flow, "inputs": inputs, "release": release, "form": self.form}
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Fingerprint:
-        """Return the fingerprint whose fields were written as JSON.
-
-        Raises:
-            ValueError, KeyError, TypeError: `plain` is not a fingerprint.
-        """
-        inputs = {
-            str(name): InputPrint(*map(_text, value)) for name, value in plain["inputs"].items()
-        }
-        release = {str(name): _text(value) for name, value in plain["release"].items()}
-        form = _text(plain.get("form", ""))
-        return cls(flow=_text(plain["flow"]), inputs=inputs, release=release, form=form)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +71,3 @@ def differing(then: Fingerprint, now: Fingerprint) -> str | None:
     if then.flow != now.flow:
         return "the steps of the flow up to this sink (or a function's code) were others"
     return None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is not text")
-    return value

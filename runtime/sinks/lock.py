@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from slackwater.runtime.shown import a_kind, shown
+from slackwater.runtime.json_form import JsonObject
 
 __all__ = ["Holder", "Verdict", "judged"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holder:
+class Holder(JsonObject):
     """Holder of a lock: the job that writes, and its process.
 
     Attributes:
@@ -41,7 +41,7 @@ class Holder:
 
     def to_json(self) -> dict[str, Any]:
         """Return the holder as plain JSON values."""
-        return {"slackwater_lock": 1, **asdict(self)}
+        return {"slackwater_lock": 1, **super().to_json()}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Holder:
@@ -52,12 +52,7 @@ class Holder:
         """
         if plain["slackwater_lock"] != 1:
             raise ValueError("it is not a lock of format 1")
-        made = cls(**{entry.name: plain[entry.name] for entry in fields(cls)})
-        for entry in fields(cls):
-            value = getattr(made, entry.name)
-            if type(value) is not (int if entry.type == "int" else str):
-                raise TypeError(f"{entry.name}={shown(value)} is {a_kind(value)}")
-        return made
+        return super().from_json(plain)
 
     def __str__(self) -> str:
         return f"job {self.job!r} (sink {self.sink!r}, process {self.pid} on {self.host})"

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import Fingerprint
 
@@ -40,8 +41,7 @@ def is_part_name(name: str) -> bool:
     return _PART_NAME.fullmatch(name) is not None
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Part of an output: a whole file.
 
     Attributes:
@@ -70,7 +70,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(JsonObject):
     """Record of a run that wrote to the folder. Times are wall clock, ns.
 
     Attributes:
@@ -91,7 +91,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(JsonObject):
     """Manifest of an output.
 
     Attributes:
@@ -152,91 +152,34 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values; parts as lists, as there may be many."""
-        return {
-            "slackwater_manifest": FORMAT,
-            "kind": self.kind,
-            "schema": [list(column) for column in self.schema],
-            "run": asdict(self.run),
-            "rows": self.rows,
-            "parts": [_plain(part) for part in self.parts],
-            "pending": [_plain(part) for part in self.pending],
-            "removing": list(self.removing),
-            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_json(),
-            "why_not": self.why_not,
-            "failed": None if self.failed is None else asdict(self.failed),
-            "is_whole": self.is_whole,
-            "epoch": self.epoch,
-            "offsets": dict(self.offsets),
-        }
+        plain = super().to_json()
+        first = {key: plain.pop(key) for key in ("kind", "schema", "run")}
+        return {"slackwater_manifest": FORMAT, **first, "rows": self.rows, **plain}
 
     @classmethod
     def from_json(cls, plain: Any) -> Manifest:
         """Return the manifest that `to_json` described.
 
         Raises:
-            ValueError, KeyError, TypeError: `plain` is not a manifest, or one of another format.
+            ValueError, KeyError, TypeError: `plain` is not a manifest, or has another format.
         """
         if not isinstance(plain, dict) or plain["slackwater_manifest"] != FORMAT:
             raise ValueError(f"it is not a manifest of format {FORMAT}")
-        marks, failed = plain["fingerprint"], plain["failed"]
-        is_whole = plain.get("is_whole", plain["run"]["state"] == "done")
-        if not isinstance(is_whole, bool):
-            raise TypeError(f"is_whole={shown(is_whole)} is neither true nor false")
-        made = cls(
-            kind=_text(plain["kind"]),
-            schema=tuple((_text(name), _text(kind)) for name, kind in plain["schema"]),
-            run=_run(plain["run"]),
-            parts=tuple(_part(part) for part in plain["parts"]),
-            pending=tuple(_part(part) for part in plain.get("pending", ())),
-            removing=tuple(_file_name(name) for name in plain["removing"]),
-            fingerprint=None if marks is None else Fingerprint.from_json(marks),
-            why_not=_text(plain["why_not"]),
-            failed=None if failed is None else _run(failed),
-            is_whole=is_whole,
-            epoch=_count(plain["epoch"]),
-            offsets=dict(plain["offsets"]),
-        )
+        made = super().from_json({"is_whole": plain["run"]["state"] == "done", **plain})
+        every = (*made.parts, *made.pending)
+        for name in (*(part.name for part in every), *made.removing):
+            _check_name(name)
+        if min(made.epoch, *(min(part.rows, part.bytes) for part in every), 0) < 0:
+            raise ValueError("its epoch, or a part, has a size below zero")
+        for run in filter(None, (made.run, made.failed)):
+            if run.state not in _STATES or not run.token.isalnum():
+                raise ValueError(f"state {run.state!r}, token {run.token!r}: not a run of ours")
         if made.rows != plain["rows"]:
             raise ValueError(f"its parts have {made.rows} rows, and it says {plain['rows']}")
         return made
 
 
-def _plain(part: Part) -> list[Any]:
-    return [part.name, part.rows, part.bytes, part.last_event_time_ns]
-
-
-def _part(plain: Any) -> Part:
-    name, rows, size, last_ns = plain
-    if last_ns is not None and type(last_ns) is not int:
-        raise TypeError(f"{last_ns!r} is not a time")
-    return Part(_file_name(name), _count(rows), _count(size), last_ns)
-
-
-def _run(plain: Mapping[str, Any]) -> RunRecord:
-    run = RunRecord(**plain)
-    for text in (run.job, run.flow, run.sink, run.error or ""):
-        _text(text)
-    if run.state not in _STATES:
-        raise ValueError(f"state {run.state!r} is none of ours")
-    if not _text(run.token).isalnum():
-        raise ValueError(f"token {run.token!r} is none of ours")
-    return run
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is not text")
-    return value
-
-
-def _file_name(value: Any) -> str:
+def _check_name(name: str) -> None:
     # Such a file may be removed, so it must lie in this folder.
-    if _text(value) in ("", ".", "..") or "/" in value or "\0" in value:
-        raise ValueError(f"{shown(value)} is not a name of a file in this folder")
-    return str(value)
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError(f"{shown(value)} is not a count")
-    return value
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"{shown(name)} is not a name of a file in this folder")

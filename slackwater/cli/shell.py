@@ -22,10 +22,10 @@ from slackwater.cli.userfile import Loaded, load_flow, split_target
 from slackwater.end_signals import END_SIGNALS
 from slackwater.report.picture import sparkline
 from slackwater.report.render import plain_console, render_report, report_text
-from slackwater.report.report_file import json_text
 from slackwater.report.sanitize import echo, sanitized_json
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.interrupts import Terminated
+from slackwater.runtime.json_form import json_text
 from slackwater.runtime.measure.report import JobReport
 
 app = typer.Typer(

@@ -13,6 +13,7 @@ from typing import Any
 
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError, SlackwaterError, way_out
+from slackwater.runtime.json_form import json_bytes
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.shown import a_kind
 
@@ -39,13 +40,7 @@ def save_report(report: JobReport, path: Path, *, also: Mapping[str, Any] | None
         SinkError: the file cannot be written (disk full, no permission).
     """
     plain = {"format": _FORMAT, **report.to_json(), **(also or {})}
-    # A name that no UTF-8 can have is an escape of JSON.
-    replace_file(path, json_text(plain).encode(errors="backslashreplace"))
-
-
-def json_text(plain: Mapping[str, Any]) -> str:
-    """Return JSON on one line; NumPy's numbers are allowed."""
-    return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
+    replace_file(path, json_bytes(plain))
 
 
 def replace_file(path: Path, content: bytes) -> None:

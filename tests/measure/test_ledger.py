@@ -226,7 +226,7 @@ def test_a_slot_that_ended_without_a_report_leaves_the_rows_unknown() -> None:
     assert found.missing == 0
     assert not found.is_balanced
     assert str(found).startswith("at least 10 in = 10 out")
-    assert Ledger.from_plain(found.to_plain()) == found
+    assert Ledger.from_json(found.to_json()) == found
 
 
 counts_in_turn = st.lists(st.integers(0, 100), min_size=4, max_size=4).map(sorted)

@@ -31,7 +31,7 @@ RULES = {
 def test_a_rule_has_a_text_and_is_the_same_after_it_has_travelled(text: str) -> None:
     rule = RULES[text]
     assert rule.text == text
-    assert ReleaseRule.from_plain(json.loads(json.dumps(rule.to_plain()))) == rule
+    assert ReleaseRule.from_json(json.loads(json.dumps(rule.to_json()))) == rule
     assert pickle.loads(pickle.dumps(rule)) == rule  # noqa: S301 - our own
 
 
@@ -60,7 +60,7 @@ def test_what_a_rule_cannot_mean_it_cannot_be(settings: tuple[Any, ...], says: s
         ReleaseRule(*settings)
     plain = dict(zip(("mode", "slack_ns", "hold_ns"), settings, strict=False))
     with pytest.raises(ValueError, match=says):
-        ReleaseRule.from_plain(plain)
+        ReleaseRule.from_json(plain)
 
 
 def test_a_numpy_length_becomes_an_int() -> None:

@@ -130,10 +130,10 @@ def test_rows_are_accounted_for_at_every_moment() -> None:
 def test_a_report_stays_as_it_was_while_the_slot_goes_on() -> None:
     slot = slot_of(planned(two_sources("5ns")), "a", max_slice_rows=7, min_slice_rows=1)
     stages, channels = slot.reports(0)
-    before = [stage.to_plain() for stage in stages], [asdict(channel) for channel in channels]
+    before = [stage.to_json() for stage in stages], [asdict(channel) for channel in channels]
     while (done := slot.step(1_000)) is not None:
         slot.charge(done, 1_000)
-    assert ([stage.to_plain() for stage in stages], [asdict(one) for one in channels]) == before
+    assert ([stage.to_json() for stage in stages], [asdict(one) for one in channels]) == before
 
 
 def test_the_end_passes_through_and_closes_the_sink_once() -> None:

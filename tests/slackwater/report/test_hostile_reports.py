@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from slackwater.actors.jobs.records import JobRecord, Records, Worker, json_bytes
+from slackwater.actors.jobs.records import JobRecord, Records, Worker
 from slackwater.cli import main
 from slackwater.cli.cluster_commands import show_jobs
 from slackwater.cli.shell import print_json, print_report
@@ -26,6 +26,7 @@ from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.report_file import MOST_BYTES, load_report, save_report
 from slackwater.report.sanitize import sanitized, sanitized_json
 from slackwater.runtime.errors import ClusterError, SlackwaterError
+from slackwater.runtime.json_form import json_bytes
 from tests.support.reports import city_report, with_clocks, with_deadline
 
 REPORTS, RECORDS = 60, 250

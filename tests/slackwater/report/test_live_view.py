@@ -9,7 +9,7 @@ from rich.console import Console
 from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.live_view import LiveView
 from slackwater.report.render import plain_console, report_text
-from slackwater.report.report_file import json_text
+from slackwater.runtime.json_form import json_text
 from slackwater.runtime.measure.report import JobReport, Standstill
 from slackwater.runtime.model import END_NS, START_NS
 from tests.support.reports import city_report, with_deadline
