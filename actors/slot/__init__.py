@@ -8,19 +8,18 @@
 - `clock_sync.py`: Compare a slot's clock with the reference's, over the network.
 - `handover.py`: Define what slots hand over to each other, through their job, as stages move.
 - `host.py`: Run a slot in real time: one core, one loop around `runtime/schedule/slot.py`.
-- `keep_memory.py`: Keep memory that a slice frees in the slot's process, for the next slice.
 - `last_words.py`: Record how a slot's process ends, in a small file beside Ray's log of it.
 - `loop_mailbox.py`: Pass calls of other threads to a slot's loop, which runs them between two
   slices.
 - `moving_stages.py`: Let a slot's loop hold still, give stages away, and go on with others.
 - `news.py`: Tell whether a slot has worked since its last report.
-- `pandas_in_code.py`: Check by its name whether the users' code of a slot may want pandas.
 - `peers.py`: Check the slots at the other ends of a slot's channels; make frame codecs.
+- `process_setup.py`: Prepare a slot's process: freed memory that it keeps, and libraries that it
+  loads beforehand.
 - `read_ahead.py`: Read custom sources in their own threads: a poll that waits delays no other
   stage.
 - `report.py`: Report a slot to its job: its identity, and its counters.
 - `slot_samples.py`: Define a slot's samples for its job's tuner.
 - `user_output.py`: Gather lines that users' functions print in a slot: named by step, bounded,
   counted.
-- `without_pandas.py`: Keep pandas out of a slot's process unless user code imports it.
 """

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
 from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.host import SlotHost
-from slackwater.actors.slot.keep_memory import keep_freed_memory
 from slackwater.actors.slot.last_words import LastWords
-from slackwater.actors.slot.pandas_in_code import mention_pandas, take_nanoseconds
+from slackwater.actors.slot.process_setup import (
+    import_arrow_functions,
+    keep_freed_memory,
+    leave_out_pandas,
+    load_pandas,
+)
 from slackwater.actors.slot.report import SlotReport
 from slackwater.actors.slot.user_output import OutputLine, UserOutput, runs_users_code
-from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
-from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 
@@ -42,7 +42,8 @@ class SlotActor:
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()
-        if self._output is None or not mention_pandas((*plan.stages, plan.limits.order)):
+            load_pandas()
+        else:
             leave_out_pandas()
         import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, show=self._show, **settings)
@@ -61,10 +62,8 @@ class SlotActor:
 
     def _expect(self, stages: Sequence[Stage]) -> None:
         """Prepare for stages that come while others run."""
-        users = [stage for stage in stages if runs_users_code(stage)]
-        if self._output is None and users:
+        if self._output is None and any(map(runs_users_code, stages)):
             self._output = UserOutput.install()
-        if users and (mention_pandas(users) or take_nanoseconds(users)):
             load_pandas()
         import_arrow_functions(stages)
 
@@ -92,25 +91,3 @@ class SlotActor:
             return []
         self._output.wait(within_s)
         return self._output.take()
-
-
-def import_arrow_functions(stages: Iterable[Stage]) -> None:
-    """Import Arrow's functions for stages with text, or with users' code.
-
-    The import takes 30 to 60 ms, which would otherwise delay an event. Results of users' code may
-    need a cast.
-
-    Expressions that cast, and JSON lines, import them during preparation. An input of ours is cast
-    when its first block is read, before the start.
-    """
-    if any(runs_users_code(stage) or _has_text(stage) for stage in stages):
-        arrow_functions()
-
-
-def _has_text(stage: Stage) -> bool:
-    return any(pa.types.is_string(kind) for schema in _schemas(stage) for kind in schema.types)
-
-
-def _schemas(stage: Stage) -> Iterator[pa.Schema]:
-    yield from (step.schema for step in (stage.step, *stage.chain))
-    yield from (channel.schema for channel in (*stage.inputs, *stage.outputs))

@@ -46,7 +46,7 @@ class Beside:
 
     def __post_init__(self) -> None:
         with contextlib.suppress(ModuleNotFoundError):  # BEFORE there was one, slots did not
-            from slackwater.actors.slot.keep_memory import keep_freed_memory  # noqa: PLC0415
+            from slackwater.actors.slot.process_setup import keep_freed_memory  # noqa: PLC0415
 
             keep_freed_memory()  # as slots do: it makes the aggregate's up to twice as quick
 

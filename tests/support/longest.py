@@ -6,7 +6,6 @@ from pathlib import Path
 
 LONGEST = (
     "tests/actors/sinks/test_commits.py",
-    "tests/actors/slot/test_pandas_in_code.py",
     "tests/actors/slot/test_without_pandas.py",
     "tests/actors/wire/test_channel.py",
     "tests/actors/wire/test_hostile_peers.py",

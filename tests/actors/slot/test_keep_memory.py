@@ -11,7 +11,7 @@ import pytest
 SLICES = """
 import resource, threading
 import numpy as np
-from slackwater.actors.slot.keep_memory import keep_freed_memory
+from slackwater.actors.slot.process_setup import keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -12,14 +12,16 @@ import pytest
 from ray import cloudpickle
 
 import slackwater as sw
+from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import slot_plan
 
 
 def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> None:
     program = """
         import sys
         import numpy as np, pyarrow as pa
-        from slackwater.actors.slot.without_pandas import leave_out_pandas
+        from slackwater.actors.slot.process_setup import leave_out_pandas
         leave_out_pandas()
         pa.array([1, 2]).to_numpy()
         table = pa.table({"n": np.arange(3), "t": ["a", None, "c"]})
@@ -32,59 +34,54 @@ def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> No
     run(program)
 
 
-def test_a_switch_leaves_pandas_to_arrow() -> None:
+def test_arrow_knows_pandas_once_it_is_loaded_for_users_code() -> None:
     run("""
-        import os, sys
         import pyarrow as pa
-        from slackwater.actors.slot.without_pandas import SWITCH, leave_out_pandas
-        os.environ[SWITCH] = "arrow"
-        leave_out_pandas()
-        pa.array([1, 2]).to_numpy()
-        pa.array([None])
-        assert "pandas" in sys.modules
-    """)
-
-
-def test_arrow_knows_what_is_of_pandas_from_when_somebody_imports_it() -> None:
-    run("""
-        import threading
-        import pyarrow as pa
-        from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
+        from slackwater.actors.slot.process_setup import leave_out_pandas, load_pandas
         leave_out_pandas()
         pa.array([1.0, float("nan")])
-        thread = threading.Thread(target=lambda: __import__("pandas.api.types"))
-        thread.start()
-        thread.join()
+        load_pandas()
         import pandas as pd
         assert pa.lib._pandas_api.have_pandas
         assert pa.array(pd.Series([1, None], dtype="Int64")).to_pylist() == [1, None]
         assert pa.array(pd.Series([1.0, float("nan")])).to_pylist() == [1.0, None]
         assert pa.Table.from_pandas(pd.DataFrame({"n": [1]}))["n"].to_pylist() == [1]
-        load_pandas()
     """)
 
 
-def test_a_pandas_that_breaks_as_it_is_loaded_says_so_each_time_and_is_found_when_mended() -> None:
-    run("""
-        import pathlib, sys, tempfile
-        from slackwater.actors.slot.without_pandas import leave_out_pandas
-        leave_out_pandas()
-        with tempfile.TemporaryDirectory() as folder:
-            broken = pathlib.Path(folder) / "pandas.py"
-            broken.write_text("raise ImportError('half installed')")
-            sys.path.insert(0, folder)
-            for _ in range(2):
-                try:
-                    import pandas
-                except ImportError as problem:
-                    assert str(problem) == "half installed"
-                else:
-                    raise AssertionError
-            sys.path.remove(folder)
-        sys.path_importer_cache.clear()
-        import pandas, pyarrow as pa
-        assert pa.array(pandas.Series([1, None], dtype="Int64")).to_pylist() == [1, None]
+def test_only_slots_with_users_code_have_pandas_and_stages_that_come_later_bring_it() -> None:
+    with_code = slot_of(lambda rows: rows.map_batches(lambda batch: batch, schema={"n": "int64"}))
+    without = slot_of(lambda rows: rows.filter(sw.col("n") > 1))
+    run(f"""
+        import base64, os, pickle, sys
+        import pyarrow as pa
+        from slackwater.actors.slot.actor import SlotActor
+        from slackwater.actors.wire.keys import ChannelKeys
+        with_code, without = (
+            pickle.loads(base64.b64decode(text)) for text in ({with_code!r}, {without!r})
+        )
+        actor = SlotActor(without, keys=ChannelKeys.generate())
+        assert "pandas" not in sys.modules
+        actor.call("prepare", with_code)
+        assert "pandas" in sys.modules and pa.lib._pandas_api.have_pandas
+        os._exit(0)  # a slot's threads wait for its sockets
     """)
+    run(f"""
+        import base64, os, pickle, sys
+        from slackwater.actors.slot.actor import SlotActor
+        from slackwater.actors.wire.keys import ChannelKeys
+        SlotActor(pickle.loads(base64.b64decode({with_code!r})), keys=ChannelKeys.generate())
+        assert "pandas" in sys.modules
+        os._exit(0)
+    """)
+
+
+def slot_of(step: Callable[[sw.Stream], sw.Stream]) -> str:
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", sw.table({"ts": [1], "n": [1]}), event_time="ts", time_unit="ns")
+    step(rows).sink("out", sw.collect_sink())
+    plan = slot_plan(place(flow.name, plan_stages(flow.graph), ["node-1"]), "node-1")
+    return base64.b64encode(cloudpickle.dumps(plan)).decode()
 
 
 def run(program: str) -> None:
@@ -144,8 +141,7 @@ def test_arrows_functions_are_there_before_the_start_where_they_will_be_needed(
     stages = base64.b64encode(cloudpickle.dumps(plan_stages(flow.graph)))
     run(f"""
         import base64, pickle, sys
-        from slackwater.actors.slot.actor import import_arrow_functions
-        from slackwater.actors.slot.without_pandas import leave_out_pandas
+        from slackwater.actors.slot.process_setup import import_arrow_functions, leave_out_pandas
         leave_out_pandas()
         import_arrow_functions(pickle.loads(base64.b64decode({stages!r})))
         assert ("pyarrow.compute" in sys.modules) is {is_needed}
