@@ -1,6 +1,8 @@
 """Clocks of sources that are off (docs/source-clocks.md)."""
 
-from slackwater.ingest.timesync import TimeServer, TimeSync, synced
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.ingest.timesync.server import TimeServer
+from slackwater.ingest.timesync.synced import synced
 from slackwater.runtime.operators.ground.drift import clock_bound
 from slackwater.runtime.sources.clock_columns import clock_columns
 

@@ -1,6 +1,6 @@
 """Custom inputs and outputs (docs/extending.md)."""
 
-from slackwater.ingest import blocks
+from slackwater.ingest.memory import blocks
 from slackwater.runtime.sinks.output import Output, OutputContext, Sink, SinkProgress, SinkTraits
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,

@@ -27,7 +27,7 @@ from slackwater import (
     testing,
     tuning,
 )
-from slackwater.actors.sinks import (
+from slackwater.actors.sinks.outputs import (
     callback_sink,
     collect_sink,
     csv_sink,
@@ -36,7 +36,9 @@ from slackwater.actors.sinks import (
     print_sink,
 )
 from slackwater.cluster import Cluster
-from slackwater.ingest import csv, jsonl, parquet, ray_dataset, table
+from slackwater.ingest.files import csv, jsonl, parquet
+from slackwater.ingest.memory import table
+from slackwater.ingest.ray_blocks import ray_dataset
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
 from slackwater.runtime.calls import checked_call

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from slackwater.actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
+from slackwater.actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.tuning.sample_history import JobHistory
 from slackwater.end_signals import END_SIGNALS, FROM_OUTSIDE
 from slackwater.jobs import (

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.cuts import Reads, in_order, pieces
-from slackwater.ingest import table
+from slackwater.ingest.memory import table
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow import Dataflow, Stream

@@ -24,7 +24,7 @@ from slackwater.actors.jobs.slot_actors import ask_all, end_actors, make_actors,
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
 from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
-from slackwater.actors.sinks import sink_runs, slots_with_inputs
+from slackwater.actors.sinks.run_fingerprints import sink_runs, slots_with_inputs
 from slackwater.actors.slot.report import SlotIdentity, put_together
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.actors.wire.channel import ChannelKeys

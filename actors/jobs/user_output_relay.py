@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
-from slackwater.actors.sinks import print_line
+from slackwater.actors.sinks.slot_sinks import print_line
 from slackwater.actors.slot.user_output import OutputLine, runs_users_code
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.terminal_text import sanitized

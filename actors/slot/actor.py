@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
-from slackwater.actors.sinks import print_line
+from slackwater.actors.sinks.slot_sinks import print_line
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.last_words import LastWords
 from slackwater.actors.slot.process_setup import (

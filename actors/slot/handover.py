@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from slackwater.actors.sinks import SlotSinks
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.slot_plan import SlotPlan

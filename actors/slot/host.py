@@ -29,7 +29,8 @@ import pyarrow as pa
 import zmq
 
 from slackwater.actors.kernel.occupied import OccupiedClock
-from slackwater.actors.sinks import SlotSinks, input_prints, print_line
+from slackwater.actors.sinks.run_fingerprints import input_prints
+from slackwater.actors.sinks.slot_sinks import SlotSinks, print_line
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.loop_mailbox import Mailbox

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from slackwater.actors.sinks import SlotSinks
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.slot.channel_ends import ChannelEnds, Passed
 from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.handover import HandOver, TakeOver, hand_over, take_over

@@ -35,7 +35,7 @@ from benchmarks.order.disorder import (
 from benchmarks.order.exchanges import US, measured
 from benchmarks.order.pictures import draw_clock_drift
 from examples.real_data import phone_network
-from slackwater.ingest.timesync import new_key
+from slackwater.ingest.timesync.key import new_key
 from slackwater.runtime.model import NS_PER_SECOND, Int64Array, format_ns
 
 QUICK_ROWS = 100_000

@@ -10,8 +10,9 @@ import typer
 
 from slackwater.cli.shell import AsJson, print_json, printed_errors
 from slackwater.end_signals import END_SIGNALS
-from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
-from slackwater.ingest.timesync.server import LOOPBACK
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.ingest.timesync.key import new_key
+from slackwater.ingest.timesync.server import LOOPBACK, TimeServer
 from slackwater.report.sanitize import echo
 from slackwater.runtime.model import format_ns
 

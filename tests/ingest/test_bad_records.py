@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
-from slackwater.ingest import record_walk, records, salvage
+from slackwater.ingest import files, record_walk, records, salvage
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.expressions.result_types import type_read
@@ -59,12 +58,12 @@ def test_a_bad_record_of_csv_costs_itself_alone(
 ) -> None:
     monkeypatch.setattr(records, "PIECE_BYTES", piece_bytes)
     path = written(tmp_path / "a.csv", f"t,x\n1,0.5\n\n{line}\n2,1.5\n3,2.5\n")
-    good, bad = sorted_out(ingest.csv(path, types=TYPES, on_bad="skip"))
+    good, bad = sorted_out(files.csv(path, types=TYPES, on_bad="skip"))
     assert [row["t"] for row in good] == [1, 2, 3]
     assert [(at, text) for at, _, text in bad] == [(4, line)]
     assert bad[0][1].startswith(why)
     with pytest.raises(IngestError, match=r"a\.csv"):
-        sorted_out(ingest.csv(path, types=TYPES))
+        sorted_out(files.csv(path, types=TYPES))
 
 
 JSON_BAD = [
@@ -91,12 +90,12 @@ def test_a_bad_line_of_json_costs_itself_alone(
     first = '{"t": 1, "at": "2024-01-01T00:00:00"}'
     path = written(tmp_path / "a.jsonl", f'{first}\n\n{line}\n{{"t": 2}}\n{{"t": 3}}\n')
     types = {"t": "int64", "at": "timestamp[ns]"}
-    good, bad = sorted_out(ingest.jsonl(path, types=types, on_bad="divert"))
+    good, bad = sorted_out(files.jsonl(path, types=types, on_bad="divert"))
     assert [row["t"] for row in good] == [1, 2, 3]
     assert [(at, text) for at, _, text in bad] == [(3, line)]
     assert bad[0][1].startswith(why)
     with pytest.raises(IngestError, match=r"a\.jsonl"):
-        sorted_out(ingest.jsonl(path, types=types))
+        sorted_out(files.jsonl(path, types=types))
 
 
 @pytest.mark.parametrize("neighbour", ["2", "abc"])
@@ -110,7 +109,7 @@ def test_a_decimal_of_too_many_digits_costs_its_record_alone(
     else:
         quoted = [f'"{one}"' if one == "abc" else one for one in values]
         path = written(tmp_path / "a.jsonl", "".join(f'{{"x": {one}}}\n' for one in quoted))
-    given = getattr(ingest, kind)(path, types={"x": "decimal128(8, 2)"}, on_bad="divert")
+    given = getattr(files, kind)(path, types={"x": "decimal128(8, 2)"}, on_bad="divert")
     good, bad = sorted_out(given)
     is_bad = {"99999999", "1e30", "1.234", "abc"}
     assert [row["x"] for row in good] == [Decimal(one) for one in values if one not in is_bad]
@@ -128,7 +127,7 @@ def test_bytes_that_are_no_text_cost_their_record_where_they_are_read(
         "jsonl": b'{"t":1,"x":"a"}\n{"t":2,"x":"caf\xe9"}\n{"t":3,"x":"c"}\n',
     }[kind]
     path = written(tmp_path / f"a.{kind}", text)
-    read = getattr(ingest, kind)
+    read = getattr(files, kind)
     good, bad = sorted_out(read(path, on_bad="skip"))
     assert [row["t"] for row in good] == [1, 3]
     assert bad[0][1] == "column 'x' is not UTF-8 text"
@@ -140,7 +139,7 @@ def test_bytes_that_are_no_text_cost_their_record_where_they_are_read(
 def test_nan_in_json_is_a_number_whatever_is_beside_it(tmp_path: Path) -> None:
     for beside in ("", '{"x": "word"}\n'):
         path = written(tmp_path / "a.jsonl", '{"x": 0.5}\n{"x": NaN}\n' + beside)
-        good, bad = sorted_out(ingest.jsonl(path, types={"x": "float64"}, on_bad="skip"))
+        good, bad = sorted_out(files.jsonl(path, types={"x": "float64"}, on_bad="skip"))
         assert (str(good), len(bad)) == ("[{'x': 0.5}, {'x': nan}]", len(beside) and 1)
 
 
@@ -148,7 +147,7 @@ def test_nan_in_json_is_a_number_whatever_is_beside_it(tmp_path: Path) -> None:
 def test_two_objects_on_a_line_are_bad_beside_blank_lines(tmp_path: Path, blank: str) -> None:
     path = written(tmp_path / "a.jsonl", '{"t": 1} {"t": 2}\n' + blank + '{"t": 3}\n')
     with pytest.raises(IngestError, match="line 1: something follows its object"):
-        sorted_out(ingest.jsonl(path))
+        sorted_out(files.jsonl(path))
 
 
 def test_records_of_bytes_are_bad_without_a_word_on_stderr(
@@ -156,17 +155,17 @@ def test_records_of_bytes_are_bad_without_a_word_on_stderr(
 ) -> None:
     path = written(tmp_path / "a.csv", b"t,x\n1,2\n\xff\xfe\n\x80,3,4\n")
     with pytest.raises(IngestError, match=r"line 3: 1 value, and the header names 2"):
-        ingest.csv(path).schema()
-    good, bad = sorted_out(ingest.csv(path, on_bad="skip"))
+        files.csv(path).schema()
+    good, bad = sorted_out(files.csv(path, on_bad="skip"))
     assert (good, [line for line, _, _ in bad]) == ([{"t": 1, "x": 2}], [3, 4])
     assert capfd.readouterr().err == ""
 
 
 def test_bad_records_of_the_first_megabyte_do_not_hide_types(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "t,x\n1\n1,2,3\n" + "7,0.5\n" * 3)
-    assert sorted_out(ingest.csv(path, on_bad="skip"))[0] == [{"t": 7, "x": 0.5}] * 3
+    assert sorted_out(files.csv(path, on_bad="skip"))[0] == [{"t": 7, "x": 0.5}] * 3
     path = written(tmp_path / "a.jsonl", '{"t": \n{"t": 7}\n')
-    assert sorted_out(ingest.jsonl(path, on_bad="skip"))[0] == [{"t": 7}]
+    assert sorted_out(files.jsonl(path, on_bad="skip"))[0] == [{"t": 7}]
 
 
 CUT = ['{"t": 1, "v": 1}', '{"t": 2, "v":', '{"t": 3, "v": 3.5}']
@@ -179,7 +178,7 @@ def test_a_guess_of_json_looks_at_good_records_only(
 ) -> None:
     path = written(tmp_path / "a.jsonl", "\n".join([*lines, ""]))
     for on_bad in ("skip", "divert"):
-        good, bad = sorted_out(ingest.jsonl(path, on_bad=on_bad))  # type: ignore[arg-type]
+        good, bad = sorted_out(files.jsonl(path, on_bad=on_bad))  # type: ignore[arg-type]
         left = [text for line, text in enumerate(lines, 1) if line != bad_line]
         assert good == [json.loads(text) for text in left]
         assert [line for line, _, _ in bad] == [bad_line]
@@ -188,7 +187,7 @@ def test_a_guess_of_json_looks_at_good_records_only(
 def test_a_cut_off_line_of_json_is_named_by_its_line(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", "\n".join([*CUT, ""]))
     with pytest.raises(IngestError, match=r"a\.jsonl .*line 2: no JSON: .* at character"):
-        ingest.jsonl(path).schema()
+        files.jsonl(path).schema()
 
 
 @pytest.mark.parametrize("value", ["2", '{"a": "x"}', "[1]"])
@@ -198,7 +197,7 @@ def test_json_values_of_several_types_are_refused_by_line_where_read(
     first = '{"a": 1}' if "a" in value else '"x"'
     lines = [f'{{"t": 1, "v": {first}}}', "", f'{{"t": 2, "v": {value}}}', ""]
     path = written(tmp_path / "a.jsonl", "\n".join(lines))
-    given = ingest.jsonl(path)
+    given = files.jsonl(path)
     assert [row["t"] for row in sorted_out(given)[0]] == [1, 2]
     with pytest.raises(SchemaError, match=r"'v' has values .*a\.jsonl, line 3: .*types=\{'v': "):
         type_read(given.schema().field("v"), step="s")
@@ -208,7 +207,7 @@ def test_json_values_of_several_types_are_refused_by_line_where_read(
 def test_a_wrong_header_is_an_error_always(tmp_path: Path, text: str) -> None:
     path = written(tmp_path / "a.csv", text)
     with pytest.raises((IngestError, SchemaError)):
-        sorted_out(ingest.csv(path, columns=["t", "x"], on_bad="skip"))
+        sorted_out(files.csv(path, columns=["t", "x"], on_bad="skip"))
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -216,7 +215,7 @@ def test_a_file_of_bad_records_ends_and_reports_each(tmp_path: Path, header: boo
     lines = ['1,"abc'] * 5
     path = written(tmp_path / "a.csv", "\n".join((["t,x"] if header else []) + lines) + "\n")
     types = {"t": "int64", "x": "string"} if header else {"f0": "int64"}
-    good, bad = sorted_out(ingest.csv(path, header=header, types=types, on_bad="skip"))
+    good, bad = sorted_out(files.csv(path, header=header, types=types, on_bad="skip"))
     assert (len(good), len(bad)) == (0, 5)
 
 
@@ -230,7 +229,7 @@ def test_one_poll_judges_a_part_of_a_piece_of_bad_records(
     lines = [good, *[line] * 30_000, good]
     text = "\n".join(["t,x", *lines] if kind == "csv" else lines) + "\n"
     path = written(tmp_path / f"a.{kind}", text)
-    read = getattr(ingest, kind)(path, types={"t": "int64", "x": "int64"}, on_bad=on_bad)
+    read = getattr(files, kind)(path, types={"t": "int64", "x": "int64"}, on_bad=on_bad)
     reader, bad, rows = read.open(), list[int](), 0
     while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
@@ -252,7 +251,7 @@ def test_diverted_records_stay_in_their_places_whatever_the_parts(
     text = "\n".join(["t,x", *csv] if kind == "csv" else jsonl) + "\n"
     path = written(tmp_path / f"a.{kind}", text)
     types = {"t": "int64", "x": "string"} if kind == "csv" else {"t": "int64"}
-    reader = getattr(ingest, kind)(path, types=types, on_bad="divert").open()
+    reader = getattr(files, kind)(path, types=types, on_bad="divert").open()
     first, order = 2 if kind == "csv" else 1, list[Any]()
     while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
@@ -289,7 +288,7 @@ def test_many_thousand_bad_records_end_in_linear_time(
     text = "\n".join(["t,x", *lines] if kind == "csv" else lines) + "\n"
     path = written(tmp_path / f"a.{kind}", text)
     begin = time.process_time()
-    good, bad = sorted_out(getattr(ingest, kind)(path, types=types, on_bad="skip"))
+    good, bad = sorted_out(getattr(files, kind)(path, types=types, on_bad="skip"))
     assert (len(good), len(bad)) == (0, many)
     assert [text for _, _, text in bad[::2_999]] == lines[::2_999]
     assert time.process_time() - begin < 20  # seconds of CPU; quadratic work takes many minutes
@@ -312,7 +311,7 @@ def test_where_a_piece_ends_decides_nothing_about_bad_records(parts: list[str], 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(records, "PIECE_BYTES", piece_bytes)
                 patch.setattr(salvage, "_MOST_RECORDS", most)
-                given = ingest.csv(path, types={"t": "int64", "x": "string"}, on_bad="skip")
+                given = files.csv(path, types={"t": "int64", "x": "string"}, on_bad="skip")
                 found.append(sorted_out(given))
     assert found[0] == found[1] == found[2]
     lines = [line for line, _, _ in found[0][1]]
@@ -323,7 +322,7 @@ def test_where_a_piece_ends_decides_nothing_about_bad_records(parts: list[str], 
 def test_lines_as_records_are_good_or_bad_each_alone(parts: list[str]) -> None:
     with TemporaryDirectory() as folder:
         path = written(Path(folder) / "a.csv", "\n".join(["t,x", *parts]))
-        given = ingest.csv(
+        given = files.csv(
             path,
             types={"t": "int64", "x": "string"},
             on_bad="skip",
@@ -338,7 +337,7 @@ def test_good_and_bad_lines_of_json_are_all_lines(values: list[Any]) -> None:
     with TemporaryDirectory() as folder:
         text = "\n".join(json.dumps(value) for value in values)
         path = written(Path(folder) / "a.jsonl", text)
-        good, bad = sorted_out(ingest.jsonl(path, types={"t": "int64"}, on_bad="skip"))
+        good, bad = sorted_out(files.jsonl(path, types={"t": "int64"}, on_bad="skip"))
     fits = [value for value in values if value in ({"t": 1}, {"t": None})]
     assert good == fits
     assert len(good) + len(bad) == len(values)
@@ -352,7 +351,7 @@ def test_a_long_record_is_bad_and_the_next_is_read(
     monkeypatch.setattr(record_walk, "KEPT_BYTES", 10)
     for long in ("2," + "a" * 2_000, '2,"' + "a" * 2_000 + '"', '2,"' + "a" * 2_000):
         path = written(tmp_path / "a.csv", f"t,x\n1,b\n{long}\n3,c\n")
-        good, bad = sorted_out(ingest.csv(path, on_bad="skip"))
+        good, bad = sorted_out(files.csv(path, on_bad="skip"))
         assert [row["t"] for row in good] == [1, 3]
         assert [(line, text) for line, _, text in bad] == [(3, long[:10])]
         assert "longer than" in bad[0][1]
@@ -360,7 +359,7 @@ def test_a_long_record_is_bad_and_the_next_is_read(
 
 def test_lines_of_rows_after_bad_ones_are_theirs(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", 't,x\n1,a\nbad\n2,"b\nc"\n\nbad\n3,d\n')
-    reader = ingest.csv(path, on_bad="skip").open()
+    reader = files.csv(path, on_bad="skip").open()
     while reader.poll() is not END_OF_INPUT:
         pass
     assert [reader.line_of(row) for row in range(4)] == [2, 4, 8, None]
@@ -394,7 +393,7 @@ def test_the_error_of_a_file_names_its_first_bad_line(kind: str, data: st.DataOb
     head = [] if kind == "jsonl" else [b"t,x,s"]
     with TemporaryDirectory() as folder:
         path = written(Path(folder) / "bad", b"\n".join([*head, *drawn]) + b"\n")
-        read = getattr(ingest, kind)(str(path), types=TYPES | {"s": "string"})
+        read = getattr(files, kind)(str(path), types=TYPES | {"s": "string"})
         if first is None:
             assert len(sorted_out(read)[0]) == len(drawn)
             return

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater import ingest
-from slackwater.ingest import records
+from slackwater.ingest import files, memory, records
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.model.json_text import rows_as_json
 from slackwater.runtime.model.meeting_types import meeting_type
@@ -44,18 +43,18 @@ def csv_of(path: Path, text: str) -> Path:
 )
 def test_types_are_said_as_explain_prints_them(tmp_path: Path, said: str) -> None:
     path = csv_of(tmp_path / "a.csv", "t,x\n1,\n")
-    assert types_of(ingest.csv(path, types={"x": said}))["x"] == (
+    assert types_of(files.csv(path, types={"x": said}))["x"] == (
         "timestamp[ns]" if said == "timestamp" else said
     )
     for wrong in ("timestamp[h]", "real", "decimal128(99, 2)", 5):
         with pytest.raises(SettingError, match="no Arrow type"):
-            ingest.csv(path, types={"x": wrong})  # type: ignore[dict-item]
+            files.csv(path, types={"x": wrong})  # type: ignore[dict-item]
 
 
 def test_columns_stay_in_their_order_where_types_are_said(tmp_path: Path) -> None:
     csv_of(tmp_path / "a.csv", "t,x,y\n1,2,3\n")
     csv_of(tmp_path / "a.jsonl", '{"t": 1, "x": 2, "y": 3}\n')
-    for given in (ingest.csv, ingest.jsonl):
+    for given in (files.csv, files.jsonl):
         assert given(tmp_path, types={"x": "int32"}).schema().names == ["t", "x", "y"]
 
 
@@ -63,13 +62,13 @@ def test_a_setting_that_names_no_column_is_refused(tmp_path: Path) -> None:
     csv_of(tmp_path / "a.csv", "t,speed\n1,2\n")
     csv_of(tmp_path / "a.jsonl", '{"t": 1, "speed": 2}\n')
     pq.write_table(pa.table({"t": [1], "speed": [2]}), tmp_path / "a.parquet")
-    for kind in (ingest.csv, ingest.jsonl, ingest.parquet):
+    for kind in (files.csv, files.jsonl, files.parquet):
         for options in ({"types": {"sped": "string"}}, {"columns": ["sped"]}):
-            if kind is ingest.jsonl and "types" in options:
+            if kind is files.jsonl and "types" in options:
                 continue  # a field of JSON may be in no row
             with pytest.raises(SchemaError, match="no column 'sped'; the nearest is 'speed'"):
                 kind(tmp_path, **options).schema()  # type: ignore[operator]
-    assert types_of(ingest.jsonl(tmp_path, columns=["t", "late"], types={"late": "double"})) == {
+    assert types_of(files.jsonl(tmp_path, columns=["t", "late"], types={"late": "double"})) == {
         "t": "int64",
         "late": "double",
     }
@@ -79,7 +78,7 @@ def test_a_name_that_occurs_twice_is_said_so(tmp_path: Path) -> None:
     csv_of(tmp_path / "a.csv", "t,v,v\n1,2,3\n")
     twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["t", "v", "v"])
     pq.write_table(twice, tmp_path / "a.parquet")
-    for of in (ingest.csv, ingest.parquet):
+    for of in (files.csv, files.parquet):
         for columns in (None, ["v"]):
             with pytest.raises(SchemaError, match="column name 'v' occurs 2 times"):
                 of(tmp_path, columns=columns).schema()  # type: ignore[operator]
@@ -99,10 +98,10 @@ def test_a_number_is_the_decimal_that_is_said_or_refused(tmp_path: Path, digits:
         csv_of(tmp_path / "t.jsonl", f'{{"x": "1"}}\n{{"x": "{number}"}}\n')
         pq.write_table(pa.table({"x": ["1", number]}), tmp_path / "a.parquet")
         for of, name, place in [
-            (ingest.csv, "a.csv", f"line 3: column 'x': '{number}' is no"),
-            (ingest.jsonl, "n.jsonl", f"line 2: column 'x': '{number}' is no"),
-            (ingest.jsonl, "t.jsonl", f"line 2: column 'x': '{number}' is no"),
-            (ingest.parquet, "a.parquet", "row 1 from 0"),
+            (files.csv, "a.csv", f"line 3: column 'x': '{number}' is no"),
+            (files.jsonl, "n.jsonl", f"line 2: column 'x': '{number}' is no"),
+            (files.jsonl, "t.jsonl", f"line 2: column 'x': '{number}' is no"),
+            (files.parquet, "a.parquet", "row 1 from 0"),
         ]:
             said = of(tmp_path / name, types={"x": kind})  # type: ignore[operator]
             if fits:
@@ -136,7 +135,7 @@ def test_parquet_files_that_differ_on_the_outside_are_one_schema(tmp_path: Path)
     ]
     for number, columns in enumerate(tables):
         pq.write_table(pa.table(columns), tmp_path / f"part-{number + 9}.parquet")
-    given = ingest.parquet(tmp_path)
+    given = files.parquet(tmp_path)
     assert types_of(given) == {"n": "int64", "s": "string", "t": "timestamp[ns]"}
     assert [row["n"] for row in rows_of(given)] == [1, 2**40, 3]
     assert [row["s"] for row in rows_of(given)] == ["a", "b", "c"]
@@ -148,10 +147,10 @@ def test_parquet_takes_another_type_that_is_said(tmp_path: Path) -> None:
     )
     pq.write_table(pa.table({"x": [2]}), tmp_path / "b.parquet")
     with pytest.raises(SchemaError, match=r"b.parquet: column 'x' has type int64.*types="):
-        ingest.parquet(tmp_path).schema()
-    assert rows_of(ingest.parquet(tmp_path, types={"x": "float64"})) == [{"x": 1.5}, {"x": 2.0}]
+        files.parquet(tmp_path).schema()
+    assert rows_of(files.parquet(tmp_path, types={"x": "float64"})) == [{"x": 1.5}, {"x": 2.0}]
     with pytest.raises(IngestError, match=r"a.parquet .*column 'x' .*row 0 .* is no int64"):
-        rows_of(ingest.parquet(tmp_path, types={"x": "int64"}))
+        rows_of(files.parquet(tmp_path, types={"x": "int64"}))
 
 
 def test_a_parquet_value_that_a_type_would_round_is_refused_by_row(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_a_parquet_value_that_a_type_would_round_is_refused_by_row(tmp_path: Pat
     pq.write_table(pa.table({"x": [0.5, 0.1, 0.125], "l": [[0.5], None, [0.125]]}), path)
     for name, kind in (("x", pa.decimal128(5, 2)), ("l", pa.list_(pa.decimal128(5, 2)))):
         with pytest.raises(IngestError, match=rf"'{name}' .*row 2 from 0: .*0\.125.* is no "):
-            rows_of(ingest.parquet(path, types={name: kind}, batch_rows=2))
+            rows_of(files.parquet(path, types={name: kind}, batch_rows=2))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +201,7 @@ def test_numbers_in_file_names_count_as_numbers(tmp_path: Path, kind: str) -> No
                 csv_of(path, f"t\n{value}\n" if kind == "csv" else f'{{"t": {value}}}\n')
     ordered = [109, 110, 209, 210, 1009, 1010]
     for pattern in (tmp_path, tmp_path / "*" / f"*.{kind}"):
-        given = getattr(ingest, kind)(pattern)
+        given = getattr(files, kind)(pattern)
         assert [row["t"] for row in rows_of(given)] == ordered
 
 
@@ -238,7 +237,7 @@ def test_jsonl_reads_back_what_its_sink_writes(
     rows = pa.table({"x": pa.array([value, None], kind)})
     lines = rows_as_json(rows.to_batches()[0])
     path = csv_of(tmp_path / "a.jsonl", "\n".join([*lines, ""]))
-    given = ingest.jsonl(path, types={"x": kind})
+    given = files.jsonl(path, types={"x": kind})
     assert given.schema().field("x").type == kind
     assert rows_of(given) == rows.to_pylist()
 
@@ -259,13 +258,13 @@ def test_a_json_value_that_is_none_of_its_type_is_refused_by_line(
 ) -> None:
     path = csv_of(tmp_path / "a.jsonl", f'{{"x": null}}\n\n{{"x": {bad}}}\n{{"x": null}}\n')
     with pytest.raises(IngestError, match=r"line 3: column 'x': .* is no "):
-        rows_of(ingest.jsonl(path, types={"x": kind}))
+        rows_of(files.jsonl(path, types={"x": kind}))
 
 
 def test_a_type_that_json_lacks_is_refused_where_it_is_said(tmp_path: Path) -> None:
     for kind in (MAPS, pa.struct([("m", MAPS)])):
         with pytest.raises(SettingError, match=r"'x' has type .*not read from JSON; an object is"):
-            ingest.jsonl(tmp_path, types={"x": kind})
+            files.jsonl(tmp_path, types={"x": kind})
 
 
 # Memory
@@ -274,14 +273,14 @@ def test_a_type_that_json_lacks_is_refused_where_it_is_said(tmp_path: Path) -> N
 def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
     twice = pandas.DataFrame([[1, 2, 3]], columns=["t", "v", "v"])
     with pytest.raises(SchemaError, match="column name 'v' occurs 2 times"):
-        ingest.table(twice)
+        memory.table(twice)
 
 
 def test_a_table_is_exact_or_refused_by_its_column() -> None:
-    assert types_of(ingest.table({"n": [2**63, 1]})) == {"n": "uint64"}
+    assert types_of(memory.table({"n": [2**63, 1]})) == {"n": "uint64"}
     for wrong in ([2**64], [2**63, -1], [2**53 + 1, 0.5], ["\ud800"], [1, "a"]):
         with pytest.raises(SchemaError, match=r"table: column 'n': .*every column needs"):
-            ingest.table({"t": [1] * len(wrong), "n": wrong})
+            memory.table({"t": [1] * len(wrong), "n": wrong})
 
 
 def test_columns_of_python_objects_are_refused_by_name() -> None:
@@ -294,7 +293,7 @@ def test_columns_of_python_objects_are_refused_by_name() -> None:
             raise AssertionError(requested_schema)
 
     with pytest.raises(SchemaError, match=r"column 'o' has Python's objects.*drop\('o'\)"):
-        ingest.table(PolarsFrame())
+        memory.table(PolarsFrame())
 
 
 def test_a_uuid_of_parquet_is_text_or_its_bytes(tmp_path: Path) -> None:
@@ -305,7 +304,7 @@ def test_a_uuid_of_parquet_is_text_or_its_bytes(tmp_path: Path) -> None:
         ({"u": "string"}, "string", text),
         ({"u": "binary"}, "binary", bytes(15) + b"\1"),
     ):
-        given = ingest.parquet(path, types=types)
+        given = files.parquet(path, types=types)
         assert types_of(given) == {"u": kind}
         assert [row["u"] for row in rows_of(given)] == [value, None]
 
@@ -313,18 +312,18 @@ def test_a_uuid_of_parquet_is_text_or_its_bytes(tmp_path: Path) -> None:
 def test_one_value_for_a_column_is_refused_by_its_name() -> None:
     for wrong in (1, "ab", None):
         with pytest.raises(SchemaError, match=r"table: column 'v': .*as many values"):
-            ingest.table({"t": [1, 2], "v": wrong})
+            memory.table({"t": [1, 2], "v": wrong})
 
 
 def test_a_said_field_that_no_row_has_is_nulls_in_json(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.jsonl", '{"t": 1}\n{"t": 2}\n')
     types = {"later": "float64", "t": "int64"}
     for on_bad in ("error", "skip"):
-        given = ingest.jsonl(path, types=types, on_bad=on_bad)  # type: ignore[arg-type]
+        given = files.jsonl(path, types=types, on_bad=on_bad)  # type: ignore[arg-type]
         assert types_of(given) == {"t": "int64", "later": "double"}
         assert rows_of(given) == [{"t": 1, "later": None}, {"t": 2, "later": None}]
     with pytest.raises(SchemaError, match="there is no column 'later'"):
-        ingest.csv(csv_of(tmp_path / "a.csv", "t\n1\n"), types=types).schema()
+        files.csv(csv_of(tmp_path / "a.csv", "t\n1\n"), types=types).schema()
 
 
 def test_a_said_field_may_come_after_the_first_piece(
@@ -332,7 +331,7 @@ def test_a_said_field_may_come_after_the_first_piece(
 ) -> None:
     monkeypatch.setattr(records, "PIECE_BYTES", 16)
     path = csv_of(tmp_path / "a.jsonl", '{"t": 1}\n{"t": 2}\n{"t": 3, "later": 0.5}\n')
-    given = ingest.jsonl(path, types={"later": "float64"})
+    given = files.jsonl(path, types={"later": "float64"})
     assert rows_of(given)[-1] == {"t": 3, "later": 0.5}
     with pytest.raises(IngestError, match=r"'later' is new; .*types=\{'field': 'int64'\}"):
-        rows_of(ingest.jsonl(path))
+        rows_of(files.jsonl(path))

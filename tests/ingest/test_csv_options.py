@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from slackwater import ingest
-from slackwater.ingest import records
+from slackwater.ingest import files, records
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from tests.support.readers import rows_of, types_of
 
@@ -34,9 +33,9 @@ def test_a_file_is_read_in_the_encoding_that_is_said(
     text = "naïf,x\n" + 'é,"a\nü"\n' * 20
     path = written(tmp_path / "a.csv", text.encode(encoding))
     expected = [{"naïf": "é", "x": "a\nü"}] * 20
-    assert rows_of(ingest.csv(path, encoding=encoding)) == expected
+    assert rows_of(files.csv(path, encoding=encoding)) == expected
     lines = written(tmp_path / "a.jsonl", '{"x": "é"}\n{"x": "ü"}\n'.encode(encoding))
-    assert rows_of(ingest.jsonl(lines, encoding=encoding)) == [{"x": "é"}, {"x": "ü"}]
+    assert rows_of(files.jsonl(lines, encoding=encoding)) == [{"x": "é"}, {"x": "ü"}]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +48,8 @@ def test_bytes_that_an_encoding_lacks_are_refused_by_line_and_column(
     if encoding == "shift_jis":
         path = written(tmp_path / "a.csv", b"t,x\n1,a\n2,b\x81\n")
     with pytest.raises(IngestError, match=f"line 3: column 'x' is not {encoding.upper()} text"):
-        rows_of(ingest.csv(path, encoding=encoding))
-    assert len(rows_of(ingest.csv(path, encoding=encoding, columns=["t"]))) == 2
+        rows_of(files.csv(path, encoding=encoding))
+    assert len(rows_of(files.csv(path, encoding=encoding, columns=["t"]))) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,24 +85,24 @@ def test_options_read_what_they_say(
     path = written(tmp_path / "a.csv", text)
     if piece_bytes == 3 and "nulls" in options:
         types = {"a": "int64", "b": "string"}  # the first piece shows less
-    assert rows_of(ingest.csv(path, types=types, **options)) == expected
+    assert rows_of(files.csv(path, types=types, **options)) == expected
 
 
 def test_a_decimal_comma_is_guessed_and_a_point_is_none(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "a;b;c\n1,5;1.5;1,50\n")
-    given = ingest.csv(path, sep=";", decimal=",", types={"c": pa.decimal128(9, 2)})
+    given = files.csv(path, sep=";", decimal=",", types={"c": pa.decimal128(9, 2)})
     assert types_of(given) == {"a": "double", "b": "string", "c": "decimal128(9, 2)"}
     assert rows_of(given) == [{"a": 1.5, "b": "1.5", "c": Decimal("1.50")}]
     with pytest.raises(IngestError, match=r"line 2: column 'b': '1\.5' is no double"):
-        rows_of(ingest.csv(path, sep=";", decimal=",", types={"b": "float64"}))
+        rows_of(files.csv(path, sep=";", decimal=",", types={"b": "float64"}))
 
 
 def test_an_unclosed_quote_costs_its_line_where_lines_are_records(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", 'a,b\n1,"x\n2,y\n3,"z"\n')
     with pytest.raises(IngestError, match="line 2: a quote is opened here and not closed in its"):
-        rows_of(ingest.csv(path, newlines_in_values=False))
+        rows_of(files.csv(path, newlines_in_values=False))
     path = written(tmp_path / "a.csv", 'a,b\n1,"x"\n2,y\n')
-    assert len(rows_of(ingest.csv(path, newlines_in_values=False))) == 2
+    assert len(rows_of(files.csv(path, newlines_in_values=False))) == 2
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_an_unclosed_quote_costs_its_line_where_lines_are_records(tmp_path: Path
 )
 def test_a_wrong_setting_is_refused_where_it_is_written(options: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=says):
-        ingest.csv("a.csv", **options)
+        files.csv("a.csv", **options)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst", ".lz4"])
@@ -145,11 +144,11 @@ def test_a_file_is_unpacked_by_its_suffix_and_refused_where_it_is_cut_off(
         path = tmp_path / kind / f"a.{kind}{suffix}"
         path.parent.mkdir()
         path.write_bytes(packed(text, suffix))
-        assert rows_of(getattr(ingest, kind)(path.parent)) == [{"t": 1}]
+        assert rows_of(getattr(files, kind)(path.parent)) == [{"t": 1}]
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(IngestError, match="cannot be read"):
-            rows_of(getattr(ingest, kind)(path.parent, on_bad="skip"))
+            rows_of(getattr(files, kind)(path.parent, on_bad="skip"))
 
 
 def packed(text: bytes, suffix: str) -> bytes:
@@ -164,7 +163,7 @@ def packed(text: bytes, suffix: str) -> bytes:
 def test_a_header_that_is_said_must_have_the_chosen_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "1,x\n")
     with pytest.raises(SchemaError, match="there is no column 'c'; there are: a, b"):
-        ingest.csv(path, header=["a", "b"], columns=["c"]).schema()
+        files.csv(path, header=["a", "b"], columns=["c"]).schema()
 
 
 @pytest.mark.parametrize("others", [["1.5"], ["", "1.5"], ["word"]])
@@ -172,9 +171,9 @@ def test_nan_is_null_whatever_is_beside_it(tmp_path: Path, others: list[str]) ->
     path = written(tmp_path / "a.csv", "\n".join(["t,x", "1,nan", *(f"2,{v}" for v in others)]))
     if "word" in others:
         with pytest.raises(IngestError, match="'word' is no double"):
-            rows_of(ingest.csv(path, types={"x": "float64"}))
+            rows_of(files.csv(path, types={"x": "float64"}))
     else:
-        assert rows_of(ingest.csv(path, types={"x": "float64"}))[0]["x"] is None
+        assert rows_of(files.csv(path, types={"x": "float64"}))[0]["x"] is None
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "zst", "lz4"])
@@ -182,4 +181,4 @@ def test_a_packed_file_of_no_bytes_was_cut_off(tmp_path: Path, suffix: str) -> N
     path = tmp_path / f"a.csv.{suffix}"
     path.write_bytes(b"")
     with pytest.raises(IngestError, match=r"cannot be read: it has no bytes.*write it again"):
-        ingest.csv(path, types={"t": "int64"}).open().poll()
+        files.csv(path, types={"t": "int64"}).open().poll()

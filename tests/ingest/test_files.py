@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater import ingest
+from slackwater.ingest import files, memory
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.sources.spec import END_OF_INPUT, Input, SourceReader
@@ -58,7 +58,7 @@ def quoted(value: Any) -> str:
 
 
 def input_of(kind: str, path: Path | str, **options: Any) -> FileInput:
-    made: FileInput = getattr(ingest, kind)(path, **options)
+    made: FileInput = getattr(files, kind)(path, **options)
     return made
 
 
@@ -165,7 +165,7 @@ def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
 def test_a_corrupt_file_is_named_with_its_place(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"t": [1]})
     (tmp_path / "b.parquet").write_bytes(b"PAR1 not really PAR1")
-    given = ingest.parquet(tmp_path)
+    given = files.parquet(tmp_path)
     with pytest.raises(IngestError, match=r"b.parquet \(file 2 of 2 of .*cannot be read"):
         given.schema()
     with pytest.raises(IngestError, match=r"b.parquet"):
@@ -175,7 +175,7 @@ def test_a_corrupt_file_is_named_with_its_place(tmp_path: Path) -> None:
 def test_a_reader_that_failed_stays_failed(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", {"t": [1]})
     (tmp_path / "b.csv").write_text("t\nword\n")
-    reader = ingest.csv(tmp_path).open()
+    reader = files.csv(tmp_path).open()
     assert len(next_rows(reader)) == 1  # type: ignore[arg-type]
     for _ in range(2):  # a failure is not the end of the input
         with pytest.raises(IngestError, match=r"b.csv"):
@@ -190,7 +190,7 @@ def test_a_parquet_file_cut_short_in_its_data_is_named(tmp_path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[40:400] = bytes(360)
     path.write_bytes(whole)
-    reader = ingest.parquet(path).open()
+    reader = files.parquet(path).open()
     with pytest.raises(IngestError, match=r"a.parquet \(file 1 of 1"):
         read_all(reader)
 
@@ -208,13 +208,13 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"t": [1]})
     (tmp_path / "a.parquet").chmod(0)
     with pytest.raises(IngestError, match=r"a.parquet"):
-        ingest.parquet(tmp_path).schema()
+        files.parquet(tmp_path).schema()
 
 
 def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / f"{name}.parquet", {"t": [1]})
-    reader = ingest.parquet(tmp_path).open()
+    reader = files.parquet(tmp_path).open()
     (tmp_path / "b.parquet").unlink()
     reader.poll()
     with pytest.raises(IngestError, match=r"b.parquet"):
@@ -230,10 +230,10 @@ def test_files_that_differ_are_refused_by_file_and_column(tmp_path: Path) -> Non
     ):
         write(tmp_path / "b.parquet", columns)
         with pytest.raises(SchemaError, match=says):
-            ingest.parquet(tmp_path).schema()
+            files.parquet(tmp_path).schema()
         with pytest.raises(SchemaError, match=says):
-            read_all(ingest.parquet(tmp_path).open())
-    assert len(rows_of(ingest.parquet(tmp_path, columns=["t"]))) == 2
+            read_all(files.parquet(tmp_path).open())
+    assert len(rows_of(files.parquet(tmp_path, columns=["t"]))) == 2
 
 
 def read_all(reader: SourceReader) -> None:
@@ -247,19 +247,19 @@ def test_text_files_that_differ_are_refused_by_file(tmp_path: Path) -> None:
     write(tmp_path / "b.csv", {"t": [1]})
     write(tmp_path / "b.jsonl", {"t": [1], "y": [1]})
     with pytest.raises(SchemaError, match=r"b.csv: column 'x' of the first file is missing"):
-        read_all(ingest.csv(tmp_path).open())
+        read_all(files.csv(tmp_path).open())
     with pytest.raises(SchemaError, match=r"b.csv: column 'x' of the first file is missing"):
-        read_all(ingest.csv(tmp_path, columns=["x"]).open())
+        read_all(files.csv(tmp_path, columns=["x"]).open())
     with pytest.raises(IngestError, match=r"b.jsonl"):
-        read_all(ingest.jsonl(tmp_path).open())
+        read_all(files.jsonl(tmp_path).open())
     write(tmp_path / "b.csv", {"t": [1], "x": ["word"]})
     with pytest.raises(IngestError, match=r"b.csv .*word"):
-        read_all(ingest.csv(tmp_path).open())
+        read_all(files.csv(tmp_path).open())
 
 
 def test_a_file_without_rows_has_none(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"t": pa.array([], pa.int64())})
-    assert rows_of(ingest.parquet(tmp_path)) == []
+    assert rows_of(files.parquet(tmp_path)) == []
     for kind in ("csv", "jsonl"):
         (tmp_path / f"a.{kind}").touch()
         with pytest.raises(SchemaError, match="no file has rows that show types; say them"):
@@ -294,7 +294,7 @@ def test_a_reader_that_is_closed_early_leaves_no_file_open(tmp_path: Path) -> No
     write(tmp_path / "a.parquet", {"t": list(range(100))})
     gc.collect()  # what earlier tests left to the collector is none of ours
     before = set(os.listdir("/proc/self/fd"))
-    reader = ingest.parquet(tmp_path, batch_rows=3).open()
+    reader = files.parquet(tmp_path, batch_rows=3).open()
     reader.poll()
     reader.close()
     reader.close()
@@ -305,7 +305,7 @@ def test_a_reader_that_is_closed_early_leaves_no_file_open(tmp_path: Path) -> No
 
 
 def test_a_table_is_an_input() -> None:
-    given = ingest.table({"t": [1, 2, 3], "x": ["a", "b", "c"]}, batch_rows=2)
+    given = memory.table({"t": [1, 2, 3], "x": ["a", "b", "c"]}, batch_rows=2)
     assert given.describe() == "table of 3 rows"
     assert [row["t"] for row in rows_of(given)] == [1, 2, 3]
     assert rows_of(given) == rows_of(pickle.loads(pickle.dumps(given)))  # noqa: S301 - our own
@@ -315,26 +315,26 @@ def test_a_table_is_an_input() -> None:
 def test_a_table_that_is_none_is_refused() -> None:
     for wrong in ({"t": [1], "x": []}, {"t": [1, "a"]}):
         with pytest.raises(SchemaError, match="every column needs"):
-            ingest.table(wrong)
+            memory.table(wrong)
     for rows in (0, 10**30):
         with pytest.raises(SettingError, match=f"batch_rows={rows} must be from 1 to"):
-            ingest.table({"t": [1]}, batch_rows=rows)
+            memory.table({"t": [1]}, batch_rows=rows)
 
 
 def test_blocks_come_as_they_are_cut() -> None:
     parts = [pa.record_batch({"t": [1]}), pa.record_batch({"t": pa.array([], pa.int64())})]
-    reader = ingest.blocks(parts).open()
+    reader = memory.blocks(parts).open()
     assert [len(next_rows(reader)), len(next_rows(reader))] == [1, 0]  # type: ignore[arg-type]
     assert reader.poll() is END_OF_INPUT
-    assert rows_of(ingest.blocks([], schema=parts[0].schema)) == []
+    assert rows_of(memory.blocks([], schema=parts[0].schema)) == []
     with pytest.raises(SchemaError, match="schema="):
-        ingest.blocks([])
+        memory.blocks([])
     with pytest.raises(SchemaError, match="block 1 has"):
-        ingest.blocks([parts[0], pa.record_batch({"x": [1]})])
+        memory.blocks([parts[0], pa.record_batch({"x": [1]})])
 
 
 def test_jitter_changes_the_cut_and_nothing_else() -> None:
-    inner = ingest.table({"t": list(range(500))}, batch_rows=40)
+    inner = memory.table({"t": list(range(500))}, batch_rows=40)
     one, again, other = JitterInput(inner, 1), JitterInput(inner, 1), JitterInput(inner, 2)
     assert rows_of(one) == rows_of(other) == rows_of(inner)
     assert answers(one) == answers(again) != answers(other)
@@ -352,9 +352,9 @@ def answers(given: Input) -> list[int | None]:
 def test_a_header_that_begins_as_parquet_does_is_text(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("PAR1,PAR2,t\n1,2,3\n")
-    polled = next_rows(ingest.csv(path).open())
+    polled = next_rows(files.csv(path).open())
     assert isinstance(polled, pa.RecordBatch)
     assert polled.to_pylist() == [{"PAR1": 1, "PAR2": 2, "t": 3}]
     pq.write_table(pa.table({"t": [1]}), path)
     with pytest.raises(IngestError, match="the file is a parquet file"):
-        ingest.csv(path).schema()
+        files.csv(path).schema()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from slackwater import ingest
+from slackwater.ingest import files
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
 from tests.support.readers import next_rows
@@ -34,21 +34,21 @@ def fill(folder: Path) -> None:
 
 def test_a_folder_reads_endings_in_either_case(tmp_path: Path) -> None:
     fill(tmp_path)
-    assert count_rows(ingest.csv(tmp_path)) == 4
-    assert count_rows(ingest.csv(tmp_path / "d.CSV.GZ")) == 1
+    assert count_rows(files.csv(tmp_path)) == 4
+    assert count_rows(files.csv(tmp_path / "d.CSV.GZ")) == 1
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_a_folder_of_other_kinds_has_their_endings_in_capitals(tmp_path: Path, kind: str) -> None:
     fill(tmp_path)
     (tmp_path / f"A.{kind.upper()}").write_bytes(b"")
-    assert len(getattr(ingest, kind)(tmp_path).files()) == 1
+    assert len(getattr(files, kind)(tmp_path).files()) == 1
 
 
 def test_files_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
     fill(tmp_path)
     flow = sw.Dataflow("files")
-    flow.source("s", ingest.csv(tmp_path), event_time="t", time_unit="s").sink(
+    flow.source("s", files.csv(tmp_path), event_time="t", time_unit="s").sink(
         "out", sw.collect_sink()
     )
     said = "5 files beside not read: .h.csv, f.txt, c.csv.xz and 2 more"
@@ -60,21 +60,21 @@ def test_files_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
 
 def test_files_that_a_pattern_leaves_are_counted_beside_it(tmp_path: Path) -> None:
     fill(tmp_path)
-    beside = ingest.csv(tmp_path / "*.csv").notes()
+    beside = files.csv(tmp_path / "*.csv").notes()
     assert len(beside) == 1
     assert "(1 file): 6 files beside not read: .h.csv, A.CSV" in beside[0]
-    assert ingest.csv(tmp_path / "b.csv").notes() == []
-    assert ingest.csv(tmp_path / "no*.csv").notes() == []
+    assert files.csv(tmp_path / "b.csv").notes() == []
+    assert files.csv(tmp_path / "no*.csv").notes() == []
     with pytest.raises(IngestError, match="no file matches"):
-        ingest.csv(tmp_path / "no*.csv").schema()
+        files.csv(tmp_path / "no*.csv").schema()
 
 
 def test_a_folder_without_other_files_has_no_note(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("t\n1\n")
     (tmp_path / "_temporary").mkdir()
     (tmp_path / "_temporary" / "part").write_text("")
-    assert ingest.csv(tmp_path).describe().endswith("(1 file)")
-    assert ingest.csv(tmp_path).notes() == []
+    assert files.csv(tmp_path).describe().endswith("(1 file)")
+    assert files.csv(tmp_path).notes() == []
 
 
 def test_data_whose_name_or_folder_is_hidden_is_counted(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_data_whose_name_or_folder_is_hidden_is_counted(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("t\n1\n")
-    (note,) = ingest.csv(tmp_path).notes()
+    (note,) = files.csv(tmp_path).notes()
     assert "4 files beside not read" in note
 
 
@@ -105,7 +105,7 @@ def test_files_beside_are_counted_in_each_folder_of_a_pattern(
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("t\n1\n")
-    given = ingest.csv(tmp_path / pattern)
+    given = files.csv(tmp_path / pattern)
     assert len(given.notes()) == bool(beside)
     assert f": {beside} file" in f"{given.notes()}: 0 file"
 
@@ -113,5 +113,5 @@ def test_files_beside_are_counted_in_each_folder_of_a_pattern(
 def test_names_of_files_cannot_write_on_a_terminal(tmp_path: Path) -> None:
     for name in ("a.csv", "b\nc.dat", "\x1b[31mred.dat"):
         (tmp_path / name).write_text("t\n1\n")
-    (note,) = ingest.csv(tmp_path).notes()
+    (note,) = files.csv(tmp_path).notes()
     assert note.endswith("2 files beside not read: ␛[31mred.dat, b␊c.dat")

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
-from slackwater.ingest import csv_bad, csv_input, jsonl_input, records
+from slackwater.ingest import csv_bad, csv_input, files, jsonl_input, records
 from slackwater.ingest.inputs import FileInput
 from slackwater.ingest.numerals import codes
 from slackwater.ingest.records import Bad, Piece, joined
@@ -55,7 +54,7 @@ def test_good_records_are_not_walked(
         (jsonl_input, "objects_kept"),
     ):
         monkeypatch.setattr(room, name, refused)
-    read_all(getattr(ingest, kind)(path, on_bad=on_bad))
+    read_all(getattr(files, kind)(path, on_bad=on_bad))
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -64,7 +63,7 @@ def test_a_union_looks_at_each_file_once(
 ) -> None:
     for number in range(4):
         (tmp_path / f"{number}.{kind}").write_text(GOOD[kind])
-    given = getattr(ingest, kind)(tmp_path, schema="union")
+    given = getattr(files, kind)(tmp_path, schema="union")
     looked: Counter[str] = Counter()
     plain: Callable[..., Any] = type(given)._shown
 
@@ -99,7 +98,7 @@ def test_a_wide_file_is_read_in_pieces_of_many_rows(
         return table
 
     monkeypatch.setattr(arrow_csv, "read_csv", counted)
-    reader = ingest.csv(path).open()
+    reader = files.csv(path).open()
     blocks = []
     while (polled := next_rows(reader)) is not END_OF_INPUT:
         blocks.append(polled)

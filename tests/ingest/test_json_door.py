@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater import ingest
-from slackwater.ingest import json_door
+from slackwater.ingest import files, json_door
 from slackwater.ingest.json_door import MOST_DEEP, read_objects
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
@@ -30,6 +30,7 @@ DEADLY = {
 CHILD = """
 import json, sys
 from slackwater import ingest
+from slackwater.ingest import files
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block
 
@@ -44,7 +45,7 @@ for path in sys.argv[1:]:
         for on_bad in ("error", "skip"):
             counts = [0, 0]
             try:
-                reader = ingest.jsonl(path, types=types, on_bad=on_bad).open()
+                reader = files.jsonl(path, types=types, on_bad=on_bad).open()
                 while (polled := next_rows(reader)) is not END_OF_INPUT:
                     is_bad = isinstance(polled, BadRows)
                     counts[is_bad] += len(polled.rows if is_bad else polled)
@@ -81,7 +82,7 @@ def test_texts_that_end_arrows_reader_are_refused_in_words(tmp_path: Path) -> No
 
 
 def sorted_out(path: Path) -> tuple[int, list[tuple[int, str]]]:
-    good, bad, reader = 0, list[tuple[int, str]](), ingest.jsonl(path, on_bad="skip").open()
+    good, bad, reader = 0, list[tuple[int, str]](), files.jsonl(path, on_bad="skip").open()
     while (polled := next_rows(reader)) is not END_OF_INPUT:
         if isinstance(polled, BadRows):
             bad += [(row["line"], row["reason"]) for row in polled.rows.to_pylist()]
@@ -96,7 +97,7 @@ def test_a_scalar_or_list_between_good_lines_is_unreadable(tmp_path: Path, line:
     path.write_text(f"{GOOD}\n{line}\n{GOOD}\n")
     assert sorted_out(path) == (2, [(2, f"no JSON object: {line}")])
     with pytest.raises(IngestError, match="line 2: no JSON object: "):
-        ingest.jsonl(path).schema()
+        files.jsonl(path).schema()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from slackwater import ingest
-from slackwater.ingest import record_walk, records
+from slackwater.ingest import files, memory, record_walk, records
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block
@@ -68,40 +68,40 @@ def dirty(text: str, chance: random.Random) -> str:
 
 def _csv(at: Path, chance: random.Random) -> Any:
     at.joinpath("a.csv").write_text("# a note\nt,x,w\n" + csv_text(rows_of(60, chance)))
-    return ingest.csv(at / "a.csv", comment="#", batch_rows=3)
+    return files.csv(at / "a.csv", comment="#", batch_rows=3)
 
 
 def _csv_without_quotes(at: Path, chance: random.Random) -> Any:
     at.joinpath("a.csv").write_text("t,x,w\n" + csv_text(rows_of(60, chance), quotes=False))
-    return ingest.csv(at / "a.csv")
+    return files.csv(at / "a.csv")
 
 
 def _csv_late_header(at: Path, chance: random.Random) -> Any:
     at.joinpath("a.csv").write_text("# \n" * 99 + "t,x,w\n" + csv_text(rows_of(30, chance)))
-    return ingest.csv(at / "a.csv", comment="#")
+    return files.csv(at / "a.csv", comment="#")
 
 
 def _csv_in_utf16(at: Path, chance: random.Random) -> Any:
     at.joinpath("a.csv").write_text("t,x,w\n" + csv_text(rows_of(60, chance)), encoding="utf-16")
-    return ingest.csv(at / "a.csv", encoding="utf-16", batch_rows=2)
+    return files.csv(at / "a.csv", encoding="utf-16", batch_rows=2)
 
 
 def _csv_packed(at: Path, chance: random.Random) -> Any:
     text = "t,x,w\n" + csv_text(rows_of(60, chance))
     at.joinpath("a.csv.gz").write_bytes(gzip.compress(text.encode()))
-    return ingest.csv(at / "a.csv.gz", batch_rows=5)
+    return files.csv(at / "a.csv.gz", batch_rows=5)
 
 
 def _csv_with_a_mark(at: Path, chance: random.Random) -> Any:
     text = "\ufefft,x,w\r\n" + csv_text(rows_of(60, chance)).replace("\n", "\r\n")
     at.joinpath("a.csv").write_bytes(text.encode())
-    return ingest.csv(at / "a.csv", batch_rows=5)
+    return files.csv(at / "a.csv", batch_rows=5)
 
 
 def _csv_skips(at: Path, chance: random.Random) -> Any:
     text = csv_text(rows_of(60, chance), quotes=False)
     at.joinpath("a.csv").write_text("t,x,w\n0,0.5,good\n" + dirty(text, chance))
-    return ingest.csv(at / "a.csv", on_bad="skip", types={"t": "int64", "x": "float64"})
+    return files.csv(at / "a.csv", on_bad="skip", types={"t": "int64", "x": "float64"})
 
 
 def _csv_diverts(at: Path, chance: random.Random) -> Any:
@@ -112,29 +112,29 @@ def _wide_csv(at: Path, chance: random.Random) -> Any:
     names = [f"c{n}" for n in range(40)]
     lines = [",".join(str(chance.randrange(99)) for _ in names) for _ in range(90)]
     at.joinpath("a.csv").write_text("\n".join([",".join(names), *lines]))
-    return ingest.csv(at / "a.csv")
+    return files.csv(at / "a.csv")
 
 
 def _jsonl(at: Path, chance: random.Random) -> Any:
     at.joinpath("a.jsonl").write_text("\n\n" + lines_of(rows_of(60, chance)))
-    return ingest.jsonl(at / "a.jsonl", batch_rows=3)
+    return files.jsonl(at / "a.jsonl", batch_rows=3)
 
 
 def _jsonl_packed(at: Path, chance: random.Random) -> Any:
     packed = gzip.compress(lines_of(rows_of(60, chance)).encode())
     at.joinpath("a.jsonl.gz").write_bytes(packed)
-    return ingest.jsonl(at / "a.jsonl.gz")
+    return files.jsonl(at / "a.jsonl.gz")
 
 
 def _jsonl_diverts(at: Path, chance: random.Random) -> Any:
     text = dirty(lines_of(rows_of(60, chance)), chance)
     at.joinpath("a.jsonl").write_text(text)
-    return ingest.jsonl(at / "a.jsonl", on_bad="divert", types={"t": "int64", "x": "float64"})
+    return files.jsonl(at / "a.jsonl", on_bad="divert", types={"t": "int64", "x": "float64"})
 
 
 def _parquet(at: Path, chance: random.Random) -> Any:
     pq.write_table(pa.Table.from_pylist(rows_of(60, chance)), at / "a.parquet", row_group_size=7)
-    return ingest.parquet(at / "a.parquet", batch_rows=4)
+    return files.parquet(at / "a.parquet", batch_rows=4)
 
 
 def _parquet_in_int96(at: Path, chance: random.Random) -> Any:
@@ -142,24 +142,24 @@ def _parquet_in_int96(at: Path, chance: random.Random) -> Any:
     times = pa.array([row["t"] for row in rows], pa.timestamp("ns"))
     table = pa.table({"t": times, "w": pa.array([row["w"] for row in rows]).dictionary_encode()})
     pq.write_table(table, at / "a.parquet", row_group_size=13, use_deprecated_int96_timestamps=True)
-    return ingest.parquet(at / "a.parquet", batch_rows=10, types={"t": "timestamp[ns]"})
+    return files.parquet(at / "a.parquet", batch_rows=10, types={"t": "timestamp[ns]"})
 
 
 def _table(_: Path, chance: random.Random) -> Any:
-    return ingest.table(pa.Table.from_pylist(rows_of(60, chance)), batch_rows=7)
+    return memory.table(pa.Table.from_pylist(rows_of(60, chance)), batch_rows=7)
 
 
 def _blocks(_: Path, chance: random.Random) -> Any:
     table = pa.Table.from_pylist(rows_of(60, chance))
     batch = table.combine_chunks().to_batches()[0]
-    return ingest.blocks([batch.slice(0, 5), batch.slice(5, 0), batch.slice(5)])
+    return memory.blocks([batch.slice(0, 5), batch.slice(5, 0), batch.slice(5)])
 
 
 def _files(at: Path, chance: random.Random, write: Callable[[Path, Any], None], suffix: str) -> Any:
     for n in range(50):
         count = 0 if n % 9 == 4 else chance.randrange(1, 9)
         write(at / f"{n}{suffix}", rows_of(count, chance, first=10 * n))
-    return {".csv": ingest.csv, ".jsonl": ingest.jsonl, ".parquet": ingest.parquet}[suffix](at)
+    return {".csv": files.csv, ".jsonl": files.jsonl, ".parquet": files.parquet}[suffix](at)
 
 
 def _fifty_csv(at: Path, chance: random.Random) -> Any:
@@ -322,11 +322,11 @@ def run_of(given: Any, chance: random.Random, *, cuts: int) -> tuple[list[tuple[
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Any]:
+def two_files(tmp_path: Path) -> tuple[Path, Any]:
     for name, first in (("a.csv", 0), ("b.csv", 100)):
         text = "".join(f"{first + n},{n}\n" for n in range(40))
         (tmp_path / name).write_text("t,x\n" + text)
-    return tmp_path, ingest.csv(tmp_path)
+    return tmp_path, files.csv(tmp_path)
 
 
 def refusal(given: Any, at: bytes, name: str = "") -> str:
@@ -335,16 +335,18 @@ def refusal(given: Any, at: bytes, name: str = "") -> str:
     return str(caught.value)
 
 
-def test_positions_of_others_are_refused_by_name(files: tuple[Path, Any], tmp_path: Path) -> None:
-    folder, given = files
+def test_positions_of_others_are_refused_by_name(
+    two_files: tuple[Path, Any], tmp_path: Path
+) -> None:
+    folder, given = two_files
     at = blocks_of(given)[-1].at
     assert at is not None
-    assert "it is of an input of kind 'csv'" in refusal(ingest.jsonl(folder / "*.csv"), at)
-    table = ingest.table({"t": [1, 2, 3]})
+    assert "it is of an input of kind 'csv'" in refusal(files.jsonl(folder / "*.csv"), at)
+    table = memory.table({"t": [1, 2, 3]})
     assert "table of 3 rows: cannot be opened at this position" in refusal(table, at)
-    said = refusal(ingest.csv(folder, types={"x": "float64"}), at)
+    said = refusal(files.csv(folder, types={"x": "float64"}), at)
     assert "it is of another csv input: its settings" in said
-    said = refusal(ingest.table({"t": [1, 2, 4]}), blocks_of(table)[0].at or b"")
+    said = refusal(memory.table({"t": [1, 2, 4]}), blocks_of(table)[0].at or b"")
     assert "it is of another table input" in said
     assert "is no position" in refusal(given, b"\xff?")
     assert "is no position" in refusal(given, b"7")
@@ -353,8 +355,8 @@ def test_positions_of_others_are_refused_by_name(files: tuple[Path, Any], tmp_pa
     assert "there is no partition 'x'" in refusal(given, at, "x")
 
 
-def test_a_damaged_position_is_refused_whatever_was_changed(files: tuple[Path, Any]) -> None:
-    _, given = files
+def test_a_damaged_position_is_refused_whatever_was_changed(two_files: tuple[Path, Any]) -> None:
+    _, given = two_files
     at = blocks_of(given)[-1].at
     assert at is not None
     given.open("", at).close()
@@ -367,8 +369,8 @@ def test_a_damaged_position_is_refused_whatever_was_changed(files: tuple[Path, A
         assert "cannot be opened at this position" in refusal(given, other)
 
 
-def test_a_file_that_is_no_longer_as_it_was_is_refused_by_name(files: tuple[Path, Any]) -> None:
-    folder, given = files
+def test_a_file_that_is_no_longer_as_it_was_is_refused_by_name(two_files: tuple[Path, Any]) -> None:
+    folder, given = two_files
     at = blocks_of(given)[-1].at
     assert at is not None
     b = folder / "b.csv"
@@ -390,8 +392,8 @@ def test_a_file_that_is_no_longer_as_it_was_is_refused_by_name(files: tuple[Path
     assert "file 2, and there are 1 now" in refusal(given, at)
 
 
-def test_files_that_a_plan_has_fixed_are_shifted_by_no_new_one(files: tuple[Path, Any]) -> None:
-    folder, given = files
+def test_files_that_a_plan_has_fixed_are_shifted_by_no_new_one(two_files: tuple[Path, Any]) -> None:
+    folder, given = two_files
     planned = given.planned()
     at = blocks_of(planned)[-1].at
     (folder / "0.csv").write_text("t,x\n1,1\n")
@@ -399,13 +401,13 @@ def test_files_that_a_plan_has_fixed_are_shifted_by_no_new_one(files: tuple[Path
 
 
 def test_an_input_that_is_read_once_is_refused_after_a_restart() -> None:
-    class Once(type(ingest.table({"t": [1]}))):  # type: ignore[misc]
+    class Once(type(memory.table({"t": [1]}))):  # type: ignore[misc]
         replay = "none"
 
         def open(self) -> Any:  # type: ignore[override]
             return super().open()
 
-    given = Once(ingest.table({"t": [1, 2]}).parts, pa.schema([("t", pa.int64())]))
+    given = Once(memory.table({"t": [1, 2]}).parts, pa.schema([("t", pa.int64())]))
     begun = machine(given)
     assert take(begun, 0).rows == 2
     again = machine(given)

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
-from slackwater.ingest import record_walk, records
+from slackwater.ingest import files, record_walk, records
 from slackwater.ingest.dialect import Dialect, Form
 from slackwater.ingest.records import BadText, pieces
 from slackwater.runtime.errors import IngestError
@@ -55,12 +54,12 @@ def test_a_quote_that_is_not_closed_is_refused_by_its_line(
     text = "t,x\n" + '1,"a ""b"", c"\n' * before + bad
     path = csv_of(tmp_path / "a.csv", text)
     with pytest.raises(IngestError, match=rf"a\.csv .*line {before + 2}: a quote is opened here"):
-        rows_of(ingest.csv(path))
+        rows_of(files.csv(path))
 
 
 def test_quotes_that_are_closed_or_text_are_read(tmp_path: Path) -> None:
     text = 't,x\r\n1,5" pipe\r\n2,"a\r\nb"\n3,"say ""hi"""\n4,""\n5,"x"y"z\n6, "no"\n\n7,","\n'
-    values = [row["x"] for row in rows_of(ingest.csv(csv_of(tmp_path / "a.csv", text)))]
+    values = [row["x"] for row in rows_of(files.csv(csv_of(tmp_path / "a.csv", text)))]
     assert values == ['5" pipe', "a\r\nb", 'say "hi"', "", 'xy"z', ' "no"', ","]
 
 
@@ -84,7 +83,7 @@ def test_values_with_line_ends_are_read_wherever_a_piece_ends(
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(records, "PIECE_BYTES", size)
         path = csv_of(Path(folder) / "a.csv", written.getvalue())
-        found = rows_of(ingest.csv(path, types={"a": "string", "b": "string"}))
+        found = rows_of(files.csv(path, types={"a": "string", "b": "string"}))
     assert [list(row.values()) for row in found] == rows
 
 
@@ -100,7 +99,7 @@ def test_where_a_piece_ends_decides_nothing(parts: list[str], size: int) -> None
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(records, "PIECE_BYTES", piece_bytes)
                 try:
-                    found.append(rows_of(ingest.csv(path, types={"a": "string", "b": "string"})))
+                    found.append(rows_of(files.csv(path, types={"a": "string", "b": "string"})))
                 except IngestError:
                     found.append([])
     assert found[0] == found[1]
@@ -112,10 +111,10 @@ def test_a_long_value_is_read_or_refused_by_its_length_alone(tmp_path: Path, sta
         text = "t,x\n" + "1,\n" * start + '2,"' + "a\n" * (size // 2) + '"\n3,b\n'
         path = csv_of(tmp_path / "a.csv", text)
         if is_read:
-            assert len(rows_of(ingest.csv(path))) == start + 2
+            assert len(rows_of(files.csv(path))) == start + 2
             continue
         with pytest.raises(IngestError, match=rf"line {start + 2}: a quote is opened here, and a"):
-            rows_of(ingest.csv(path))
+            rows_of(files.csv(path))
 
 
 def test_pieces_know_their_lines(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_pieces_know_their_lines(tmp_path: Path) -> None:
 )
 def test_a_guess_changes_no_value(tmp_path: Path, values: list[str], kind: str) -> None:
     path = csv_of(tmp_path / "a.csv", "t,x\n" + "".join(f"1,{value}\n" for value in values))
-    given = ingest.csv(path)
+    given = files.csv(path)
     assert types_of(given)["x"] == kind
     found = [row["x"] for row in rows_of(given)]
     if kind == "string":
@@ -200,31 +199,31 @@ def test_a_later_value_of_another_type_is_refused_by_line_and_column(
     path = csv_of(tmp_path / "a.csv", text)
     lines = text.count("\n")
     with pytest.raises(IngestError, match=rf"a\.csv .*line {lines}: column 'x'.*types=\{{'x': "):
-        rows_of(ingest.csv(path))
-    assert rows_of(ingest.csv(path, types={"x": "string"}))[-1]["x"] == later
-    assert rows_of(ingest.csv(path, columns=["t"]))[-1] == {"t": 2}
+        rows_of(files.csv(path))
+    assert rows_of(files.csv(path, types={"x": "string"}))[-1]["x"] == later
+    assert rows_of(files.csv(path, columns=["t"]))[-1] == {"t": 2}
 
 
 def test_types_that_are_said_are_taken(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.csv", "n,x,z\n00501, 9007199254740993 ,NA\n")
-    given = ingest.csv(path, types={"n": "int64", "x": "float64", "z": "float64"})
+    given = files.csv(path, types={"n": "int64", "x": "float64", "z": "float64"})
     assert rows_of(given) == [{"n": 501, "x": 9007199254740992.0, "z": None}]
 
 
 def test_a_column_of_nulls_is_read_by_nobody(tmp_path: Path) -> None:
     text = "t,x\n" + "1,\n" * 40 + "2,word\n"
-    given = ingest.csv(csv_of(tmp_path / "a.csv", text))
+    given = files.csv(csv_of(tmp_path / "a.csv", text))
     assert types_of(given) == {"t": "int64", "x": "null"}
     assert rows_of(given)[-1] == {"t": 2, "x": None}
     csv_of(tmp_path / "b.csv", "t,x\n1,0.5\n")
     csv_of(tmp_path / "a.csv", "t,x\n1,\n")
-    assert types_of(ingest.csv(tmp_path / "*.csv")) == {"t": "int64", "x": "double"}
+    assert types_of(files.csv(tmp_path / "*.csv")) == {"t": "int64", "x": "double"}
 
 
 def test_a_record_of_another_length_is_refused_by_its_line(tmp_path: Path) -> None:
     text = 't,x\n1,"a\nb"\n' + "1,2\n\n" * 20 + "3\n"
     with pytest.raises(IngestError, match=r"line 44: 1 value, and the header names 2"):
-        rows_of(ingest.csv(csv_of(tmp_path / "a.csv", text)))
+        rows_of(files.csv(csv_of(tmp_path / "a.csv", text)))
 
 
 # JSON
@@ -258,7 +257,7 @@ def json_of(path: Path, rows: list[Any]) -> Path:
 def test_whole_numbers_of_json_are_exact_or_of_a_type_that_is_refused(
     tmp_path: Path, values: list[Any], kind: str
 ) -> None:
-    given = ingest.jsonl(json_of(tmp_path / "a.jsonl", [{"t": 1, "x": value} for value in values]))
+    given = files.jsonl(json_of(tmp_path / "a.jsonl", [{"t": 1, "x": value} for value in values]))
     assert types_of(given)["x"] == kind
     found = [row["x"] for row in rows_of(given)]
     if kind in ("int64", "uint64", "double", "string"):
@@ -285,17 +284,17 @@ def test_a_later_json_value_is_refused_by_line_and_column(
     path = json_of(tmp_path / "a.jsonl", rows)
     path.write_text(path.read_text().replace('"t": 2', '\n"t": 2').replace('\n"t"', '"t"'))
     with pytest.raises(IngestError, match=rf"a\.jsonl .*line 11: {says}.*types="):
-        rows_of(ingest.jsonl(path))
-    assert len(rows_of(ingest.jsonl(path, columns=["t"]))) == 12
+        rows_of(files.jsonl(path))
+    assert len(rows_of(files.jsonl(path, columns=["t"]))) == 12
 
 
 def test_json_columns_that_do_not_travel_may_change(tmp_path: Path) -> None:
     rows: list[Any] = [{"t": 1, "v": [1]}] * 10 + [{"t": 2, "v": {"a": 1}}, {"t": 3, "v": ["b"]}]
     path = json_of(tmp_path / "a.jsonl", rows)
-    assert [row["t"] for row in rows_of(ingest.jsonl(path))] == [1] * 10 + [2, 3]
+    assert [row["t"] for row in rows_of(files.jsonl(path))] == [1] * 10 + [2, 3]
     json_of(path, [*rows, {"t": 4, "w": 1}])
     with pytest.raises(IngestError, match=r"line 13: field 'w' is new; .*columns="):
-        rows_of(ingest.jsonl(path))
+        rows_of(files.jsonl(path))
 
 
 def test_an_object_over_two_lines_is_refused_wherever_it_is(tmp_path: Path) -> None:
@@ -303,9 +302,9 @@ def test_an_object_over_two_lines_is_refused_wherever_it_is(tmp_path: Path) -> N
     for before in (0, 1, 10):
         path.write_text('{"t": 1}\n' * before + '{"t":\n 2}\n')
         with pytest.raises(IngestError, match=rf"line {before + 1}: "):
-            rows_of(ingest.jsonl(path))
+            rows_of(files.jsonl(path))
     path.write_text('{"t": 1}\n{"t": 2}\n\n  \n{"t": 3}')
-    assert [row["t"] for row in rows_of(ingest.jsonl(path))] == [1, 2, 3]
+    assert [row["t"] for row in rows_of(files.jsonl(path))] == [1, 2, 3]
 
 
 # Text
@@ -316,46 +315,46 @@ def test_text_that_is_no_utf8_is_refused_by_line_and_column(tmp_path: Path, befo
     path = tmp_path / "a.csv"
     path.write_bytes(b"t,x\n" + b"1,a\n" * before + b"2,caf\xe9\n")
     with pytest.raises(IngestError, match=rf"line {before + 2}: column 'x' is not UTF-8.*iconv"):
-        rows_of(ingest.csv(path))
-    assert len(rows_of(ingest.csv(path, columns=["t"]))) == before + 1
+        rows_of(files.csv(path))
+    assert len(rows_of(files.csv(path, columns=["t"]))) == before + 1
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"t": 1, "x": "a"}\n' * before + b'{"t": 2, "x": "caf\xe9"}\n')
     with pytest.raises(IngestError, match=rf"line {before + 1}: column 'x' is not UTF-8.*iconv"):
-        rows_of(ingest.jsonl(path))
-    assert len(rows_of(ingest.jsonl(path, columns=["t"]))) == before + 1
+        rows_of(files.jsonl(path))
+    assert len(rows_of(files.jsonl(path, columns=["t"]))) == before + 1
 
 
 def test_names_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.csv", b"t,caf\xe9\n1,2\n")
     with pytest.raises(IngestError, match="line 1: the names of the columns are not UTF-8"):
-        ingest.csv(path).schema()
+        files.csv(path).schema()
     path = csv_of(tmp_path / "a.jsonl", b'{"t": 1, "caf\xe9": 2}\n')
     with pytest.raises(IngestError, match=r"line 1: .*not UTF-8"):
-        ingest.jsonl(path).schema()
+        files.jsonl(path).schema()
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.csv", '\ufeff"t",x\n1,2\n')
-    assert rows_of(ingest.csv(path)) == [{"t": 1, "x": 2}]
+    assert rows_of(files.csv(path)) == [{"t": 1, "x": 2}]
     path = csv_of(tmp_path / "a.jsonl", '\ufeff{"t": 1}\n')
-    assert rows_of(ingest.jsonl(path)) == [{"t": 1}]
+    assert rows_of(files.jsonl(path)) == [{"t": 1}]
 
 
 @pytest.mark.parametrize("number", ["9007199254740993.0", "1e-400"])
 def test_json_numbers_that_a_float_would_change_are_not_read(tmp_path: Path, number: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"x": 0.5}}\n{{"x": {number}}}\n')
-    assert types_of(ingest.jsonl(path))["x"] == "decimal256(76, 0)"
+    assert types_of(files.jsonl(path))["x"] == "decimal256(76, 0)"
     path.write_text('{"x": 0.5}\n' * 20 + f'{{"x": {number}}}\n')
     with pytest.raises(IngestError, match=rf"line 21: column 'x': {number} would be another"):
-        rows_of(ingest.jsonl(path))
+        rows_of(files.jsonl(path))
 
 
 def test_two_objects_on_a_line_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"x": 1}\n\n{"x": 1}{"x": 2}\n')
     with pytest.raises(IngestError, match="line 3: something follows its object"):
-        rows_of(ingest.jsonl(path))
+        rows_of(files.jsonl(path))
 
 
 NAIVE, ZONED = "2024-01-01T10:00:00", "2024-01-01T10:00:00+02:00"
@@ -386,7 +385,7 @@ def test_times_in_json_are_those_of_csv(
     objects = json_of(tmp_path / "a.jsonl", [{"x": value} for value in values])
     types = None if said is None else {"x": said}
     found: list[Any] = []
-    for read in (ingest.csv(lines, types=types), ingest.jsonl(objects, types=types)):
+    for read in (files.csv(lines, types=types), files.jsonl(objects, types=types)):
         try:
             found.append((types_of(read), rows_of(read)))
         except IngestError as problem:

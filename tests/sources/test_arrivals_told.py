@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import PLACE_BITS, START_NS, Message
@@ -76,7 +76,7 @@ class Case:
     seed: int
 
     def machine(self, seed: int, speed: float | None) -> SourceNode:
-        given_ = JitterInput(ingest.table(self.table, batch_rows=9), seed)
+        given_ = JitterInput(memory.table(self.table, batch_rows=9), seed)
         spec = SourceSpec(
             input=given_,
             event_time="t",

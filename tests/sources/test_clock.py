@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from examples.real_data import phone_network
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import LATEST_NS, LONGEST_NS
 from slackwater.runtime.model.state import restore, save
@@ -148,7 +148,7 @@ def test_how_the_input_is_cut_shows_in_nothing_that_is_told(
     writer, offset, bound = (np.array(one) for one in zip(*given_rows, strict=True))
     data = {"t": 100 * np.arange(len(writer)), "w": writer, "off": offset, "bound": bound}
     source = machine(
-        ingest.table(data, batch_rows=cut),
+        memory.table(data, batch_rows=cut),
         clock=WITHIN,
         writer="w",
         out_of_order="late",
@@ -169,7 +169,7 @@ def test_how_the_input_is_cut_shows_in_nothing_that_is_told(
 
 def test_a_restored_source_knows_its_clocks() -> None:
     data = {"t": [1, 2, 3], "off": [5, 90, 90], "bound": [1, 1, 1]}
-    given = ingest.table(data, batch_rows=1)
+    given = memory.table(data, batch_rows=1)
     first = machine(given, clock=WITHIN)
     take(first, 0)
     second = machine(given, clock=WITHIN)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
@@ -67,7 +67,7 @@ def test_a_feed_that_is_ahead_for_good_leaves_by_its_arrivals() -> None:
 
 def test_what_is_held_is_counted_as_held() -> None:
     source = machine(
-        ingest.table({"a": [1, 2, 3], "t": [9, 2, 9]}, batch_rows=2), ahead_ns=0, **LENIENT
+        memory.table({"a": [1, 2, 3], "t": [9, 2, 9]}, batch_rows=2), ahead_ns=0, **LENIENT
     )
     assert times([take(source, 0)]) == [2]
     assert (source.rows_in, source.held, source.early) == (2, 1, 1)
@@ -195,7 +195,7 @@ def source_of(case: Case, batch_rows: int, **spec: Any) -> Any:
         "t": pa.array([row[1] for row in case.rows], pa.int64()),
         "row": pa.array(range(len(case.rows)), pa.int64()),
     }
-    table = ingest.table(pa.table(columns), batch_rows=batch_rows)
+    table = memory.table(pa.table(columns), batch_rows=batch_rows)
     return machine(table, ahead_ns=case.ahead_ns, **{**LENIENT, **spec})
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
@@ -171,7 +171,7 @@ def test_any_cut_of_a_feed_promises_what_the_rule_promises(feed: Feed) -> None:
     columns = {name: [row[at] for row in feed.rows] for at, name in enumerate("awt")}
     for batch_rows in (1, 7, 1_000):
         source = machine(
-            ingest.table(columns, batch_rows=batch_rows),
+            memory.table(columns, batch_rows=batch_rows),
             writer="w",
             idle_ns=feed.idle_ns,
             arrival="a" if feed.has_arrival else None,
@@ -191,7 +191,7 @@ def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random 
     def opened() -> Any:
         columns = {name: [row[at] for row in feed.rows] for at, name in enumerate("awt")}
         return machine(
-            ingest.table({**columns, "row": list(range(len(feed.rows)))}, batch_rows=batch_rows),
+            memory.table({**columns, "row": list(range(len(feed.rows)))}, batch_rows=batch_rows),
             writer="w",
             idle_ns=feed.idle_ns,
             arrival="a",

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import real_data
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import restore, save
@@ -252,7 +252,7 @@ def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
     promised_ns = START_NS
 
     def made() -> SourceNode:
-        jittered = JitterInput(ingest.table(table, batch_rows=9), chance.randrange(2**32))
+        jittered = JitterInput(memory.table(table, batch_rows=9), chance.randrange(2**32))
         again: SourceNode = machine(jittered, speed=speed, **spec)
         return again
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import IngestError, OrderError, SchemaError, SettingError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import restore, save
@@ -57,7 +57,7 @@ class Split:
     def open(self, name: str, at: bytes | None) -> Any:
         self.opened.append((name, at))
         mine = self.data.take(list(range(int(name[1:]), len(self.data), self.parts)))
-        reader = ingest.table(mine, batch_rows=self.batch_rows).open("", at)
+        reader = memory.table(mine, batch_rows=self.batch_rows).open("", at)
         left = self.silent
 
         class Halting:
@@ -118,7 +118,7 @@ def test_a_partition_that_appears_joins_the_source() -> None:
 @pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_a_flow_over_partitions_has_the_results_of_one(parts: int, replicas: int) -> None:
-    assert results(Split(ROWS, parts), replicas) == results(ingest.table(ROWS), replicas)
+    assert results(Split(ROWS, parts), replicas) == results(memory.table(ROWS), replicas)
 
 
 def results(given: Any, replicas: int) -> list[dict[str, Any]]:

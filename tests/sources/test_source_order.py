@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import IngestError, OrderError, SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
@@ -209,7 +209,7 @@ def test_a_restored_source_goes_on_as_if_nothing_had_happened(spec: dict[str, An
 
 @pytest.mark.parametrize("spec", [{}, {"promise": col("t") + 0}])
 def test_the_rest_of_a_block_is_read_again_and_not_saved(spec: dict[str, Any]) -> None:
-    given = ingest.table({"t": list(range(40)), "x": [n % 3 for n in range(40)]}, batch_rows=15)
+    given = memory.table({"t": list(range(40)), "x": [n % 3 for n in range(40)]}, batch_rows=15)
     whole = machine(given, **spec)
     expected = [describe(take(whole, NOW, max_rows=4)) for _ in range(13)]
     for stop in range(1, 13):
@@ -252,7 +252,7 @@ def test_a_replay_cut_otherwise_still_has_all_that_was_released() -> None:
     for _ in range(5):
         assert take(begun, NOW, max_rows=1).rows == 0
     assert times([take(begun, NOW, max_rows=2)]) == [1, 2]  # 60 freed four rows, 70 one more
-    again = machine(ingest.table(data, batch_rows=1), **spec)
+    again = machine(memory.table(data, batch_rows=1), **spec)
     restore(again, save(begun))
     assert times(drain(again)) == [3, 4, 15, 60, 70]
 

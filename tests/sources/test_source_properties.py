@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import START_NS, Message
@@ -46,7 +46,7 @@ class Case:
             "p": pa.array(promise, pa.int64()),
             "row": pa.array(range(len(self.rows)), pa.int32()),
         }
-        jittered = JitterInput(ingest.table(pa.table(columns), batch_rows=7), seed)
+        jittered = JitterInput(memory.table(pa.table(columns), batch_rows=7), seed)
         spec = SourceSpec(input=jittered, event_time="t", **self.settings)
         schema = inside_schema(jittered.schema())
         return SourceNode("s", spec, schema, writer_id=0, start_ns=100)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.actors.sinks import sink_runs
+from slackwater.actors.sinks.run_fingerprints import sink_runs
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.report import SlotReport, put_together
 from slackwater.actors.wire.channel import ChannelKeys

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slackwater.actors.sinks import SlotSinks, print_line
-from slackwater.actors.sinks.slot_sinks import NOBODY
+from slackwater.actors.sinks.slot_sinks import NOBODY, SlotSinks, print_line
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out

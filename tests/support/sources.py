@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater import ingest
+from slackwater.ingest import memory
 from slackwater.runtime.model import END_NS, Message
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.schedule.node import Handed
@@ -18,7 +18,7 @@ NOW = 1_000
 
 def machine(data: Any, *, start_ns: int = 0, needed: set[str] | None = None, **spec: Any) -> Any:
     """A source named "s" over {column: values} or an input, with event time in "t"."""
-    given = ingest.table(data) if isinstance(data, (dict, pa.Table)) else data
+    given = memory.table(data) if isinstance(data, (dict, pa.Table)) else data
     return SourceNode(
         "s",
         SourceSpec(input=given, **{"event_time": "t", **spec}),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.ingest.timesync import new_key
+from slackwater.ingest.timesync.key import new_key
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 pytestmark = pytest.mark.ray

@@ -19,8 +19,8 @@ from typing import Self
 import pyarrow as pa
 
 from benchmarks.engine.sinks.killed import killed_at
-from slackwater.actors.sinks import SlotSinks
 from slackwater.actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out

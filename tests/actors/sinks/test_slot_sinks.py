@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.engine.sinks.reader import Watcher
-from slackwater.actors.sinks import collect_sink, jsonl_sink, sink_runs
+from slackwater.actors.sinks.outputs import collect_sink, jsonl_sink
+from slackwater.actors.sinks.run_fingerprints import sink_runs
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.wire.channel import ChannelKeys
-from slackwater.ingest import table
+from slackwater.ingest.memory import table
 from slackwater.runtime.flow import Dataflow
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from slackwater.actors.sinks import SlotSinks
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.slot.report import SlotReport, stuck
 from slackwater.runtime.plan.plan import plan_stages
 from tests.support.reports import stage

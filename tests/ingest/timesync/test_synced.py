@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater import ingest
-from slackwater.ingest.timesync import SyncedInput, TimeServer, TimeSync, new_key, synced
-from slackwater.ingest.timesync.synced import SyncedReader
+from slackwater.ingest import memory
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.ingest.timesync.key import new_key
+from slackwater.ingest.timesync.server import TimeServer
+from slackwater.ingest.timesync.synced import SyncedInput, SyncedReader, synced
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
 from slackwater.runtime.sources.spec import END_OF_INPUT
@@ -36,7 +38,7 @@ def ahead_ns() -> int:
 
 def test_each_row_says_how_far_its_hosts_clock_was_off_when_it_was_read(key: str) -> None:
     with TimeServer(key, clock_ns=ahead_ns) as server:
-        given = synced(ingest.table(ROWS, batch_rows=2), server=server.endpoint, key=key)
+        given = synced(memory.table(ROWS, batch_rows=2), server=server.endpoint, key=key)
         assert given.schema().names == ["t", "clock_offset_ns", "clock_bound_ns"]
         reader = given.open()
         first, second, end = (next_rows(reader) for _ in range(3))
@@ -60,7 +62,7 @@ def test_clocks_are_compared_again_and_a_server_that_fell_silent_is_counted(key:
 
     with TimeServer(key, clock_ns=lambda: time.time_ns() + later_ns[0]) as server:
         sync = TimeSync(server.endpoint, key, exchanges=2, answer_s=0.5, steady_ns=steady_ns)
-        rows = ingest.table({"t": [1, 2, 3]}, batch_rows=1)
+        rows = memory.table({"t": [1, 2, 3]}, batch_rows=1)
         reader = SyncedReader(rows, sync, every_ns=100 * SECOND, steady_ns=steady_ns)
         assert server.answered == 2
         later_ns[0] += 100 * SECOND
@@ -79,7 +81,7 @@ def test_a_server_that_never_answers_ends_the_run_and_says_so(key: str) -> None:
     with TimeServer(key) as server:
         gone = server.endpoint
     flow = sw.Dataflow("clocks")
-    given = synced(ingest.table(ROWS), server=gone, key=key)
+    given = synced(memory.table(ROWS), server=gone, key=key)
     flow.source("phones", given, event_time="t", time_unit="ns", clock=BY).sink(
         "out", sw.collect_sink()
     )
@@ -90,7 +92,7 @@ def test_a_server_that_never_answers_ends_the_run_and_says_so(key: str) -> None:
 def test_a_flow_goes_by_the_time_put_right_and_reports_by_how_much(key: str) -> None:
     flow = sw.Dataflow("clocks")
     with TimeServer(key, clock_ns=ahead_ns) as server:
-        given = synced(ingest.table(ROWS), server=server.endpoint, key=key)
+        given = synced(memory.table(ROWS), server=server.endpoint, key=key)
         phones = flow.source("phones", given, event_time="t", time_unit="ns", clock=BY)
         phones.with_columns(at=sw.event_time().cast("int64")).sink("out", sw.collect_sink())
         with sw.Simulation() as host:
@@ -106,7 +108,7 @@ def test_a_flow_goes_by_the_time_put_right_and_reports_by_how_much(key: str) -> 
 
 
 def test_the_key_does_not_travel_only_the_path_of_its_file(key: str) -> None:
-    given = synced(ingest.table(ROWS), server="127.0.0.1:1", key=key)
+    given = synced(memory.table(ROWS), server="127.0.0.1:1", key=key)
     secret = Path(key).read_text(encoding="ascii").strip()
     travels = pickle.dumps(given)
     assert bytes.fromhex(secret) not in travels
@@ -117,7 +119,7 @@ def test_the_key_does_not_travel_only_the_path_of_its_file(key: str) -> None:
 
 
 def test_a_column_of_that_name_and_a_wrong_address_are_refused(key: str) -> None:
-    taken = ingest.table({"t": [1], "clock_offset_ns": [0]})
+    taken = memory.table({"t": [1], "clock_offset_ns": [0]})
     with pytest.raises(SchemaError, match="has a column 'clock_offset_ns' of its own"):
         synced(taken, server="127.0.0.1:1", key=key).schema()
     with pytest.raises(SettingError, match="is no address"):
@@ -142,5 +144,5 @@ def test_its_plan_fixes_the_files_and_tells_which_are_not_read(key: str, tmp_pat
     assert "other.txt" in planned.notes()[0]
     (tmp_path / "a.csv").write_text("t\n0\n")
     assert planned.input.files() == [str(tmp_path / "b.csv")]
-    plain = synced(ingest.table(ROWS), server="127.0.0.1:1", key=key)
+    plain = synced(memory.table(ROWS), server="127.0.0.1:1", key=key)
     assert (plain.planned(), plain.notes()) == (plain, [])

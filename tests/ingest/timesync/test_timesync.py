@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
-from slackwater.ingest.timesync.key import read_key
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.ingest.timesync.key import new_key, read_key
+from slackwater.ingest.timesync.server import TimeServer
 from slackwater.ingest.timesync.wire import DATAGRAM_BYTES, Answer, answer, question, read_answer
 from slackwater.runtime.errors import IngestError, SettingError
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.ingest.timesync import TimeServer, TimeSync
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.ingest.timesync.server import TimeServer
 from slackwater.runtime.errors import IngestError
 from tests.support.typed import said
 
