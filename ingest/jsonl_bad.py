@@ -21,7 +21,7 @@ from slackwater.ingest.records import Piece, piece_of
 from slackwater.ingest.times import is_time
 from slackwater.runtime.shown import MOST_SHOWN, cut, shown
 
-__all__ = ["WrittenFloat", "as_written", "no_object", "objects_kept", "reasons_of"]
+__all__ = ["DECODER", "WrittenFloat", "as_written", "no_object", "objects_kept", "reasons_of"]
 
 
 class WrittenFloat(float):
@@ -121,7 +121,7 @@ def _object(text: str) -> dict[str, Any] | str:
     if is_too_deep(text.encode()):
         return TOO_DEEP
     try:
-        fields, end = _DECODER.raw_decode(text.lstrip())
+        fields, end = DECODER.raw_decode(text.lstrip())
     except json.JSONDecodeError as problem:
         if _INFINITE in text:
             raise _Unclear from problem
@@ -145,7 +145,7 @@ def _is_text(fields: dict[str, Any]) -> bool:
     return True
 
 
-_DECODER = json.JSONDecoder(parse_float=WrittenFloat)
+DECODER = json.JSONDecoder(parse_float=WrittenFloat)
 _INFINITE = "Inf"
 """A number for Arrow, not for Python."""
 

@@ -19,6 +19,7 @@ from slackwater.ingest.inputs import Good, Mark, Part
 from slackwater.ingest.json_door import is_blank, read_objects
 from slackwater.ingest.json_values import is_long, read_back, written_type
 from slackwater.ingest.jsonl_bad import (
+    DECODER,
     WrittenFloat,
     as_written,
     no_object,
@@ -531,15 +532,12 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
         written, at = text.decode(errors="replace").strip(), 0
         while at < len(written):
             try:
-                fields, at = _DECODER.raw_decode(written, at)
+                fields, at = DECODER.raw_decode(written, at)
             except (ValueError, RecursionError):
                 break
             if isinstance(fields, dict):
                 yield line, fields
             at += len(written[at:]) - len(written[at:].lstrip(" \t,"))
-
-
-_DECODER = json.JSONDecoder(parse_float=WrittenFloat)
 
 
 def _names_of(piece: Piece) -> list[str]:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PORTS", "clock_ns", "host_facts"]
+__all__ = ["PACKAGES", "PORTS", "clock_ns", "host_facts"]
 
 PACKAGES = ("ray", "pyarrow", "numpy", "slackwater")
 PORTS = (6379, 8265, 10001)  # Ray's head: itself, its dashboard and jobs, its client

@@ -15,12 +15,12 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.nodes.gateway import on_node
+from slackwater.actors.nodes.host_facts import PACKAGES
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.runtime.errors import ClusterError
 
 __all__ = ["check_nodes", "own_versions"]
 
-PACKAGES = ("ray", "pyarrow", "numpy", "slackwater")
 WITHIN_S = 30.0
 """A node may have to start a worker: half a second, far more on a busy machine."""
 

@@ -56,9 +56,10 @@ def keep_freed_memory() -> bool:
 
 
 def leave_out_pandas() -> None:
-    """Make Arrow look for pandas now, and not find it; it looks once, at its first conversions.
+    """Make Arrow look for pandas now, and not find it.
 
-    A later import of pandas, or a call of `to_pandas`, works as usual.
+    Arrow looks once, at its first conversions. A later import of pandas, or a call of
+    `to_pandas`, works as usual.
     """
     if _PANDAS in sys.modules:
         return
@@ -72,7 +73,7 @@ def leave_out_pandas() -> None:
 
 
 def load_pandas() -> None:
-    """Load pandas, if installed, for users' code; make Arrow look again if it was left out."""
+    """Load pandas, if installed, for users' code, and make Arrow look for it again."""
     with contextlib.suppress(ImportError):
         importlib.import_module(_PANDAS)
         _ = pa.lib._pandas_api.pd
