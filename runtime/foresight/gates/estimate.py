@@ -13,7 +13,7 @@ both are computed in turn until they agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,8 +55,8 @@ class GatedFlow:
         graph: all stages.
         gated: {stage: its gate}, of the stages after a gate.
         sources: {source: its rows and promises over the time ahead and longer}.
-        sampled: {source: rows of the sample}, which show the results of a pair; None: only the
-            rates of the graph show them.
+        sampled: {source: rows of the sample}, which show the results of a pair; None if
+            only the rates of the graph show them.
     """
 
     graph: QueryGraph
@@ -121,12 +121,12 @@ def estimate_gated(
 
     Args:
         flow: the flow and its sources.
-        placement: {stage: node}.
-        capacity: {node: C_i}.
-        d: number of subintervals.
-        width_s: length of each.
+        placement: {stage: node}, for all stages and links.
+        capacity: {node: C_i}, for all nodes and links.
+        d: number of subintervals ahead.
+        width_s: length of a subinterval, seconds.
         hop_s: {(from node, to node): longest travel time of a row}.
-        least_hop_s: the same, shortest; None: equal to the longest.
+        least_hop_s: the same, shortest; None if equal to the longest.
         slices: rule by which work is cut.
 
     Raises:
@@ -185,9 +185,7 @@ def estimate_gated(
         if max(worst_s, float(np.abs(latency_s - before_s).mean())) <= AGREED * width_s:
             break
     gates = tuple(
-        _wait(gate, _feeds_of(flow, gate), passed, d * width_s)
-        for gate in flow.gated.values()
-        if gate.gate is None
+        _wait(gate, passed, d * width_s) for gate in flow.gated.values() if gate.gate is None
     )
     # Work is never done before it arrives: no order of it is faster than Mace.
     held_up_s = np.maximum(latency_s, _of_results(base))
@@ -274,7 +272,7 @@ def _released(
     for j, operator in enumerate(flow.graph.operators):
         gate, rows = flow.gated.get(operator.name), leaves[operator.name].rows
         if gate is not None:
-            counts = [_rows_released(flow, gate, passed, n, width_s, d) for n in operator.inputs]
+            counts = [_rows_released(gate, passed, n, width_s, d) for n in operator.inputs]
             first_release_s = earliest_s(_by_release(passed.gates[gate.name]), width_s, d)
             releases[j] = HeldBack(counts, first_release_s, earliest_s(rows, width_s, d))
             came = np.stack(counts)
@@ -297,35 +295,28 @@ def _by_release(times: GateTimes) -> Rows:
 
 
 def _rows_released(
-    flow: GatedFlow, gate: GatedOperator, passed: Passage, feeder: str, width_s: float, d: int
+    gate: GatedOperator, passed: Passage, feeder: str, width_s: float, d: int
 ) -> FloatArray:
     """Return the rows of one input that its gate releases in each subinterval, shape (d,).
 
     A row on several channels, of a stream joined with itself, counts once.
     """
     times = passed.gates[gate.name]
-    feeds = _feeds_of(flow, gate)
+    feeders = [name for name, _ in gate.feeds]
     parts = [
         counted(released_s, came.rows.count, width_s, d)
-        for (name, _), came, released_s in zip(feeds, times.inputs, times.released_s, strict=True)
+        for name, came, released_s in zip(feeders, times.inputs, times.released_s, strict=True)
         if gate.gate is not None or name == feeder
     ]
     total = np.asarray(np.sum(parts, axis=0))
     return total if gate.gate is not None else total / len(parts)
 
 
-def _feeds_of(flow: GatedFlow, gate: GatedOperator) -> Sequence[tuple[str, int]]:
-    """Return the feeders of a gate; for a replica, of the gate that it shares."""
-    return gate.feeds if gate.gate is None else flow.gated[gate.gate].feeds
-
-
 def _last_s(times_s: FloatArray) -> float:
     return float(times_s[np.isfinite(times_s)].max(initial=0.0))
 
 
-def _wait(
-    gate: GatedOperator, feeds: Sequence[tuple[str, int]], passed: Passage, until_s: float
-) -> GateWait:
+def _wait(gate: GatedOperator, passed: Passage, until_s: float) -> GateWait:
     times = passed.gates[gate.name]
     waits: list[FloatArray] = []
     counts: list[FloatArray] = []
@@ -348,7 +339,7 @@ def _wait(
         rule=times.rule.text,
         longest_s=np.inf if never else float(all_s.max(initial=0.0)),
         mean_s=float((all_s * weights).sum() / weights.sum()) if weights.sum() > 0 else 0.0,
-        waits_for=feeds[_last_promised(times) if never else _slowest(times, until_s)][0],
+        waits_for=gate.feeds[_last_promised(times) if never else _slowest(times, until_s)][0],
         late=late / total if total else 0.0,
     )
 

@@ -20,14 +20,14 @@ class GatedOperator:
 
     Attributes:
         name: name of the stage.
-        feeds: (feeding stage, port) of each channel.
+        feeds: (feeding stage, port) of each channel; of a replica, of the gate that it shares.
         rule: the release rule of its gate.
         makes: kind of its results.
         within_s: longest distance of a pair in event time.
         slide_s, from_s: time from one window to the next, and the last moment in one of them.
         origin: the step's name, as the user wrote it.
         is_tuned: whether its rule follows from the deadline.
-        gate: the stage that is a replica's gate; None: the stage has its own gate.
+        gate: the stage that is a replica's gate; None if it has its own.
         comes_by: the feeder of a replica: its gate, or the link from there.
     """
 
@@ -51,16 +51,18 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
         stages: stages of a plan.
         origin_ns: the event time that counts as 0.
     """
-    gated = {}
+    gated: dict[str, GatedOperator] = {}
     for stage in stages:
         step = stage.step
         traits = step.traits
         if not traits.has_gate:
             continue
         summary = traits.summaries[0]
+        shared = None if stage.replica is None else gated[stage.inputs[0].source]
+        feeds = tuple((channel.source, channel.port) for channel in stage.inputs)
         gated[stage.name] = GatedOperator(
             name=stage.name,
-            feeds=tuple((channel.source, channel.port) for channel in stage.inputs),
+            feeds=feeds if shared is None else shared.feeds,
             rule=stage.rule,
             makes=traits.makes,
             within_s=traits.reach_ns / NS_PER_SECOND if traits.makes == "pairs" else 0.0,
@@ -68,7 +70,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             from_s=(summary.from_ns - origin_ns) % max(summary.every_ns, 1) / NS_PER_SECOND,
             origin=stage.subject.step,
             is_tuned=stage.is_tuned,
-            gate=stage.inputs[0].source if stage.replica is not None else None,
-            comes_by=stage.inputs[0].source if stage.replica is not None else None,
+            gate=None if shared is None else shared.name,
+            comes_by=None if shared is None else shared.name,
         )
     return gated

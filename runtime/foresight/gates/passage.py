@@ -86,9 +86,9 @@ def passage(
         sources: {source: its rows and promises}.
         width_s: w, length of the subintervals of `work`.
         pairs: {join: results of a pair in reach}; absent: 1.
-        work: time of each stage's work; None: no time.
+        work: time of each stage's work; None if it takes no time.
         alone_s: {stage: time of a row that waits for no other}.
-        hop_s: travel time of a row between two stages; None: no time.
+        hop_s: travel time of a row between two stages; None if it takes no time.
     """
     way = _Way(gated, width_s, pairs or {}, work or {}, alone_s or {}, hop_s)
     for operator in graph.operators:
@@ -124,8 +124,9 @@ class _Way:
                 _selected(self._worked(stage, n, each.rows), operator.selectivity[n])
                 for n, each in enumerate(came)
             ]
-            kept = [self._promised(stage, each.promises) for each in came]
-            series = Series(gathered(parts), kept[0] if len(kept) == 1 else frontier_of(kept))
+            promises = [self._promised(stage, each.promises) for each in came]
+            least = promises[0] if len(promises) == 1 else frontier_of(promises)
+            series = Series(gathered(parts), least)
         rows = series.rows
         if gate is None or gate.makes == "rows":
             rows = whole(rows, np.random.default_rng(len(self.done.leaves)))
@@ -161,7 +162,7 @@ class _Way:
         times = self._gate_of(gate)
         self.done.gates[operator.name] = times
         released, selected = [], []
-        feeders = [feeder for feeder, _ in self._feeds(gate)]
+        feeders = [feeder for feeder, _ in gate.feeds]
         for feeder, came, released_s in zip(feeders, times.inputs, times.released_s, strict=True):
             n = operator.inputs.index(gate.comes_by or feeder)
             released.append(replace(came.rows, left_s=released_s, at_s=released_s))
@@ -171,7 +172,7 @@ class _Way:
         self.done.released[operator.name] = released
         promises = replace(times.frontier, left_s=times.frontier.at_s)
         if gate.makes == "pairs":
-            ports = [port for _, port in self._feeds(gate)]
+            ports = [port for _, port in gate.feeds]
             left, right = (
                 thinned(_of_port(released, ports, port), self._width_s, MOST_ROWS)
                 for port in (0, 1)
@@ -194,10 +195,6 @@ class _Way:
             replace(rows, at_s=np.max(each, axis=0)),
             self._promised(operator.name, promises, len(operator.inputs)),
         )
-
-    def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
-        """Return the feeders of its gate; for a replica, of the gate that all share."""
-        return gate.feeds if gate.gate is None else self._gated[gate.gate].feeds
 
     def _gate_of(self, gate: GatedOperator) -> GateTimes:
         if gate.gate is None:

@@ -34,10 +34,10 @@ class SourceTimes:
         promise_s: promise after each row; −inf: no promise yet.
         promise_stimulus_s: arrival of the row that made the promise.
         pace: seconds of event time in the clock's second; 1 unless it is a replay.
-        ends_s: when it promises that it has no more rows; None: it may have more.
+        ends_s: when it promises that it has no more rows; None if it may have more.
         stands_for: number of rows that each stands for.
-        period_s: period after which lags repeat, from 0 on; None: the time from its first row to
-            its last, as in a sample of a source's first rows.
+        period_s: period after which lags repeat, from 0 on; None if they repeat after the time from
+            its first row to its last, as in a sample of a source's first rows.
     """
 
     stimulus_s: FloatArray
@@ -194,11 +194,11 @@ def _promises(
     newest_s = np.maximum.accumulate(promise_s)
     moved = newest_s > np.concatenate([[-np.inf], newest_s[:-1]])[: len(newest_s)]
     event_s, stimuli_s = newest_s[moved], stimulus_s[moved]
-    told_s = np.maximum.accumulate(at_s)[moved]
+    known_s = np.maximum.accumulate(at_s)[moved]
     if ends_s is not None:
         event_s, stimuli_s = np.append(event_s, np.inf), np.append(stimuli_s, ends_s)
-        told_s = np.append(told_s, max(ends_s, float(np.max(told_s, initial=0.0))))
-    return Promises(event_s, stimuli_s, stimuli_s, told_s)
+        known_s = np.append(known_s, max(ends_s, float(np.max(known_s, initial=0.0))))
+    return Promises(event_s, stimuli_s, stimuli_s, known_s)
 
 
 def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArray]:

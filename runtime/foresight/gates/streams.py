@@ -81,7 +81,7 @@ class Promises:
         """Return when promises reach these times; infinite: never.
 
         Args:
-            event_s: shape (k,).
+            event_s: event times, shape (k,).
         """
         places = np.searchsorted(self.event_s, event_s, side="left")
         return np.asarray(np.append(self.at_s, np.inf)[places])
@@ -129,11 +129,11 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     within = np.arange(len(cell)) - np.repeat(starts, sizes)
     steps = np.repeat(np.maximum((sizes - 1) / max(most - 1, 1), 1.0), sizes)
     # The first, the last, and those at which the number of steps goes up.
-    kept = (np.floor(within / steps) > np.floor((within - 1) / steps)) | (within == 0)
-    kept |= within == np.repeat(sizes - 1, sizes)
-    chosen = np.flatnonzero(kept)
+    is_chosen = (np.floor(within / steps) > np.floor((within - 1) / steps)) | (within == 0)
+    is_chosen |= within == np.repeat(sizes - 1, sizes)
+    chosen = np.flatnonzero(is_chosen)
     halfway = np.concatenate([chosen[:1], (chosen[:-1] + chosen[1:] + 1) // 2])
-    return replace(rows.take(kept), count=np.add.reduceat(rows.count, halfway))
+    return replace(rows.take(is_chosen), count=np.add.reduceat(rows.count, halfway))
 
 
 def whole(rows: Rows, rng: np.random.Generator) -> Rows:
@@ -145,8 +145,8 @@ def whole(rows: Rows, rng: np.random.Generator) -> Rows:
     few = rows.count < 1
     if not few.any():
         return rows
-    kept = ~few | (rng.random(len(rows.count)) < rows.count)
-    drawn = rows.take(kept)
+    is_drawn = ~few | (rng.random(len(rows.count)) < rows.count)
+    drawn = rows.take(is_drawn)
     count = np.maximum(drawn.count, 1.0)
     scale = rows.count.sum() / count.sum() if len(count) else 1.0
     return replace(drawn, count=count * scale)

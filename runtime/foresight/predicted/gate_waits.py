@@ -286,7 +286,8 @@ def at_speed(
 
 def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
     """Return a gate with the links that feed it in place of their feeders."""
-    feeds = [(layout.feeders.get((feeder, gate.name), feeder), port) for feeder, port in gate.feeds]
+    to = gate.gate or gate.name
+    feeds = [(layout.feeders.get((feeder, to), feeder), port) for feeder, port in gate.feeds]
     comes_by = gate.gate and layout.feeders.get((gate.gate, gate.name), gate.gate)
     return replace(gate, feeds=tuple(feeds), comes_by=comes_by)
 
