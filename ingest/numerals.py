@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.ingest.durations import durations_in
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals, first_refused
 from slackwater.runtime.model.zones import instants_in
@@ -272,3 +271,28 @@ def _first_refused(
     return first_refused(
         lambda start, stop: cast(values.slice(start, stop - start), to), len(values)
     )
+
+
+_DURATION = r"^(?P<number>[+-]?[0-9]+)(?P<unit>s|ms|us|ns|)$"
+
+
+def durations_in(text: pa.Array, to: pa.DataType) -> pa.Array:
+    """Return text as durations of a type.
+
+    A text is "5s", "-250ms" or, in the unit of the type, "5".
+
+    Raises:
+        ArrowInvalid: a text is no duration, or none of the type.
+    """
+    of_arrow = arrow_functions()
+    parts = of_arrow.extract_regex(of_arrow.utf8_trim_whitespace(text), _DURATION)
+    if parts.null_count > text.null_count:
+        raise pa.ArrowInvalid("write a whole number and its unit, such as 5s, 250ms, 7us or 9ns")
+    numbers, units = parts.flatten()
+    whole = of_arrow.replace_substring_regex(numbers, r"^\+", "").cast(pa.int64())
+    made = pa.nulls(len(text), to)
+    for unit in of_arrow.unique(units).drop_null().to_pylist():
+        is_so = of_arrow.equal(units, unit)
+        own = of_arrow.if_else(is_so, whole, None).view(pa.duration(unit or to.unit))
+        made = of_arrow.if_else(is_so, own.cast(to), made)
+    return made

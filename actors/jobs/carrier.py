@@ -26,7 +26,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.jobs.deaths import death_of, words_of
-from slackwater.actors.jobs.latest_reports import LatestReports
+from slackwater.actors.jobs.periodic_calls import LatestReports
 from slackwater.actors.jobs.results import Results
 from slackwater.actors.jobs.slot_actors import end_actors, final_reports
 from slackwater.actors.jobs.user_output_relay import UserOutputRelay

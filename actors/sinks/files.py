@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
-from slackwater.actors.sinks.jsonl_text import JsonText
 from slackwater.actors.sinks.lock import Lock, LockGone, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
-from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
+from slackwater.actors.sinks.parts import JsonText, LinesPart, ParquetPart, PartFile
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of

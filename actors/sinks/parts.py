@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from slackwater.actors.kernel.plain_files import private
 from slackwater.actors.sinks.output_path import PartChanged, sync
+from slackwater.runtime.model.json_text import infinite_values, rows_as_json
 from slackwater.runtime.model.schema import column_to_arrow
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
@@ -194,3 +195,15 @@ def _check_size(size: int, expected: int) -> None:
             "its part was changed by another program while it was written: it has "
             f"{size:,} bytes and had {expected:,}"
         )
+
+
+class JsonText:
+    """Rows as JSON objects, a line each; times are ISO 8601, NaN and ±inf null."""
+
+    header = b""
+
+    def lines(self, rows: pa.RecordBatch) -> bytes:
+        return "".join(f"{row}\n" for row in rows_as_json(rows)).encode()
+
+    def lost_infinite(self, rows: pa.RecordBatch) -> int:
+        return sum(map(infinite_values, rows.columns))

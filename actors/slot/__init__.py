@@ -3,7 +3,6 @@
 `actors/jobs` makes `actor.py` a Ray actor.
 
 - `actor.py`: Wrap a slot as a Ray actor: its control methods, and its users' output.
-- `block_kind.py`: Kinds of blocks that are read ahead: blocks of one kind have the same columns.
 - `channel_ends.py`: Hold a slot's ends of its channels to other slots.
 - `clock_sync.py`: Compare a slot's clock with the reference's, over the network.
 - `handover.py`: Define what slots hand over to each other, through their job, as stages move.
@@ -12,7 +11,6 @@
 - `loop_mailbox.py`: Pass calls of other threads to a slot's loop, which runs them between two
   slices.
 - `moving_stages.py`: Let a slot's loop hold still, give stages away, and go on with others.
-- `news.py`: Tell whether a slot has worked since its last report.
 - `peers.py`: Check the slots at the other ends of a slot's channels; make frame codecs.
 - `process_setup.py`: Prepare a slot's process: freed memory that it keeps, and libraries that it
   loads beforehand.

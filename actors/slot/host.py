@@ -35,10 +35,9 @@ from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
-from slackwater.actors.slot.news import News
 from slackwater.actors.slot.peers import look_at_peers, lost_peers
 from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
-from slackwater.actors.slot.report import SlotIdentity, SlotReport, stuck
+from slackwater.actors.slot.report import News, SlotIdentity, SlotReport, stuck
 from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.wire.channel import ChannelKeys, Waker
 from slackwater.actors.wire.local_sockets import host_identity

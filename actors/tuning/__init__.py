@@ -1,6 +1,5 @@
 """Set slacks while a job runs: a tuner beside the job, its supervisor, its samples.
 
-- `back_off.py`: Compute the wait before a restart after repeated deaths.
 - `job_records.py`: Keep one job's samples in a file: JSON lines, the first about the job itself.
 - `process.py`: Run one tuner: its actor, made by Ray, and its process, which surely ends.
 - `sample_history.py`: Keep samples after their job: they tune the flow's next job from its start.

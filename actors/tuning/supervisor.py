@@ -20,7 +20,6 @@ from ray.exceptions import RayError
 
 from slackwater.actors.kernel.process_identity import PidFile
 from slackwater.actors.nodes.in_band import InBand
-from slackwater.actors.tuning.back_off import BackOff
 from slackwater.actors.tuning.process import TunerProcess
 from slackwater.actors.tuning.sample_history import most_samples
 from slackwater.actors.tuning.tuner import THREADS, Tuner, TunerState
@@ -31,7 +30,7 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import GateTuning, TuningReport
 from slackwater.runtime.plan.plan import Plan
 
-__all__ = ["TunerSupervisor"]
+__all__ = ["BackOff", "TunerSupervisor"]
 
 ASK_EVERY_S = 1.0
 MAKE_S = 10.0
@@ -251,3 +250,24 @@ class TunerSupervisor:
             return actor.options(**settings).remote(graph, tuning, note=note, **own)
 
         return TunerProcess(make)
+
+
+FIRST_S = 1.0
+AT_MOST_S = 30.0
+LIVED_S = 30.0
+"""A process that lived this long did not die at its start: the next one need not wait."""
+
+
+class BackOff:
+    """Waits of 0, 1, 2, 4 … 30 s; reset by a 30 s life."""
+
+    def __init__(self) -> None:
+        self._deaths = 0
+
+    def wait_s(self, *, lived_s: float) -> float:
+        """Count a death; return how long to wait before the next start."""
+        if lived_s >= LIVED_S:
+            self._deaths = 0
+        self._deaths += 1
+        doublings = min(self._deaths - 2, 10)  # 2.0 ** 1,024 would overflow
+        return 0.0 if doublings < 0 else min(FIRST_S * 2.0**doublings, AT_MOST_S)

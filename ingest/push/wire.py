@@ -2,7 +2,7 @@
 
 A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most: a
 connection that has not shown the key can make us hold one piece, and few such connections may wait
-(`peer_guard.py`). The header has its kind, its task and epoch, and the length of the body. Bodies
+(`PeerGuard`). The header has its kind, its task and epoch, and the length of the body. Bodies
 of rows are Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled,
 and nothing longer than announced is read.
 
@@ -22,6 +22,7 @@ and nothing longer than announced is read.
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +30,10 @@ from enum import IntEnum
 
 import pyarrow as pa
 import zmq
+from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
-from slackwater.ingest.push.peer_guard import PeerGuard
+from slackwater.actors.connections.monitor import ConnectionEvents
 from slackwater.runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
@@ -259,3 +261,51 @@ def _settle(socket: zmq.Socket[bytes], keys: Keys) -> None:
     socket.heartbeat_ivl = HEARTBEAT_MS
     socket.heartbeat_timeout = HEARTBEAT_LIMIT_MS
     socket.linger = LINGER_MS
+
+
+class PeerGuard:
+    """Watches the connections to a socket, in separate threads.
+
+    Args:
+        socket: a TCP socket guarded by our keys, not bound yet; its messages have bounded length.
+            Each context may have one guard.
+        peer: the only public key that may connect.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes], *, peer: bytes) -> None:
+        self._guard = ThreadAuthenticator(socket.context)
+        self._guard.start()
+        self._guard.configure_curve_callback(credentials_provider=_OnePeer(peer))
+        self._has_lost = threading.Event()
+        connections = ConnectionEvents(socket)
+        threading.Thread(
+            target=self._watch, args=(connections,), name="push-peer-guard", daemon=True
+        ).start()
+
+    def has_lost(self) -> bool:
+        """Return whether any connection has broken since the last call."""
+        was_set = self._has_lost.is_set()
+        if was_set:
+            self._has_lost.clear()
+        return was_set
+
+    def stop(self) -> None:
+        """Stop the guard, after the socket is closed and before its context is terminated."""
+        self._guard.stop()
+
+    def _watch(self, connections: ConnectionEvents) -> None:
+        for event, _, _ in connections:
+            if event == zmq.EVENT_DISCONNECTED:
+                self._has_lost.set()
+
+
+class _OnePeer:
+    """Admits one public key."""
+
+    def __init__(self, public: bytes) -> None:
+        self._public = public
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Answer ZeroMQ whether a key is admitted."""
+        del domain
+        return key == self._public

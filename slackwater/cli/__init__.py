@@ -12,7 +12,4 @@
 - `streams.py`: Handle stdout and stderr that are closed, or whose disk is full.
 - `timesync_command.py`: Command `slackwater timesync`: a time server, its key, and a client's view.
 - `userfile.py`: Import the user's file, and find the dataflow in it.
-- `versions.py`: Versions here: Slackwater's, and those of its dependencies.
-- `what_if_options.py`: Options of `slackwater plan` and `provision` for other links and other
-  costs.
 """

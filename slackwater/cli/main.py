@@ -6,6 +6,9 @@ Commands for a cluster's jobs are in `slackwater/cli/cluster_commands.py`, parts
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+import platform
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -37,12 +40,13 @@ from slackwater.cli.shell import (
 )
 from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
-from slackwater.cli.versions import versions
 from slackwater.end_signals import END_SIGNALS
+from slackwater.ingest.java import find_java
 from slackwater.report.live_view import LiveView
 from slackwater.report.run_folders import RUNS, new_run_folder
 from slackwater.report.run_status import find_report, find_status
 from slackwater.report.sanitize import echo
+from slackwater.runtime.errors import JavaError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.report import JobReport
 
@@ -315,3 +319,30 @@ def _nothing(_: object) -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def versions() -> dict[str, str]:
+    """Return {program: version}; "not found" for a missing one."""
+    return {
+        "slackwater": _installed("slackwater"),
+        "ray": _installed("ray"),
+        "spark": _installed("pyspark"),
+        "raydp": _installed("raydp"),
+        "python": platform.python_version(),
+        "java": _java(),
+    }
+
+
+def _installed(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not found"
+
+
+def _java() -> str:
+    try:
+        java = find_java(os.environ)
+    except JavaError:
+        return "not found"
+    return f"{java.release} ({java.path})"

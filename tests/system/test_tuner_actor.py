@@ -19,8 +19,7 @@ from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.tuning import process as tuner_process
 from slackwater.actors.tuning import supervisor as tuner_care
 from slackwater.actors.tuning import tuner as tuner_module
-from slackwater.actors.tuning.back_off import BackOff
-from slackwater.actors.tuning.supervisor import TunerSupervisor
+from slackwater.actors.tuning.supervisor import BackOff, TunerSupervisor
 from slackwater.actors.tuning.tuner import Tuner, TunerState
 from slackwater.runtime.measure.deadline import deadline_notes
 from slackwater.runtime.measure.samples import StageSample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from slackwater.actors.slot.block_kind import BlockKind
+from slackwater.actors.slot.read_ahead import BlockKind
 
 NUMBERS = {"n": pa.array(range(1_000), pa.int64()), "small": pa.array(range(1_000), pa.int16())}
 FLAGS = {"flag": pa.array([True, False, None, True] * 250)}

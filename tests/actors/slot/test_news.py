@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from slackwater.actors.slot import news as module
-from slackwater.actors.slot.news import News
+from slackwater.actors.slot import report as module
+from slackwater.actors.slot.report import News
 
 LONG_S = 30.0
 SHORT_S = 0.05

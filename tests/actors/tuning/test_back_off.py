@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from slackwater.actors.tuning.back_off import LIVED_S, BackOff
+from slackwater.actors.tuning.supervisor import LIVED_S, BackOff
 
 
 def test_who_dies_early_is_waited_for_longer_each_time_and_at_last_for_half_a_minute() -> None:
