@@ -12,7 +12,7 @@ from slackwater.runtime.model.schema import column_of_arrow
 
 __all__ = [
     "DIVERTED_SCHEMA",
-    "MOST_TOLD",
+    "MOST_REPORTED",
     "DivertedRow",
     "OnBad",
     "columns_of_diverted",
@@ -32,7 +32,7 @@ DIVERTED_SCHEMA = pa.schema(
 
 OnBad = Literal["error", "skip", "divert"]
 """Fate of rows that cannot be used."""
-MOST_TOLD = 10
+MOST_REPORTED = 10
 """Most rows that a report names of a stage."""
 _SHOWN = 200
 """Most characters of a row in a report."""

@@ -41,7 +41,11 @@ class ArrivalFrontier:
     def of(cls, stage: Stage) -> ArrivalFrontier | None:
         """Return the frontier of a stage's inputs; None if none of them tells of arrivals."""
         inputs = stage.inputs
-        return cls(len(inputs)) if any("arrivals" in one.row_fields for one in inputs) else None
+        return (
+            cls(len(inputs))
+            if any("arrivals" in channel.row_fields for channel in inputs)
+            else None
+        )
 
     def hear(self, writer: int, message: Message) -> None:
         """Take what a message of a writer tells."""

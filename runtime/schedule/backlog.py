@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.schedule.idle_channels import may_be_behind
+from slackwater.runtime.schedule.idle_channels import may_be_older
 from slackwater.runtime.schedule.ready import ReadyStages
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
@@ -66,8 +66,9 @@ class SliceLengths:
         self.sizes = {name: SliceSize(limits, longest_ns=longest_ns) for name in stages}
         # Of sources in other slots the plan knows only that their data exists.
         self._sees_sources = all(
-            one.stage.is_backlog or all(channel.source in stages for channel in one.stage.inputs)
-            for one in stages.values()
+            machine.stage.is_backlog
+            or all(channel.source in stages for channel in machine.stage.inputs)
+            for machine in stages.values()
         )
 
     def next_rows(self, machine: StageMachine, ready: ReadyStages, now_ns: int) -> int:
@@ -81,7 +82,7 @@ class SliceLengths:
         size = self.sizes[machine.stage.name]
         if not size.is_full or machine.stage.kind == "sink":  # its rows leave as a slice ends
             return size.rows
-        waited_ns = max(self._behind_ns(ready, now_ns), machine.waited_ns(now_ns))
+        waited_ns = max(self._least_wait_of_rows_ns(ready, now_ns), machine.waited_ns(now_ns))
         if waited_ns <= self._least_wait_ns:
             return size.rows
         rows = size.within(waited_ns // SHARE_OF_WAIT)
@@ -90,7 +91,7 @@ class SliceLengths:
         older = 0 if machine.node.has_more else machine.queues.rows_until(other_ns, rows)
         return max(size.rows, older)
 
-    def _behind_ns(self, ready: ReadyStages, now_ns: int) -> int:
+    def _least_wait_of_rows_ns(self, ready: ReadyStages, now_ns: int) -> int:
         """Return the least wait of rows that the slot can be given."""
         if not self._sees_sources:
             return 0
@@ -122,7 +123,7 @@ class AwaitedSources:
     """
 
     def __init__(self, stages: Mapping[str, StageMachine]) -> None:
-        self.gates = {name for name, one in stages.items() if _is_fed_by_them(one, stages)}
+        self.gates = {name for name, machine in stages.items() if _is_fed_by_them(machine, stages)}
 
     def before(
         self,
@@ -164,9 +165,9 @@ def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -
     inputs = machine.stage.inputs
     if machine.gate is None or len(inputs) < 2 or machine.is_sampled:
         return False
-    if not machine.stage.is_ready_only or any(map(may_be_behind, inputs)):
+    if not machine.stage.is_ready_only or any(map(may_be_older, inputs)):
         return False
-    return all(one.source in stages and _reads_on(stages[one.source]) for one in inputs)
+    return all(channel.source in stages and _reads_on(stages[channel.source]) for channel in inputs)
 
 
 def _awaited(machine: StageMachine) -> int | None:
@@ -175,6 +176,6 @@ def _awaited(machine: StageMachine) -> int | None:
     if gate is None or machine.node.has_more:
         return None
     queued = [queues.promised_ns(channel.name) for channel in machine.stage.inputs]
-    told = [gate.promised_ns(n) if ns is None else ns for n, ns in enumerate(queued)]
-    writer = told.index(min(told))
+    promised = [gate.promised_ns(n) if ns is None else ns for n, ns in enumerate(queued)]
+    writer = promised.index(min(promised))
     return writer if queued[writer] is None else None

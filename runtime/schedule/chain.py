@@ -75,7 +75,7 @@ class Chain:
         """Return the rows that remain, their number, and how many rows steps added.
 
         Args:
-            batch: the rows.
+            batch: rows of the source.
             first: the number of the step that they reach first.
         """
         rows, added = len(batch.event_time_ns), 0
@@ -110,7 +110,7 @@ def count_alone(report: StageReport) -> None:
 
 def restore_report(report: StageReport, state: Mapping[str, Any]) -> None:
     """Continue a report of a snapshot; the objects that count steps stay."""
-    steps, found = report.steps, StageReport.from_json(state)
-    vars(report).update({**vars(found), "steps": steps})
-    for own, counted in zip(steps, found.steps, strict=True):
+    steps, restored = report.steps, StageReport.from_json(state)
+    vars(report).update({**vars(restored), "steps": steps})
+    for own, counted in zip(steps, restored.steps, strict=True):
         own.rows_in[:], own.rows_out = counted.rows_in, counted.rows_out

@@ -15,7 +15,7 @@ from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.registry.operators import make_operator
 from slackwater.runtime.schedule.accounts import count_in
-from slackwater.runtime.schedule.intake import GateIntake, SplitIntake, Taken
+from slackwater.runtime.schedule.intake import GateIntake, IntakeResult, SplitIntake
 from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.schedule.stage_sampler import StageSampler
@@ -62,11 +62,11 @@ class GatedNode(Node):
         return None if self._gate is None else self._gate.hold_ends_ns()
 
     def work(self, now_ns: int, *, max_rows: int) -> Handed:
-        taken = self.intake.take(now_ns, max_rows=max_rows)
-        read = taken.read
+        intake = self.intake.take(now_ns, max_rows=max_rows)
+        read = intake.read
         if read is None and (read := self.read_by_clock(now_ns)) is None:
-            return Handed(used=taken.used, taken=taken.rows)
-        return self.of_read(read, taken, now_ns)
+            return Handed(used=intake.used, rows_in=intake.rows)
+        return self.of_read(read, intake, now_ns)
 
     def read_by_clock(self, now_ns: int) -> GateRead | None:
         """Return a read without rows if its operator is due, else None."""
@@ -74,13 +74,13 @@ class GatedNode(Node):
         return None
 
     @abstractmethod
-    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:
+    def of_read(self, read: GateRead, intake: IntakeResult, now_ns: int) -> Handed:
         """Return what it makes of a read.
 
         Args:
             read: read of the intake, or a read without rows: its operator is due.
-            taken: messages that the intake took in the slice.
-            now_ns: wall clock.
+            intake: messages that the intake took in the slice.
+            now_ns: time by the clock.
         """
 
     def count(self, report: StageReport, now_ns: int) -> None:
@@ -123,9 +123,9 @@ class SharedGateNode(GatedNode):
         self._share, self._report = share, report
         self._splitter = ReadSplitter(step.traits.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
-        self._outputs = {(one.replica, one.port): one for one in stage.outputs}
+        self._outputs = {(channel.replica, channel.port): channel for channel in stage.outputs}
 
-    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
+    def of_read(self, read: GateRead, intake: IntakeResult, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
         del now_ns
         rows = read.rows
         self._report.rows_out += rows
@@ -134,8 +134,8 @@ class SharedGateNode(GatedNode):
             for replica, own_parts in enumerate(self._splitter.split(read))
             for port, message in own_parts
         ]
-        used, progress = taken.used, read.progress
-        return Handed(None, progress, used, taken.rows, rows, True, sends=sends)
+        used, progress = intake.used, read.progress
+        return Handed(None, progress, used, intake.rows, rows, True, sends=sends)
 
     def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
         super().count(report, now_ns)
@@ -193,7 +193,7 @@ class OperatorNode(GatedNode):
         none: list[Batch | None] = [None for _ in self._ports]
         return GateRead(none, none, self._watermark_ns, self._progress)
 
-    def of_read(self, read: GateRead, taken: Taken, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
+    def of_read(self, read: GateRead, intake: IntakeResult, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
         rows_in, rows = self.counts.rows_in, 0
         for port in self._ports:
             for batch in (read.ports[port], read.late[port]):
@@ -214,8 +214,8 @@ class OperatorNode(GatedNode):
         return Handed(
             result.rows,
             Progress(result.promise_ns, stimulus_ns, newest_ns, arrived),
-            taken.used,
-            taken.rows,
+            intake.used,
+            intake.rows,
             rows,
             compared=result.compared,
             passed_over=result.passed_over,

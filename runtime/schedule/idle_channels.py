@@ -37,13 +37,13 @@ from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel
 
-__all__ = ["IdleChannels", "may_be_behind"]
+__all__ = ["IdleChannels", "may_be_older"]
 
 _MOVES = 8
 """Times in each `idle` at which time goes on by the clock: what is due comes so much later."""
 
 
-def may_be_behind(channel: Channel) -> bool:
+def may_be_older(channel: Channel) -> bool:
     """Whether its sender may send older rows than it promised, or may be idle."""
     return channel.may_be_late or channel.idle_ns is not None
 
@@ -93,7 +93,7 @@ class IdleChannels:
                 self._since_ns[writer] = now_ns
                 self._excused.add(writer)
 
-    def taken(self, writer: int, now_ns: int) -> None:
+    def note_spoken(self, writer: int, now_ns: int) -> None:
         """Note that a message has entered the gate; its sender may have waited."""
         self._since_ns[writer] = now_ns
 
@@ -115,8 +115,8 @@ class IdleChannels:
         """Mark idle whom the gate waits for and who has been silent for too long.
 
         Args:
-            gate: the gate.
-            now_ns: wall clock.
+            gate: gate of the channels.
+            now_ns: time by the clock.
             queued: channels whose messages wait to be taken in: those have spoken.
         """
         while self._excused:

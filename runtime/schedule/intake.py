@@ -21,14 +21,14 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule.accounts import count_gate, count_reads
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
-from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_behind
+from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_older
 from slackwater.runtime.schedule.queues import PathQueues, credit_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
-__all__ = ["GateIntake", "SplitIntake", "Taken", "intake_of"]
+__all__ = ["GateIntake", "IntakeResult", "SplitIntake", "intake_of"]
 
 
-class Taken(NamedTuple):
+class IntakeResult(NamedTuple):
     """Result of one `take`: the rows of inputs that it took, and their read.
 
     Attributes:
@@ -87,7 +87,7 @@ class Intake(ABC, Generic[_H]):
         self._since_ns = start_ns
 
     @abstractmethod
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> IntakeResult:
         """Return what goes on now, about `max_rows` rows at most."""
 
     @abstractmethod
@@ -175,10 +175,10 @@ class GateIntake(Intake[SlackGate]):
         self._arrivals = ArrivalFrontier.of(stage)
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
-        self._may_be_behind = list(map(may_be_behind, stage.inputs))
-        self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
+        self._may_be_older = list(map(may_be_older, stage.inputs))
+        self._window_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if stage.step.traits.kept_by == "promise":
-            self._kept_ns = stage.window_ns
+            self._window_ns = stage.window_ns
         self._idle: IdleChannels | None = None  # None if no channel is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
@@ -193,18 +193,18 @@ class GateIntake(Intake[SlackGate]):
         """Return when a channel that the gate waits for is idle; None if never."""
         return None if self._idle is None else self._idle.due_ns(self._held)
 
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> IntakeResult:
         """Put what has come into the gate, and read that."""
         gate, sampler = self._held, self._sampler
         used: list[tuple[str, int]] = []
         for writer, message, came_ns in self._come(now_ns, max_rows, used):
             gate.insert(writer, message.batch, message.progress, came_ns=came_ns)
-            if message.batch is not None and self._may_be_behind[writer]:
-                self._count_behind(writer, message.batch)
+            if message.batch is not None and self._may_be_older[writer]:
+                self._count_older(writer, message.batch)
             if self._arrivals is not None:
                 self._arrivals.hear(writer, message)
             if self._idle is not None:
-                self._idle.taken(writer, now_ns)
+                self._idle.note_spoken(writer, now_ns)
             if sampler is not None:
                 sampler.came(writer, message.batch, came_ns)
         if self._idle is not None:
@@ -212,7 +212,7 @@ class GateIntake(Intake[SlackGate]):
         held = self._count_most()
         released = gate.read(limit=max_rows, now_ns=now_ns)
         if self._arrivals is not None:
-            released = self._told_of_arrivals(self._arrivals, released)
+            released = self._with_arrivals(self._arrivals, released)
         # Cut short it may have let all rows go and yet not have come as far as it could.
         self.more = (
             released is not None
@@ -222,11 +222,11 @@ class GateIntake(Intake[SlackGate]):
         self._go_on(released, now_ns)
         if sampler is not None:
             sampler.left(released, now_ns)
-        if released is not None and self._kept_ns is not None:
+        if released is not None and self._window_ns is not None:
             self._count_held_back(released)
-        return Taken(released, used, sum([rows for _, rows in used]))
+        return IntakeResult(released, used, sum([rows for _, rows in used]))
 
-    def _told_of_arrivals(
+    def _with_arrivals(
         self, arrivals: ArrivalFrontier, released: GateRead | None
     ) -> GateRead | None:
         """Say with a read, or one that has no rows, how far arrivals have come."""
@@ -238,18 +238,18 @@ class GateIntake(Intake[SlackGate]):
         released.progress = released.progress.with_arrived(arrived)
         return released
 
-    def _count_behind(self, writer: int, batch: Batch) -> None:
+    def _count_older(self, writer: int, batch: Batch) -> None:
         """Count rows of idle writers, older than the frontier that the operator knows."""
-        times, told_ns = batch.event_time_ns, self._held.counts().frontier_ns
-        if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
-            behind = int((times < told_ns).sum())
-            if behind:
-                _count_in(self._report.older_than_promised, self._sources[writer], behind)
+        times, frontier_ns = batch.event_time_ns, self._held.counts().frontier_ns
+        if times.item(0) < frontier_ns or (self._is_mixed[writer] and frontier_ns > START_NS):
+            older = int((times < frontier_ns).sum())
+            if older:
+                _count_in(self._report.older_than_promised, self._sources[writer], older)
 
     def _count_held_back(self, released: GateRead) -> None:
         """Count whose promise it is that rows are now kept for beyond their window."""
-        assert self._kept_ns is not None
-        if released.watermark_ns - released.progress.promise_ns > self._kept_ns:
+        assert self._window_ns is not None
+        if released.watermark_ns - released.progress.promise_ns > self._window_ns:
             for writer in self._held.holders():
                 _count_in(self._report.held_back, self._sources[writer], 1)
 
@@ -297,7 +297,7 @@ class GateIntake(Intake[SlackGate]):
 class SplitIntake(Intake[ReplicaReads]):
     """Intake of a replica: reads of its gate, another stage, in parts if long."""
 
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> IntakeResult:
         """Return the reads that are whole by now."""
         reads, sampler = self._held, self._sampler
         used: list[tuple[str, int]] = []
@@ -311,7 +311,7 @@ class SplitIntake(Intake[ReplicaReads]):
         self._go_on(released, now_ns)
         if sampler is not None:
             sampler.read(released, now_ns)
-        return Taken(released, used, held - reads.rows_held)
+        return IntakeResult(released, used, held - reads.rows_held)
 
     def has_room(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more; always if what is there is no whole read."""

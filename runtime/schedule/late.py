@@ -42,7 +42,7 @@ class LateOutputs(SideOutputs):
 
     def batches(self, channel: Channel, now_ns: int) -> list[Batch]:  # noqa: D102
         del now_ns
-        return [batch for one in self._rows if (batch := self._batch(channel, one)) is not None]
+        return [batch for row in self._rows if (batch := self._batch(channel, row)) is not None]
 
     def clear(self) -> None:  # noqa: D102
         self._rows = []
@@ -72,6 +72,6 @@ class LateOutputs(SideOutputs):
                 columns[field.name] = rows.late_by_ns
             else:
                 columns[field.name] = rows.is_dropped
-        found_ns = max(self._promise_ns, rows.found_ns)
-        event_time_ns = np.maximum(batch.event_time_ns, found_ns)
+        late_at_ns = max(self._promise_ns, rows.found_ns)
+        event_time_ns = np.maximum(batch.event_time_ns, late_at_ns)
         return batch.with_(event_time_ns=event_time_ns, columns=columns, arrivals=None)

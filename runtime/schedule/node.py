@@ -32,7 +32,7 @@ class Handed(NamedTuple):
         rows: rows for the chain; None if none exists.
         progress: progress of the stream with them; None if nothing is new, and nothing leaves.
         used: per input channel the rows of credit that are used up.
-        taken: rows that were taken in.
+        rows_in: rows that were taken in.
         released: rows that went on to the operator. A gate may take rows in with one slice, and
             release them with many others.
         must_leave: whether a message leaves though nothing is new.
@@ -53,7 +53,7 @@ class Handed(NamedTuple):
     rows: Batch | None = None
     progress: Progress | None = None
     used: Sequence[tuple[str, int]] = ()
-    taken: int = 0
+    rows_in: int = 0
     released: int = 0
     must_leave: bool = False
     diverted: Sequence[DivertedRow] = ()

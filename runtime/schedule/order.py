@@ -136,9 +136,9 @@ class StimulusOrder:
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
         """Return the one whose stimulus is the earliest."""
         del now_ns
-        return min(stages, key=lambda one: (one.stimulus_ns, one.progress_ns))
+        return min(stages, key=lambda stage: (stage.stimulus_ns, stage.progress_ns))
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
         """Return the one on which the earliest stimulus waits."""
         del now_ns
-        return min(paths, key=lambda one: one.stimulus_ns)
+        return min(paths, key=lambda path: path.stimulus_ns)

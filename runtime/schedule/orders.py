@@ -49,13 +49,17 @@ class Priorities:
         del now_ns
         return min(
             stages,
-            key=lambda one: (-self._priority(one.subject), one.stimulus_ns, one.progress_ns),
+            key=lambda stage: (
+                -self._priority(stage.subject),
+                stage.stimulus_ns,
+                stage.progress_ns,
+            ),
         )
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
         """Return the path that comes from the step of the highest priority."""
         del now_ns
-        return min(paths, key=lambda one: (-self._priority(one.source), one.stimulus_ns))
+        return min(paths, key=lambda path: (-self._priority(path.source), path.stimulus_ns))
 
     def _priority(self, subject: Subject) -> float:
         return self.of.get(subject.name, self.of.get(subject.step, 0))
@@ -90,20 +94,20 @@ class CoarseStimulus:
 
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
         """Return the first, by the other order, of those in the earliest subinterval."""
-        earliest = min(self._subinterval(one) for one in stages)
-        among = [one for one in stages if self._subinterval(one) == earliest]
+        earliest = min(self._subinterval(stage) for stage in stages)
+        among = [stage for stage in stages if self._subinterval(stage) == earliest]
         return among[0] if len(among) == 1 else self.within.first(among, now_ns)
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
         """Return the first path by that rule; by stimulus if it chooses no paths."""
-        earliest = min(self._subinterval(one) for one in paths)
-        among = [one for one in paths if self._subinterval(one) == earliest]
+        earliest = min(self._subinterval(path) for path in paths)
+        among = [path for path in paths if self._subinterval(path) == earliest]
         chosen = getattr(self.within, "first_path", _BY_STIMULUS.first_path)
-        found: PathView = among[0] if len(among) == 1 else chosen(among, now_ns)
-        return found
+        choice: PathView = among[0] if len(among) == 1 else chosen(among, now_ns)
+        return choice
 
-    def _subinterval(self, one: StageView | PathView) -> int:
-        return one.stimulus_ns // self._width_ns
+    def _subinterval(self, view: StageView | PathView) -> int:
+        return view.stimulus_ns // self._width_ns
 
     @cached_property
     def _width_ns(self) -> int:
@@ -124,7 +128,7 @@ def check_order(order: object, subjects: Iterable[Subject]) -> None:
         order = order.within
     if not isinstance(order, Priorities):
         return
-    names = dict.fromkeys(name for one in subjects for name in (one.step, one.name))
+    names = dict.fromkeys(name for subject in subjects for name in (subject.step, subject.name))
     for name in order.of:
         if name not in names:
             raise SettingError(

@@ -25,13 +25,13 @@ class StageOutputs:
         self._outputs = [(c, c.schema.names, c.row_fields, n) for n, c in enumerate(outputs)]
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
-        self.tells_arrivals = any("arrivals" in one.row_fields for one in outputs)
+        self.tells_arrivals = any("arrivals" in channel.row_fields for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._told_ns = [START_NS] * len(outputs)  # promised on it
         self._gap_ns = [channel.promise_gap_ns for channel in outputs]
         # {place: what a promise alone must reach to be of use}, of channels to stages that ask
         self._asked_ns: dict[int, int] = {}
-        self._least_asked_ns = END_NS
+        self._least_requested_ns = END_NS
         self.progress = NO_PROGRESS
         self._is_mixed = any(channel.is_mixed for channel in outputs)
         self._silent_until_ns = self._until_ns()
@@ -48,9 +48,9 @@ class StageOutputs:
             return ()
         sends: list[tuple[Channel, Message]] = []
         for channel, names, fields, at in self._outputs:
-            told = progress
+            sent = progress
             if arrived is not None and "arrivals" in fields:
-                told = progress.with_arrived(arrived)
+                sent = progress.with_arrived(arrived)
             elif (
                 batch is None
                 and promise_ns != END_NS
@@ -59,13 +59,13 @@ class StageOutputs:
                 continue
             part = None if batch is None else batch.part(names, fields)
             self._sent_ns[at], self._told_ns[at] = now_ns, promise_ns
-            sends.append((channel, Message(part, told)))
+            sends.append((channel, Message(part, sent)))
         self._silent_until_ns = self._until_ns()
         return sends
 
     def silent_below_ns(self, now_ns: int) -> int:
         """Return below which no consumer needs a promise alone; START_NS if one may."""
-        return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
+        return self._least_requested_ns if now_ns < self._silent_until_ns else START_NS
 
     def reach(self, progress: Progress, batch: Batch | None = None) -> None:
         """Note how far the stream is now, with these rows, told or not."""
@@ -85,13 +85,13 @@ class StageOutputs:
         return self.progress.promise_ns < self._asked_ns.get(at, END_NS)
 
     def _until_ns(self) -> int:
-        """Return until when channels need only promises that were asked for."""
+        """Return until when channels need only promises that were requested."""
         if self.tells_arrivals:
             return START_NS
         sent_ns, gap_ns = self._sent_ns, self._gap_ns
         return min([sent_ns[at] + gap_ns[at] for at in self._need_promises], default=END_NS)
 
-    # -- promises that are asked for ----------------------------------------------------
+    # -- requested promises ----------------------------------------------------------------
 
     def ask(self, channel: str, promise_ns: int) -> Message | None:
         """Send promises alone from this one on, or if nothing was sent for long.
@@ -104,7 +104,7 @@ class StageOutputs:
 
     def _only_from(self, at: int, promise_ns: int) -> None:
         self._asked_ns[at] = promise_ns
-        self._least_asked_ns = min(self._asked_ns.values())
+        self._least_requested_ns = min(self._asked_ns.values())
         if self._gap_ns[at] != IDLE_PROMISE_NS:
             self._gap_ns[at] = IDLE_PROMISE_NS
             self._silent_until_ns = self._until_ns()
@@ -114,13 +114,13 @@ class StageOutputs:
         at = self._places[channel]
         del self._asked_ns[at]
         self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
-        self._least_asked_ns = min(self._asked_ns.values(), default=END_NS)
+        self._least_requested_ns = min(self._asked_ns.values(), default=END_NS)
         self._silent_until_ns = self._until_ns()
         return self.unsaid(channel)
 
     @property
-    def asked(self) -> list[Channel]:
-        """The channels on which promises are sent if they are asked for."""
+    def requested(self) -> list[Channel]:
+        """The channels on which promises are sent if they are requested."""
         return [self._outputs[at][0] for at in self._asked_ns]
 
     def unsaid(self, channel: str) -> Message | None:
@@ -132,7 +132,7 @@ class StageOutputs:
         return Message(None, self.progress)
 
     def derive(self) -> None:
-        """Derive when channels need only promises that were asked for."""
+        """Derive when channels need only promises that were requested."""
         for at, promise_ns in self._asked_ns.items():
             self._only_from(at, promise_ns)
         self._silent_until_ns = self._until_ns()

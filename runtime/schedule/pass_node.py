@@ -66,7 +66,7 @@ class PassNode(Node):
         if self._arrivals is not None:
             progress = progress.with_arrived(self._arrivals.advance())
         batch = concat_batches(batches) if batches else None
-        return Handed(batch, progress, used, sum([taken for _, taken in used]), rows)
+        return Handed(batch, progress, used, sum([rows_read for _, rows_read in used]), rows)
 
     def _passed(self, channel: str, message: Message, came_ns: int) -> Message:
         """Account for a message; return it as the stage passes it on."""

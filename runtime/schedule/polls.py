@@ -66,7 +66,7 @@ class Polls:
         self._is_live = self.wakes and not spec.is_history and spec.speed is None
         self.turn_ns = start_ns if self._is_live else None
         self.nothing_ns: int | None = None
-        self._found_ns = start_ns  # when it last had something
+        self._last_rows_ns = start_ns  # when it last had something
         self.caught_up_ns = start_ns
 
     @property
@@ -74,15 +74,15 @@ class Polls:
         """Time to poll an empty input again; None if it wakes the slot."""
         if self.wakes or self.nothing_ns is None:
             return None
-        share_ns = (self.nothing_ns - self._found_ns) // POLL_SHARE
+        share_ns = (self.nothing_ns - self._last_rows_ns) // POLL_SHARE
         return self.nothing_ns + min(max(share_ns, LEAST_POLL_NS), MOST_POLL_NS)
 
-    def note(self, now_ns: int, *, has_found: bool) -> None:
+    def note(self, now_ns: int, *, has_rows: bool) -> None:
         """Note a poll, and whether the input had something."""
         if self._is_live:
             self.turn_ns = now_ns
-        if has_found:
-            self.nothing_ns, self._found_ns = None, now_ns
+        if has_rows:
+            self.nothing_ns, self._last_rows_ns = None, now_ns
         else:
             self.nothing_ns = self.caught_up_ns = now_ns
 

@@ -94,7 +94,7 @@ class _Heap:
     def first_able(
         self, is_able: Callable[[StageMachine], bool], blocked: dict[str, _NextWork]
     ) -> _Entry | None:
-        """Return the first entry of a stage that is able; None without one.
+        """Return the first entry of a stage that is able; None if none exists.
 
         Args:
             is_able: whether a stage may run.
@@ -112,7 +112,7 @@ class _Heap:
         return None
 
     def least(self, counts: Callable[[StageMachine], bool]) -> int | None:
-        """Return the least time of the stages that count; None without one."""
+        """Return the least time of the stages that count; None if none exists."""
         entries, indices = self._entries, [0]
         least_ns: int | None = None
         while indices:  # down the heap as far as an entry may be less
@@ -148,7 +148,7 @@ class ReadyStages:
         self._now_ns = START_NS  # of the last question
         self._blocked: dict[str, _NextWork] = {}  # ready, in no heap: they have no credit
         self._going = {work.machine.stage.name for work in self._works}
-        # Source whose rows have waited least; None: it is to be looked for.
+        # Source whose rows have waited least; None if it is to be looked for.
         self._least_waiting: _NextWork | None = None
         for work in self._works:
             work.machine.on_next = partial(self._changed, work)
@@ -275,7 +275,7 @@ class ReadyStages:
         return min([ns for ns in ranks_ns if ns is not None], default=None)
 
     def latest_wait_ns(self) -> int | None:
-        """Return since when rows of each input wait; None: all are over."""
+        """Return since when rows of each input wait; None if all are over."""
         if (least := self._least_waiting) is None:
             least = self._least_waiting = max(self._works, key=lambda work: _since_ns(work.wakeup))
         since_ns = _since_ns(least.wakeup)

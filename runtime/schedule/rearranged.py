@@ -36,7 +36,7 @@ def rearranged(
         relocation: relocation from one plan to another.
     """
     old, new = relocation.old, relocation.new
-    found: dict[str, dict[str, Any]] = {}
+    made: dict[str, dict[str, Any]] = {}
     for slot in relocation.slots:
         own = new.stages_of(slot)
         if not own:
@@ -46,7 +46,7 @@ def rearranged(
         ins = {c.name: was_in[c.target] for stage in own for c in stage.inputs}
         outs = {c.name: was_in[c.source] for stage in own for c in stage.outputs}
         was = next(iter(was_in.values()))
-        found[slot] = {
+        made[slot] = {
             "version": was["version"],
             "stream": _stream(arriving, was_in, ins, outs),
             "measures": {
@@ -59,7 +59,7 @@ def rearranged(
                 "idle": was["measures"]["idle"],
             },
         }
-    return found
+    return made
 
 
 def rearranged_results(
@@ -67,19 +67,19 @@ def rearranged_results(
 ) -> dict[str, dict[str, Any]]:
     """Return the same of the states of `SlotResults`: each sink's goes where the sink goes."""
     old, new = relocation.old, relocation.new
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for slot in relocation.slots:
         sinks = [stage.name for stage in new.stages_of(slot) if stage.kind == "sink"]
         was_in = {sink: snapshots[old.slots[sink]] for sink in sinks}
-        found[slot] = {
+        results[slot] = {
             "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
             "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
-            **{field: _kept(was_in, field) for field in ("parts", "committed")},
+            **{field: _present(was_in, field) for field in ("parts", "committed")},
         }
-    return found
+    return results
 
 
-def _kept(was_in: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, Any]:
+def _present(was_in: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, Any]:
     return {sink: state[field][sink] for sink, state in was_in.items() if sink in state[field]}
 
 

@@ -41,5 +41,5 @@ class UnionInput:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
             batch = batch.with_(writers=writers)
         promise_ns, _ = frontier.minimum()
-        told = Progress(promise_ns, progress.stimulus_ns, frontier.newest_ns, progress.arrived)
-        return Message(batch, told)
+        own = Progress(promise_ns, progress.stimulus_ns, frontier.newest_ns, progress.arrived)
+        return Message(batch, own)

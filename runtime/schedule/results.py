@@ -130,7 +130,7 @@ class SlotResults:
 
     def __init__(self, sinks: Mapping[str, SinkTraits], *, deadline_ns: int | None = None) -> None:
         self._traits = sinks
-        self._meters = {one: SinkMeter(one, "", deadline_ns=deadline_ns) for one in sinks}
+        self._meters = {sink: SinkMeter(sink, "", deadline_ns=deadline_ns) for sink in sinks}
         self._open = dict.fromkeys(self._meters)  # in order
         self._parts = {
             sink: RollingPolicy(traits)
@@ -292,7 +292,7 @@ class SlotResults:
 
 def traits_of_sinks(stages: Iterable[Stage]) -> dict[str, SinkTraits]:
     """Return {sink: traits of its output} of the sinks among stages."""
-    return {step.name: step.output.traits for step in sinks_among(one.step for one in stages)}
+    return {step.name: step.output.traits for step in sinks_among(stage.step for stage in stages)}
 
 
 def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable[[], int]) -> Rest:

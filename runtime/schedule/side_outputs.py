@@ -80,7 +80,7 @@ class DivertedOutputs(SideOutputs):
             return []
         columns = columns_of_diverted(channel.diverted, rows)
         carried = {name: columns[name] for name in channel.schema.names}
-        times_ns = np.array([one.event_time_ns for one in rows], np.int64)
+        times_ns = np.array([row.event_time_ns for row in rows], np.int64)
         return [
             Batch(
                 event_time_ns=times_ns,

@@ -27,7 +27,7 @@ FIRST_ROWS = 64
 """Of a stage's first slice, while nothing is known: nothing else of the slot runs meanwhile."""
 FAR_TOO_LONG = 4
 """A slice of so many times `slice_ns` is not made longer to see what its rows cost, but shorter."""
-KEPT = 15 / 16
+WEIGHT_OF_OLD = 15 / 16
 """Weight of the slices so far, when the next one is noted: the line follows in some ten slices."""
 OUTLIER = 2
 """A slice that took longer than so many times the line says counts as one of that time."""
@@ -119,11 +119,11 @@ class SliceSize:
         weight = 1.0 / (float(took_ns) * took_ns)
         weighted = weight * rows
         self._sums = [
-            KEPT * ones + weight,
-            KEPT * rows_sum + weighted,
-            KEPT * took_sum + weight * took_ns,
-            KEPT * squares + weighted * rows,
-            KEPT * products + weighted * took_ns,
+            WEIGHT_OF_OLD * ones + weight,
+            WEIGHT_OF_OLD * rows_sum + weighted,
+            WEIGHT_OF_OLD * took_sum + weight * took_ns,
+            WEIGHT_OF_OLD * squares + weighted * rows,
+            WEIGHT_OF_OLD * products + weighted * took_ns,
         ]
         self._line = line_of(self._sums)
 

@@ -22,7 +22,6 @@ from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Grant, Rest, Send, Slice
-from slackwater.runtime.schedule.asked import AskedPromises, Unsaid
 from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
 from slackwater.runtime.schedule.left_out import rows_left_out
@@ -30,6 +29,7 @@ from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.schedule.queues import credit_of
 from slackwater.runtime.schedule.ready import ReadyStages
+from slackwater.runtime.schedule.requested_promises import RequestedPromises, Unsaid
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimuli import in_words, ring
 
@@ -45,7 +45,7 @@ class Slot:
         is_sampled: whether it takes samples, for those who decide.
         interval_ns: length of the intervals of samples.
         weighs: whether it counts the bytes of rows that its channels are given.
-        deadline_ns: deadline of the flow; None: none.
+        deadline_ns: deadline of the flow; None if none exists.
     """
 
     def __init__(
@@ -75,8 +75,11 @@ class Slot:
             )
             for s in stages
         }
-        self._asked, self._awaited = AskedPromises(self._stages), AwaitedSources(self._stages)
-        self._has_asked = False
+        self._requested, self._awaited = (
+            RequestedPromises(self._stages),
+            AwaitedSources(self._stages),
+        )
+        self._has_requested = False
         self._ready = ReadyStages(self._stages.values())
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
@@ -155,9 +158,9 @@ class Slot:
 
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
-        if not self._has_asked:
-            self._has_asked = True
-            if unsaid := self._asked.begin():
+        if not self._has_requested:
+            self._has_requested = True
+            if unsaid := self._requested.begin():
                 return self._say(unsaid, now_ns)
         due = () if self._order else self._ready.newly_due(now_ns)
         done = rows_left_out(due, now_ns, self._lengths.sizes) if due else None
@@ -201,8 +204,8 @@ class Slot:
             actions.append(work.egress)
         for sent, part in work.sends:
             self._carry(sent, part, now_ns, actions)
-        if name in self._asked.asking:
-            for unsaid in self._asked.after(machine):
+        if name in self._requested.asking:
+            for unsaid in self._requested.after(machine):
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
         for channel, rows in handed.used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
@@ -210,7 +213,7 @@ class Slot:
             self._grant(machine, actions)
         return Slice(
             name,
-            handed.taken,
+            handed.rows_in,
             actions,
             now_ns,
             handed.compared,
@@ -223,8 +226,8 @@ class Slot:
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
         """Send promises that a stage had not asked for before it moved."""
         actions: list[Action] = []
-        for one in unsaid:
-            self._carry(one.channel, one.message, now_ns, actions)
+        for promise in unsaid:
+            self._carry(promise.channel, promise.message, now_ns, actions)
         return Slice(unsaid[0].source.stage.name, 0, actions, now_ns)
 
     def _carry(self, channel: Channel, part: Message, now_ns: int, actions: list[Action]) -> None:
@@ -351,7 +354,7 @@ class Slot:
 
         A source's is a number of rows of its input, and what of them has not been handed over.
         Not in it: what users' functions keep to themselves, actions that were returned, which are
-        the host's, and stages that are not `leaving` (None: all are; see `Slot.restore`, `old`).
+        the host's, and stages that are not `leaving` (None if all are; see `Slot.restore`, `old`).
 
         Returns:
             `version`, and two snapshots. `stream` is needed to go on with equal results.
@@ -394,19 +397,19 @@ class Slot:
         Raises:
             SettingError: it is of other stages or channels, or of another version.
         """
-        kept = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
+        staying = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
         check_version(state, slot=self.name)
         stream = state["stream"]
         for name in stream["stages"]:
-            kept.pop(name, None)
-        check_parts({**stream["stages"], **kept}, stream, slot=self)
-        self._stages.update(kept)
-        for machine in kept.values():
+            staying.pop(name, None)
+        check_parts({**stream["stages"], **staying}, stream, slot=self)
+        self._stages.update(staying)
+        for machine in staying.values():
             if machine.source is not None:
                 machine.source.looks = self._looks
         for name, saved in stream["stages"].items():
             restore(self._stages[name], from_plain(saved))
-        self._asked, self._has_asked = AskedPromises(self._stages), False
+        self._requested, self._has_requested = RequestedPromises(self._stages), False
         self._sent, self._received = dict(stream["sent"]), dict(stream["received"])
         self._credit, self._owed = dict(stream["credit"]), dict(stream["owed"])
         self._newest = {subject: tuple(number) for subject, number in stream["newest"].items()}

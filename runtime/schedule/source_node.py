@@ -69,22 +69,22 @@ class SourceNode(Node):
     cut into blocks does not show.
 
     Args:
-        name: the source's name.
-        spec: its settings.
+        name: name of the source.
+        spec: settings of the source.
         schema: inside schema of its input.
         writer_id: its rank in the plan, 0 <= writer_id < 32,768; the high bits of the ids
             of the writers within it.
         start_ns: wall clock at which the replay of a paced source begins.
-        needed: the columns to carry; None: all.
+        needed: the columns to carry; None if all.
         teller: teller of arrivals; None if no step uses them.
-        beginning_ns: arrival at which its replay begins; None: its first.
+        beginning_ns: arrival at which its replay begins; its first if None.
 
     Attributes:
         taken: rows taken out of blocks so far; early ones are in none.
         late_dropped: rows older than promised, or whose number had been given up, and dropped.
         late: rows as old as these that were passed on.
         duplicates: rows whose number had come before; left out.
-        given_up: numbers that did not come in time. They are no rows.
+        given_up: numbers that did not come in time. They are not rows.
         diverted: rows that could not be used, and have been taken.
         untaken: rows that were read, but not taken before the source was closed.
         renumbered: how often a writer's numbers began again.
@@ -235,8 +235,8 @@ class SourceNode(Node):
         """Whether a block is to be read to know what is handed over next."""
         if self._ready is not None or self._is_exhausted or self.is_over:
             return False
-        is_taken = self._block is None or self._position >= self._block.rows
-        return is_taken and not self._blocks.diverted.is_full
+        is_over = self._block is None or self._position >= self._block.rows
+        return is_over and not self._blocks.diverted.is_full
 
     @property
     def due_ns(self) -> int | None:
@@ -265,7 +265,7 @@ class SourceNode(Node):
 
     @property
     def _diverted_due_ns(self) -> int | None:
-        """When the next diverted row of a paced source leaves; None: none waits."""
+        """When the next diverted row of a paced source leaves; None if none waits."""
         diverted = self._blocks.diverted
         return diverted.first_due_ns(self._start_ns) if len(diverted) else None
 
@@ -285,7 +285,7 @@ class SourceNode(Node):
 
     @property
     def _silent_from_ns(self) -> int | None:
-        """Wall clock at which rows that are held leave, as nothing has come; None: never."""
+        """Time at which held rows leave, if nothing comes; None if never."""
         idle_ns = self._spec.idle_ns
         if not self._leaves_in_silence or idle_ns is None or not self.held:
             return None
@@ -293,7 +293,7 @@ class SourceNode(Node):
 
     @property
     def _next_row_ns(self) -> int | None:
-        """Due time of the block's next row; None without one, or if not paced."""
+        """Due time of the block's next row; None if none, or not paced."""
         block = self._block
         if block is None or block.due_ns is None or self._position >= block.rows:
             return None
@@ -329,11 +329,11 @@ class SourceNode(Node):
         """
         if not self.is_paced:
             handed = self._take(now_ns, max_rows)
-            self._polls.note(now_ns, has_found=handed.progress is not None)
+            self._polls.note(now_ns, has_rows=handed.progress is not None)
         elif self.is_unread:
             has_rows = self.read(now_ns)
             handed = NOTHING if has_rows else self._without_rows(now_ns)
-            self._polls.note(now_ns, has_found=has_rows or handed.progress is not None)
+            self._polls.note(now_ns, has_rows=has_rows or handed.progress is not None)
         else:
             handed = self._take(now_ns, max_rows)
             self.next_take_ns = self.looks.look(now_ns)
@@ -345,7 +345,7 @@ class SourceNode(Node):
         Opens the input when it is called first.
 
         Args:
-            now_ns: wall clock.
+            now_ns: time by the clock.
 
         Returns:
             Whether there are rows to be taken, or the end; False: the input has nothing right now,
@@ -359,7 +359,7 @@ class SourceNode(Node):
 
     def _take(self, now_ns: int, max_rows: int) -> Handed:
         """Hand over what has arrived by now."""
-        limit, taken = min(self._spec.max_rows, max_rows), 0
+        limit, rows_read = min(self._spec.max_rows, max_rows), 0
         if limit < 1 or self._is_closed or self.progress.promise_ns == END_NS:
             return NOTHING
         if self._ready is None:
@@ -373,8 +373,8 @@ class SourceNode(Node):
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
                     return self._word(now_ns)
-                taken = block.rows_read(self._position, stop)
-                self.taken += taken
+                rows_read = block.rows_read(self._position, stop)
+                self.taken += rows_read
                 self._consume(block, stop, now_ns)
             elif self._is_end_due(now_ns):
                 self._finish(now_ns)
@@ -385,7 +385,7 @@ class SourceNode(Node):
                 self._release(self._order.rest(), self._arrived_ns)
             else:
                 return self._without_rows(now_ns)
-        return self._hand_over(limit, now_ns, taken)
+        return self._hand_over(limit, now_ns, rows_read)
 
     def leaves_without_rows(self, now_ns: int) -> bool:
         """Whether diverted rows are due, or the last read found none that can be used.
@@ -400,13 +400,13 @@ class SourceNode(Node):
         return self._handed(None, self._tell(self.progress.promise_ns), now_ns)
 
     def _handed(
-        self, rows: Batch | None, progress: Progress, now_ns: int, taken: int = 0
+        self, rows: Batch | None, progress: Progress, now_ns: int, rows_read: int = 0
     ) -> Handed:
         """Return rows and progress with the diverted rows that are due by now."""
         released = 0 if rows is None else len(rows.event_time_ns)
         diverted = self.take_diverted(now_ns) if self._diverts else ()
-        taken = taken if taken > released else released
-        return Handed(rows, progress, (), taken, released, True, diverted)
+        rows_read = rows_read if rows_read > released else released
+        return Handed(rows, progress, (), rows_read, released, True, diverted)
 
     def _tell(self, promise_ns: int, arrived: Arrived | None = None) -> Progress:
         """Note that the source promises this now; return how far it is."""
@@ -433,8 +433,8 @@ class SourceNode(Node):
         All is then as after `work`, which would hand no rows over.
 
         Args:
-            now_ns: wall clock.
-            max_rows: most rows.
+            now_ns: time by the clock.
+            max_rows: most rows to leave out.
             below_ns: a promise of this much or more is to be handed over.
 
         Returns:
@@ -650,7 +650,7 @@ class SourceNode(Node):
             ready=self._ready,
         )
 
-    def _hand_over(self, limit: int, now_ns: int, taken: int) -> Handed:
+    def _hand_over(self, limit: int, now_ns: int, rows_read: int) -> Handed:
         batch, rest = self._ready, None
         if batch is not None:
             rows = len(batch.event_time_ns)
@@ -663,7 +663,7 @@ class SourceNode(Node):
             first_ns = min(int(rest.event_time_ns.min()), promise_ns, END_NS - 1)
             promise_ns = max(self.progress.promise_ns, first_ns)
         arrived = None if self._teller is None else self._arrived(now_ns)
-        return self._handed(batch, self._tell(promise_ns, arrived), now_ns, taken)
+        return self._handed(batch, self._tell(promise_ns, arrived), now_ns, rows_read)
 
     # -- what it says of itself ---------------------------------------------------------
 
@@ -681,7 +681,7 @@ class SourceNode(Node):
             report.counted["renumbered"] = self.renumbered
         report.in_flight = self.held
         report.early = self.early
-        report.source_clock = self.clock_told
+        report.source_clock = self.clock_facts
         report.newest_ns = self.newest_ns
         report.frontier_ns = self.progress.promise_ns
         report.due_in_ns = self.due_in_ns(now_ns)
@@ -729,9 +729,9 @@ class SourceNode(Node):
         return 0 if self._blocks.early is None else self._blocks.early.counted
 
     @property
-    def clock_told(self) -> dict[str, int]:
+    def clock_facts(self) -> dict[str, int]:
         """Counts of its writers' clocks for a report; empty if they are trusted."""
-        return self._blocks.clock_told()
+        return self._blocks.clock_facts()
 
     @property
     def held(self) -> int:
@@ -762,7 +762,7 @@ class SourceNode(Node):
 
     @property
     def _reading_at_row(self) -> Any:
-        """State of the block reader at that row; None: the rest is saved."""
+        """State of the block reader at that row; None if the rest is saved."""
         block = self._block
         if not (self._passes and isinstance(block, JudgedBlock)) or self._position >= block.rows:
             return None

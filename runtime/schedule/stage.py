@@ -21,7 +21,7 @@ from slackwater.runtime.model import (
     Progress,
     ReleaseRule,
 )
-from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
+from slackwater.runtime.model.diverted import MOST_REPORTED, DivertedRow
 from slackwater.runtime.model.state import Fields, restore, save
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
@@ -138,7 +138,11 @@ class StageMachine:
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         diverted = [channel for channel in stage.outputs if channel.diverted is not None]
         self._diverted = DivertedOutputs(diverted, start_ns=start_ns) if diverted else None
-        results = [one for one in stage.outputs if one.late is None and one.diverted is None]
+        results = [
+            channel
+            for channel in stage.outputs
+            if channel.late is None and channel.diverted is None
+        ]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
         self.moved_ns = start_ns  # when it let rows go
@@ -366,8 +370,8 @@ class StageMachine:
 
     def _count_failed(self, failed: Failed, *, is_input: bool) -> None:
         """Count rows for which a user's function raised, and send them to their stream."""
-        told = map(str, failed.rows[: MOST_TOLD - len(self.report.first_bad)])
-        self.report.first_bad += told
+        texts = map(str, failed.rows[: MOST_REPORTED - len(self.report.first_bad)])
+        self.report.first_bad += texts
         if failed.is_diverted:
             assert self._diverted is not None, "a stream takes them"
             self._divert(self._diverted, failed.step, failed.rows)
@@ -381,7 +385,7 @@ class StageMachine:
 
         Args:
             now_ns: when the slice began.
-            took_ns: its time.
+            took_ns: time of the slice.
             idle_ns: idle time of the slot, so far.
             has_read: field of the same name of `Work`.
         """

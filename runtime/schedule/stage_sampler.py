@@ -29,7 +29,7 @@ class StageSampler:
         stage: stage of the samples.
         gate: gate of the stage, if it has one.
         start_ns: start of the first second.
-        report: its counters.
+        report: counters of the stage.
         reads: reads of a replica's gate, which is another stage.
         interval_ns: length of the samples.
     """

@@ -32,11 +32,11 @@ def in_words(recent: Iterable[tuple[Any, ...]], *, slot: str, start_ns: int) -> 
     lines, at_ns = [], start_ns
     for when_ns, what, *of in recent:
         at_ns = at_ns if when_ns is None else when_ns
-        lines.append(f"{(at_ns - start_ns) / 1e9:.3f} slot {slot!r}: {_said(what, of)}")
+        lines.append(f"{(at_ns - start_ns) / 1e9:.3f} slot {slot!r}: {_text(what, of)}")
     return lines
 
 
-def _said(what: str, of: list[Any]) -> str:
+def _text(what: str, of: list[Any]) -> str:
     match what:
         case "rows":
             channel, rows, promise_ns = of

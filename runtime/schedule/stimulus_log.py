@@ -117,7 +117,7 @@ class LoggedSlot(Slot):
             self.note("shed", tuple(command.subject), command.rest_ns, command.by, number)
             return
         assert isinstance(command, SetRelease), "no other is carried out"
-        trials = [(one.name, one.rule.to_json()) for one in command.trials]
+        trials = [(trial.name, trial.rule.to_json()) for trial in command.trials]
         rule, subject = command.rule.to_json(), tuple(command.subject)
         self.note("apply", subject, rule, command.by, trials, number)
 
@@ -164,7 +164,7 @@ def replaying(stages: Sequence[Stage], log: Mapping[str, Any]) -> list[Stage]:
             f"which none can be replayed; run it again with Limits(log=…) above "
             f"{log['lost'] + len(log['stimuli']):,}"
         )
-    return [_with_input(stage, lambda one: _LoggedReads(one, log)) for stage in stages]
+    return [_with_input(stage, lambda reader: _LoggedReads(reader, log)) for stage in stages]
 
 
 def replay(slot: Slot, log: Mapping[str, Any]) -> list[Slice | None]:
@@ -176,7 +176,9 @@ def replay(slot: Slot, log: Mapping[str, Any]) -> list[Slice | None]:
     Raises:
         SlackwaterError: what the other slot has failed with, at the same place.
     """
-    return [came for one in log["stimuli"] for came in _steps(one[0], give(slot, one))]
+    return [
+        came for stimulus in log["stimuli"] for came in _steps(stimulus[0], give(slot, stimulus))
+    ]
 
 
 def _steps(what: str, came: Any) -> list[Slice | None]:
@@ -213,7 +215,7 @@ def _command(subject: Sequence[Any], rule: Any, by: str, trials: Any) -> SetRele
 
 
 def _logged(stage: Stage, slot: LoggedSlot) -> Stage:
-    return _with_input(stage, lambda one: _LoggingInput(one, slot))
+    return _with_input(stage, lambda reader: _LoggingInput(reader, slot))
 
 
 def _with_input(stage: Stage, change: Any) -> Stage:
@@ -299,7 +301,7 @@ class _LoggedReads(_Stands):
 
     def open(self, name: str = "", at: bytes | None = None) -> _LoggedReader:
         own = ("read", self.source, name)
-        reads = [one[3:] for one in self._log["stimuli"] if one[:3] == own]
+        reads = [stimulus[3:] for stimulus in self._log["stimuli"] if stimulus[:3] == own]
         if at is not None:
             reads = list(dropwhile(lambda read: not _is_at(read, at), reads))
         return _LoggedReader(reads)

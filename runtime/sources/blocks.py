@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OrderError, SlackwaterError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
-from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
+from slackwater.runtime.model.diverted import MOST_REPORTED, DivertedRow
 from slackwater.runtime.model.json_text import bad_rows_as_json
 from slackwater.runtime.model.schema import is_sound, is_time, time_unit
 from slackwater.runtime.model.state import Fields, save
@@ -292,7 +292,7 @@ class BlockReader:
         """Rows that cannot have happened yet; None if they are not looked for."""
         return self._early
 
-    def clock_told(self) -> dict[str, int]:
+    def clock_facts(self) -> dict[str, int]:
         """Return what is known of its clocks, and a reader's counts of them."""
         return self.clock.told() | self._partition.clock_counts
 
@@ -341,7 +341,7 @@ class BlockReader:
         is_diverted = self._spec.diverts_unreadable
         self.unreadable += 0 if is_diverted else len(piece)
         time_ns = _known_ns(self._before_ns)
-        named = piece if is_diverted else piece.slice(0, MOST_TOLD - len(self.first_bad))
+        named = piece if is_diverted else piece.slice(0, MOST_REPORTED - len(self.first_bad))
         rows = [
             DivertedRow(record["reason"], record["text"], record["file"], record["line"], time_ns)
             for record in named.to_pylist()
@@ -351,7 +351,7 @@ class BlockReader:
             self.diverted.read(bad=rows)
 
     def _tell(self, bad: list[DivertedRow]) -> None:
-        self.first_bad += [str(text) for text in bad[: MOST_TOLD - len(self.first_bad)]]
+        self.first_bad += [str(text) for text in bad[: MOST_REPORTED - len(self.first_bad)]]
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
         """Return the rest as few rows; None if something is unusual."""
@@ -384,7 +384,7 @@ class BlockReader:
         is_diverted = on_bad == "divert"
         self.bad_times += 0 if is_diverted else len(arrow) - len(usable)
         bad = np.flatnonzero(~good)
-        named = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
+        named = bad if is_diverted else bad[: MOST_REPORTED - len(self.first_bad)]
         before_ns = self._newest_before(rows)
         good_before = named - np.arange(len(named))
         self._before_ns = before_ns.item(-1)

@@ -39,7 +39,7 @@ def test_offset_and_bound_have_a_unit_of_their_own(unit: Any, scale: int) -> Non
     clock = sw.clocks.clock_columns("off", "bound", unit=unit)
     source = machine({"t": [10], "off": [-3], "bound": [2]}, clock=clock, time_unit="us")
     assert times(drain(source)) == [10_000 - 3 * scale]
-    assert source.clock_told["largest_bound_ns"] == 2 * scale
+    assert source.clock_facts["largest_bound_ns"] == 2 * scale
 
 
 def test_two_clocks_an_hour_apart_are_in_order_once_they_are_put_right() -> None:
@@ -90,9 +90,9 @@ def test_a_promise_at_the_end_of_time_does_not_wrap(promise: int) -> None:
 def test_the_report_has_the_extremes_of_all_writers() -> None:
     data = {"t": [1, 2, 3], "w": ["a", "b", "a"], "off": [5, -7, 6], "bound": [1, 9, 2]}
     source = machine(data, clock=WITHIN, writer="w", out_of_order="late", disorder_ns=100)
-    assert source.clock_told == {}
+    assert source.clock_facts == {}
     drain(source)
-    assert source.clock_told == {
+    assert source.clock_facts == {
         "writers": 2,
         "smallest_offset_ns": -7,
         "largest_offset_ns": 6,
@@ -107,14 +107,14 @@ def test_a_jump_is_an_offset_that_contradicts_the_last_one_of_its_writer() -> No
     settings: Any = {"clock": WITHIN, "writer": "w", "out_of_order": "late", "disorder_ns": 1_000}
     source = machine(data, **settings)
     drain(source)
-    assert source.clock_told["jumps"] == 1
+    assert source.clock_facts["jumps"] == 1
 
 
 def test_a_clock_that_jumps_back_makes_rows_late_and_none_are_lost() -> None:
     data = {"t": [100, 200, 300], "off": [0, -150, -150], "bound": [1, 1, 1]}
     source = machine(data, clock=WITHIN, out_of_order="late")
     assert times(drain(source)) == [100, 150]
-    assert (source.rows_in, source.late_dropped, source.clock_told["jumps"]) == (3, 1, 1)
+    assert (source.rows_in, source.late_dropped, source.clock_facts["jumps"]) == (3, 1, 1)
 
 
 @pytest.mark.data
@@ -130,7 +130,7 @@ def test_phones_whose_clocks_were_wrong_by_half_a_minute_have_the_servers_time()
         disorder_ns=3_600 * 10**9,
     )
     assert times(drain(source)) == (right_ms * 10**6).tolist()
-    told = source.clock_told
+    told = source.clock_facts
     assert told["smallest_offset_ns"] == -29_942 * 10**6
     assert told["largest_offset_ns"] == 1_388 * 10**6
 
@@ -161,7 +161,7 @@ def test_how_the_input_is_cut_shows_in_nothing_that_is_told(
         if of in last:
             jumps += abs(off - last[of][0]) > within + last[of][1]
         last[of] = (off, within)
-    told = source.clock_told
+    told = source.clock_facts
     assert (told["writers"], told["jumps"]) == (len(last), jumps)
     assert told["smallest_offset_ns"] == offset.min()
     assert told["largest_offset_ns"] == offset.max()
@@ -174,9 +174,9 @@ def test_a_restored_source_knows_its_clocks() -> None:
     take(first, 0)
     second = machine(given, clock=WITHIN)
     restore(second, save(first))
-    assert second.clock_told == first.clock_told
+    assert second.clock_facts == first.clock_facts
     assert times(drain(second)) == [92, 93]
-    assert second.clock_told["jumps"] == 1
+    assert second.clock_facts["jumps"] == 1
 
 
 @pytest.mark.parametrize(

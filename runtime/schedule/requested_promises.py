@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from slackwater.runtime.model import Message
 from slackwater.runtime.plan.plan import Channel
-from slackwater.runtime.schedule.idle_channels import may_be_behind
+from slackwater.runtime.schedule.idle_channels import may_be_older
 from slackwater.runtime.schedule.stage import StageMachine
 
-__all__ = ["AskedPromises", "Unsaid"]
+__all__ = ["RequestedPromises", "Unsaid"]
 
 
 class Unsaid(NamedTuple):
@@ -34,7 +34,7 @@ class Unsaid(NamedTuple):
     message: Message
 
 
-class AskedPromises:
+class RequestedPromises:
     """Channels of a slot on which promises alone are sent only when asked for.
 
     Args:
@@ -57,17 +57,17 @@ class AskedPromises:
 
     def begin(self) -> list[Unsaid]:
         """Ask for the first time; return promises for stages that have moved away."""
-        found: list[Unsaid] = []
+        unsaid: list[Unsaid] = []
         asking = {channel.name for sources in self._sources.values() for _, channel, _ in sources}
         for machine in self._stages.values():
-            for channel in machine.outputs.asked:
+            for channel in machine.outputs.requested:
                 if channel.name in asking:
                     continue
                 if (message := machine.outputs.ask_no_more(channel.name)) is not None:
-                    found.append(Unsaid(machine, channel, message))
+                    unsaid.append(Unsaid(machine, channel, message))
         for name in self._sources:
-            found += self.after(self._stages[name])
-        return found
+            unsaid += self.after(self._stages[name])
+        return unsaid
 
     def after(self, machine: StageMachine) -> Iterable[Unsaid]:
         """Ask for what a stage can use after its slice; return what is there already."""
@@ -92,4 +92,4 @@ def _asks(machine: StageMachine) -> bool:
 
 def _is_certain(channel: Channel) -> bool:
     """Whether all that comes on it is at least as new as was promised."""
-    return not may_be_behind(channel) and "arrivals" not in channel.row_fields
+    return not may_be_older(channel) and "arrivals" not in channel.row_fields
