@@ -45,7 +45,7 @@ def arrow_table(data: Any) -> pa.Table:
     kind = type(data).__qualname__
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise SchemaError(
-            f"table: {kind} is no table; pass {{column: values}}, an Arrow table, or a frame (a "
+            f"table: {kind} is not a table; pass {{column: values}}, an Arrow table, or a frame (a "
             "lazy one: .collect() it; a dataset of Ray: sw.ray_dataset(it))"
         )
     schema = getattr(data, "schema", None)  # of Polars, whose objects Arrow has as addresses

@@ -63,7 +63,7 @@ class Dialect:
             _check_character("quote", self.quote, 'such as "\'"; or None, which quotes nothing')
         if self.decimal not in (".", ","):
             raise SettingError(
-                f"decimal={shown(self.decimal)} is no decimal sign; write decimal='.' or "
+                f"decimal={shown(self.decimal)} is not a decimal sign; write decimal='.' or "
                 "decimal=','"
             )
         given = {"sep": self.sep, "quote": self.quote, "decimal": self.decimal}
@@ -91,7 +91,7 @@ class Dialect:
             return
         if not isinstance(comment, str) or not comment or set(comment) & set(_LINE_ENDS):
             raise SettingError(
-                f"comment={shown(comment)} is no start of a line; write comment='#', or None"
+                f"comment={shown(comment)} cannot start a line; write comment='#', or None"
             )
         if comment[0] in (self.sep, self.quote):
             raise SettingError(
@@ -152,7 +152,7 @@ def checked_encoding(encoding: object) -> str:
         codecs.getincrementaldecoder(name)
     except LookupError:
         raise SettingError(
-            f"encoding={shown(encoding)} is no text encoding that Python knows; write for example "
-            "'utf-8', 'latin1', 'cp1252' or 'utf-16'"
+            f"encoding={shown(encoding)} is not a text encoding that Python knows; write for "
+            "example 'utf-8', 'latin1', 'cp1252' or 'utf-16'"
         ) from None
     return name

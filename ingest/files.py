@@ -46,14 +46,14 @@ def parquet(
     Args:
         path: a file, a folder (all *.parquet below it, in either case) or a pattern such as
             "loops/*.parquet"; a relative one starts in the present folder.
-        columns: the columns to read; None: all.
+        columns: the columns to read; all if None.
         batch_rows: most rows that are read at a time.
         types: types of columns to be read as another type than theirs.
         schema: columns if files differ. "error": all files need those of the first; "first": those
             of the first, null where a file lacks one, and further ones are ignored; "union": the
             columns of all files, null where a file lacks one.
-        hive: whether folders such as `day=2024-01-02` below the path are columns; None: if all
-            files have the same ones, and a column of that name in the files has precedence.
+        hive: whether folders such as `day=2024-01-02` below the path are columns. If None, where
+            all files have the same ones, and a column of that name in the files has precedence.
 
     Raises:
         SettingError: batch_rows < 1, or a type unknown to Arrow.
@@ -80,7 +80,7 @@ def jsonl(
 
     Args:
         path: path as for `parquet`; in a folder all *.jsonl, *.ndjson and *.json.
-        columns: the fields to read; None: those of the first file's first megabyte, and any
+        columns: the fields to read. If None, those of the first file's first megabyte, and any
             other is an error.
         batch_rows: rows of a block, as for `parquet`.
         types: types of columns whose type the first megabyte does not show, or shows wrong.
@@ -128,12 +128,12 @@ def csv(  # noqa: PLR0913 - an option each
         types: types of columns whose type the first megabyte does not show, or shows wrong.
         encoding: a codec of Python, such as "latin1", "cp1252" or "utf-16".
         sep: the character between values.
-        quote: the character around values; None: quotes mean nothing.
+        quote: the character around values; None if quotes mean nothing.
         header: whether the first record has the names; False: they are f0, f1, …; a list: the
             names of columns of files without a header line.
         comment: lines that begin so are skipped, before the header too.
         decimal: "." or ",", of columns of floats and decimals.
-        nulls: the texts that are null, in quotes or not, in columns of text too; None: an empty
+        nulls: the texts that are null, in quotes or not, in columns of text too. If None, an empty
             value, NA, NULL, nan and the like in all columns but those of text.
         newlines_in_values: whether a line end in quotes belongs to the value; False: each line is
             a record, so an unclosed quote costs one line.
@@ -202,7 +202,7 @@ def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
             )
             way_out = answer_to("type", str(getattr(given, "__name__", given))) or usual
             raise SettingError(
-                f"types: {name!r} has type {shown(given)}, which is no Arrow type; {way_out}"
+                f"types: {name!r} has type {shown(given)}, which is not an Arrow type; {way_out}"
             )
         typed.append((name, with_usual_decimals(kind)))
     return tuple(typed)

@@ -77,8 +77,8 @@ def value_of_folder(text: str | None, field: pa.Field, path: str) -> pa.Scalar:
         return cast_of_decimals(pa.array([text]), field.type)[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise SchemaError(
-            f"{path}: {shown(text)} in the folder's name is no {field.type}, the type of column "
-            f"{field.name!r}; say another, types={{{field.name!r}: 'string'}}"
+            f"{path}: {shown(text)} in the folder's name is not of type {field.type}, the type of "
+            f"column {field.name!r}; say another, types={{{field.name!r}: 'string'}}"
         ) from problem
 
 

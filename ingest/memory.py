@@ -80,7 +80,7 @@ def _columns(data: Any) -> dict[str, Any]:
     names = list(data)
     for name in names:
         if not isinstance(name, str):
-            raise SchemaError(f"table: column name {name!r} is no text; write it as text")
+            raise SchemaError(f"table: column name {name!r} is not text; write it as text")
         if names.count(name) > 1:  # from a pandas frame
             raise SchemaError(
                 f"table: column name {name!r} occurs {names.count(name)} times; rename all but one"
@@ -124,7 +124,7 @@ def blocks(parts: Iterable[pa.RecordBatch], *, schema: pa.Schema | None = None) 
     """
     if isinstance(parts, pa.RecordBatch | pa.Table) or not isinstance(parts, Iterable):
         raise SchemaError(
-            f"blocks: {a_kind(parts)} is no list of blocks; write [batch], or table.to_batches()"
+            f"blocks: {a_kind(parts)} is not a list of blocks; write [batch], or table.to_batches()"
         )
     parts = list(parts)
     for position, part in enumerate(parts):

@@ -44,7 +44,7 @@ def ray_dataset(dataset: Dataset) -> FrameInput:
 
     if not isinstance(dataset, Dataset):
         raise SchemaError(
-            f"ray_dataset: {type(dataset).__qualname__} is no dataset of Ray Data; pass "
+            f"ray_dataset: {type(dataset).__qualname__} is not a dataset of Ray Data; pass "
             "ray.data.read_parquet('loops/'), say, or write sw.table(…) for rows in memory"
         )
     try:

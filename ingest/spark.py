@@ -75,8 +75,8 @@ def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
     """
     if not isinstance(frame, DataFrame):
         raise SchemaError(
-            f"{who}: {type(frame).__qualname__} is no frame of Spark; pass spark.read.parquet(…), "
-            "say, or write sw.table(…) for rows in memory"
+            f"{who}: {type(frame).__qualname__} is not a frame of Spark; pass "
+            "spark.read.parquet(…), say, or write sw.table(…) for rows in memory"
         )
     owner = current()
     if owner is None or frame.sparkSession.sparkContext is not owner.session.sparkContext:
@@ -126,7 +126,7 @@ def order_columns(
     for column in by:
         if not {column.casefold(), column.split(".")[0].casefold()} & known:
             raise SchemaError(
-                f"{who}: order_by={column!r} is no column; {choices(column, schema.names)}"
+                f"{who}: order_by={column!r} is not a column; {choices(column, schema.names)}"
             )
     return by
 

@@ -171,7 +171,9 @@ class Feeder:
 
     def _check_wanted(self) -> None:
         if self._stopping.is_set() or self._is_left:
-            raise IngestError("the stream was stopped, or its source has gone")
+            raise IngestError(
+                "the stream was stopped, or its source has gone; submit the flow again"
+            )
 
     def _tell(self, frame: Frame) -> None:
         """Send the reader a frame; record if the reader is gone."""

@@ -21,7 +21,7 @@ def address_of(server: str) -> tuple[str, int]:
         host = ""
     if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
         raise SettingError(
-            f"server={shown(server)} is no address; write host:port, such as 10.0.0.1:8123, or "
+            f"server={shown(server)} is not an address; write host:port, such as 10.0.0.1:8123, or "
             "[2001:db8::1]:8123"
         )
     return host, int(port)

@@ -47,7 +47,7 @@ class TimeSync:
     """Compares this host's clock with a time server's.
 
     Args:
-        server: `host:port`.
+        server: address of the server, `host:port`.
         key: path of the file with the server's key.
         exchanges: number of exchanges in a round.
         answer_s: how long to wait for each answer.

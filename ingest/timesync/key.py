@@ -84,7 +84,7 @@ def read_key(path: str) -> TimeKey:
         ) from problem
     if not stat.S_ISREG(mode):
         raise SettingError(
-            f"the time key {path} is no regular file (a folder, say); give the path "
+            f"the time key {path} is not a regular file (a folder, say); give the path "
             "that slackwater timesync key FILE wrote to"
         )
     if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):

@@ -66,12 +66,12 @@ def synced(
     Source: [thesis] §3.2.2. Differs: the offset travels with the events, not in a separate store.
     """
     if not callable(getattr(input, "schema", None)):
-        raise SettingError(f"synced: {shown(input)} is no input; write sw.parquet('…'), say")
+        raise SettingError(f"synced: {shown(input)} is not an input; write sw.parquet('…'), say")
     address_of(server)
     if not isinstance(key, str | os.PathLike):
         raise SettingError(
-            f"synced: key={shown(key)} is no path; give that of the file that slackwater timesync "
-            "key FILE wrote"
+            f"synced: key={shown(key)} is not a path; give that of the file that slackwater "
+            "timesync key FILE wrote"
         )
     every_ns = duration_ns(every, what="synced: every", positive=True)
     return SyncedInput(input, server, os.path.abspath(os.path.expanduser(key)), every_ns)

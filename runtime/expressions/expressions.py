@@ -129,8 +129,8 @@ class Expr(WithLists, SaysOurName, ABC):
         del form
         raise FlowError(
             f"the expression {self!s} has a value for each row, so no f-string can have it; "
-            "write + for text of each row, col('s') + '-x', and .cast('string') of what is no "
-            "text; {…!r} shows the expression itself"
+            "write + for text of each row, col('s') + '-x', and .cast('string') of other types; "
+            "{…!r} shows the expression itself"
         )
 
     def __getitem__(self, key: str | int) -> Expr:
@@ -293,7 +293,7 @@ class Expr(WithLists, SaysOurName, ABC):
             returns: type of the results, such as "float64".
 
         Raises:
-            TypeMismatch: `function` cannot be called, or `returns` is no type.
+            TypeMismatch: `function` cannot be called, or `returns` is not a type.
         """
         if not callable(function):
             raise TypeMismatch(
@@ -312,7 +312,7 @@ class Expr(WithLists, SaysOurName, ABC):
         """Return the expression rounded to `digits` after the point, halves to even.
 
         Raises:
-            SettingError: `digits` is no whole number.
+            SettingError: `digits` is not a whole number.
         """
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
@@ -472,8 +472,8 @@ class Literal(Expr):
         is_far = isinstance(self.value, int | Fraction) and not -(2**63) <= self.value < 2**63
         if is_far and is_time(self.type):
             raise TypeMismatch(
-                f"step {step!r}: {self!s} is beyond nanoseconds, 1677 to 2262, so times can be "
-                "compared with it, and no more"
+                f"step {step!r}: {self!s} is beyond nanoseconds, 1677 to 2262; use it only "
+                "to compare times with it"
             )
         return self.type
 
@@ -739,7 +739,7 @@ def lit(value: Writable | None, to: str | None = None) -> Expr:
         to: a type, as of `cast`; a null that stands alone needs it.
 
     Raises:
-        TypeMismatch: `value` cannot be a literal, or `to` is no type.
+        TypeMismatch: `value` cannot be a literal, or `to` is not a type.
     """
     if value is None:
         kind = None if to is None else type_named(to)
@@ -754,7 +754,7 @@ def duration(value: Duration) -> Expr:
     """Return a duration ("30s", "500ms") as int64 nanoseconds.
 
     Raises:
-        SettingError: `value` is no duration.
+        SettingError: `value` is not a duration.
     """
     return Literal(duration_ns(value), pa.int64(), f"duration({quoted(value)})")
 

@@ -115,7 +115,7 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
                 if not float(value).is_integer():
-                    raise ValueError(f"{value} is no whole number; round it first")
+                    raise ValueError(f"{value} is not a whole number; round it first")
                 values[place] = int(value)
     if is_time(to):
         values = [_time_of(value, to) for value in values]
@@ -136,7 +136,7 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
         dicts = [value for value in there if isinstance(value, Mapping)]
         for value in dicts:
             if more := value.keys() - names:
-                raise ValueError(f"{min(map(shown, more))} is no field of {to}")
+                raise ValueError(f"{min(map(shown, more))} is not a field of {to}")
         parts = [(field.type, [value.get(field.name) for value in dicts]) for field in to]
     elif pa.types.is_map(to):
         pairs = [list(one.items() if isinstance(one, Mapping) else one) for one in there]
@@ -175,7 +175,7 @@ def _time_of(value: Any, to: pa.DataType) -> Any:
         raise ValueError(f"{value} is a time, and a date has none; write .date()")
     part_us = getattr(value, "microseconds" if isinstance(value, timedelta) else "microsecond", 0)
     if part_us % {"s": 1_000_000, "ms": 1_000}.get(time_unit(to), 1):
-        raise ValueError(f"{value} is no whole {time_unit(to)}; round it first")
+        raise ValueError(f"{value} is not a whole {time_unit(to)}; round it first")
     return value
 
 
@@ -190,7 +190,7 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
     _refuse_shape(values)
     dtype = number_dtype(to)
     if dtype is None:
-        raise ValueError(f"numbers are no {to}; return Python's values for such a column")
+        raise ValueError(f"numbers are not of type {to}; return Python's values for such a column")
     if is_time(to):
         return counted(in_unit(_changed(values, np.dtype(np.int64)), time_unit(to)), to)
     return _changed(values, dtype)
@@ -241,6 +241,6 @@ def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:
     if not np.array_equal(times.astype(values.dtype)[valid], values[valid]):
         if unit == "ns":
             raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
-        raise ValueError(f"some times are no whole {unit}; round them first")
+        raise ValueError(f"some times are not whole {unit}; round them first")
     numbers = times.view(np.int64).astype(number_dtype(to))
     return without_mask(Nullable(np.where(valid, numbers, numbers.dtype.type(0)), valid))

@@ -97,8 +97,8 @@ def _check_utf8(value: str) -> None:
         value.encode()
     except UnicodeEncodeError as problem:
         raise TypeMismatch(
-            f"{shown(value)} has half a character ({problem.reason}), which UTF-8 has not, so no "
-            "text that is read equals it"
+            f"{shown(value)} has half a character ({problem.reason}), which UTF-8 has not; "
+            "write whole characters"
         ) from None
 
 
@@ -115,7 +115,7 @@ def _integer_type(value: int) -> pa.DataType:
 
 def _decimal_type(value: Decimal) -> pa.DataType:
     if not value.is_finite():
-        raise TypeMismatch(f"{shown(value)} is no number that a decimal column can have")
+        raise TypeMismatch(f"{shown(value)} is not finite; write a finite decimal number")
     try:
         return pa.scalar(value).type
     except pa.ArrowInvalid as problem:
@@ -132,7 +132,7 @@ def _time_ns(value: time) -> int:
 def _check_is_time(value: np.datetime64 | np.timedelta64 | datetime | timedelta) -> None:
     if value != value:  # noqa: PLR0124 - NumPy's and pandas' NaT
         raise TypeMismatch(
-            f"{shown(value)} is no time; to ask whether it is null, write .is_null(); a null is "
+            f"{shown(value)} is not a time; to ask whether it is null, write .is_null(); a null is "
             "sw.lit(None, 'timestamp')"
         )
 
@@ -153,7 +153,7 @@ def _of_numpy_ns(value: np.datetime64 | np.timedelta64) -> int:
 
 def _length_ns(length_ns: int, value: timedelta | np.timedelta64) -> int:
     if not -(2**63) <= length_ns < 2**63:
-        raise TypeMismatch(f"{shown(value)} does not fit 64 bits of nanoseconds, 292 years")
+        raise TypeMismatch(f"{shown(value)} must be less than 292 years, 64 bits of nanoseconds")
     return length_ns
 
 

@@ -64,7 +64,7 @@ def type_named(name: str) -> pa.DataType:
     if not isinstance(name, str):
         called = str(getattr(name, "__name__", name))  # int, numpy.int64, polars.Int64
         near = answer_to("type", called) or f"write one of: {', '.join(TYPES)}"
-        raise TypeMismatch(f"{name!r} is no type; {near}")
+        raise TypeMismatch(f"{name!r} is not a type; {near}")
     if name not in TYPES:
         known = arrow_type(name)
         if known is not None and pa.types.is_decimal(known):

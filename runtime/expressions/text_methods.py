@@ -181,7 +181,7 @@ def check_place(method: str, **numbers: int | None) -> None:
     """
     for name, number in numbers.items():
         if number is not None and not -(2**63) < number < 2**63:
-            raise TypeMismatch(f"{method}: {name}={shown(number)} does not fit 64 bits")
+            raise TypeMismatch(f"{method}: {name}={shown(number)} must fit 64 bits")
 
 
 def _check_zone(zone: str) -> None:
@@ -189,7 +189,7 @@ def _check_zone(zone: str) -> None:
         check_zone(zone)
     except pa.ArrowInvalid:
         raise TypeMismatch(
-            f"str.to_time: zone={shown(zone)} is no time zone; write one such as 'Europe/Berlin'"
+            f"str.to_time: zone={shown(zone)} is not a time zone; write one such as 'Europe/Berlin'"
         ) from None
 
 
@@ -198,7 +198,7 @@ def _check_pattern(name: str, pattern: str) -> None:
         arrow_functions().match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as problem:
         raise TypeMismatch(
-            f"str.{name}({shown(pattern)}) is no regular expression: {text_of(problem)}; write "
+            f"str.{name}({shown(pattern)}) is not a regular expression: {text_of(problem)}; write "
             "literal=True for plain text"
         ) from None
 

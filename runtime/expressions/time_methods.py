@@ -403,13 +403,13 @@ def _time_in(text: str, form: str, place: int) -> int:
         time = datetime.strptime(text, form)  # noqa: DTZ007 - without a zone it is UTC below
     except ValueError as problem:
         raise refused(
-            f"{shown(text)} is no time of the format {shown(form)}: "
+            f"{shown(text)} is not a time of the format {shown(form)}: "
             f"{text_of(problem, MOST_SHOWN)}; filter out such rows first",
             place,
         ) from None
     if _is_past_year(text, form, time):
         raise refused(
-            f"{text!r} is no time of the format {form!r}: its year has no such day; filter out "
+            f"{text!r} is not a time of the format {form!r}: its year has no such day; filter out "
             "such rows first",
             place,
         )

@@ -109,5 +109,5 @@ def in_unit(values: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     whole = values // scale
     if (whole * scale != values).any():
         place = int((whole * scale != values).argmax())
-        raise ValueError(f"{values[place]} ns is no whole number of {unit}; round it first")
+        raise ValueError(f"{values[place]} ns is not a whole number of {unit}; round it first")
     return whole

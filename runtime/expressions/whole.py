@@ -101,7 +101,7 @@ def divided(op: str, ufunc: np.ufunc) -> Callable[[Call], Kernel]:
         if np.count_nonzero(right) < np.size(right):
             place = int(np.argmin(np.broadcast_to(right, result.shape) != 0))
             raise refused(
-                f"{_at(left, place)} {op} 0 is no whole number; filter out such rows first, "
+                f"{_at(left, place)} {op} 0 is not a whole number; filter out such rows first, "
                 "choose with where(), or compute in floats, .cast('float64')",
                 place,
             )

@@ -159,7 +159,7 @@ def fit_nonnegative(
         SettingError: no slice was measured.
     """
     if not len(features):
-        raise SettingError("no slice was measured, so there is nothing to fit costs to")
+        raise SettingError("no slice was measured to fit costs to; take more rows of the sample")
     if weights is not None:
         features, seconds = features * weights[:, None], seconds * weights
     scale = np.maximum(np.abs(features).max(axis=0), 1e-300)

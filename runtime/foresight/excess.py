@@ -30,7 +30,7 @@ def node_load(load_s: FloatArray, nodes: FloatArray | list[int], count: int) -> 
     places = np.asarray(nodes, dtype=np.intp)
     if places.shape != (len(load_s),) or (places < 0).any() or (places >= count).any():
         raise SettingError(
-            f"a placement names a node of 0 to {count - 1} for each of {len(load_s)} operators"
+            f"a placement must name a node of 0 to {count - 1} for each of {len(load_s)} operators"
         )
     total = np.zeros((count, load_s.shape[1]))
     for node, load in zip(places, load_s, strict=True):  # a sixth of the time of np.add.at

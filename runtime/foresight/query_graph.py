@@ -211,7 +211,7 @@ class Workload:
             series = np.asarray(arrivals[source], dtype=np.float64)
             if series.ndim != 1 or (series < 0).any() or not np.isfinite(series).all():
                 raise SettingError(
-                    f"source {source!r}: arrivals are one finite count >= 0 for each subinterval"
+                    f"source {source!r}: arrivals must be a finite count >= 0 for each subinterval"
                 )
             out[source] = series
         lengths = {len(series) for series in out.values()}

@@ -61,7 +61,7 @@ def series_of(
     strangers = [name for name in rates if name not in shares]
     if strangers:
         raise SettingError(
-            f"a rate is given for {strangers[0]!r}, which is no source; the sources are "
+            f"a rate is given for {strangers[0]!r}, which is not a source; the sources are "
             f"{', '.join(shares)}"
         )
     missing = [name for name in shares if name not in rates]
@@ -118,7 +118,7 @@ def _counts(rate: object) -> FloatArray:
         return np.asarray(rate, dtype=np.float64)
     except (TypeError, ValueError):
         raise SettingError(
-            f"{rate!r:.80} is no rate: give events a second, a model of them, or a trace, the "
+            f"{rate!r:.80} is not a rate: give events a second, a model of them, or a trace, the "
             "events of each subinterval"
         ) from None
 

@@ -79,7 +79,8 @@ def observed_job(
     missing = [name for name, each in own.items() if not each]
     if missing:
         raise SettingError(
-            f"it has no sample of {', '.join(missing)}, so what an event costs there is not known"
+            f"it has no sample of {', '.join(missing)}, so what an event costs there is not known; "
+            "use the history of a longer run"
         )
     stages = [observed_samples(name, inputs[name], each) for name, each in own.items()]
     _check(stages)
@@ -109,7 +110,7 @@ def _check(stages: Sequence[StageObservations]) -> None:
         if not any(stage.rows_in for stage in ends):
             raise SettingError(
                 f"no {what} {', '.join(stage.name for stage in ends)} in it, so nothing is known "
-                "of what a run costs"
+                "of what a run costs; use the history of a longer run"
             )
     if not any(sum(stage.busy_s) for stage in stages):
         raise SettingError("nothing took any time in it, so what an event costs is not known")
@@ -144,7 +145,7 @@ def arrivals_recorded(
     first = recorded_intervals(samples, sources).start * PARTS
     last = max(numbers, default=0) // PARTS * PARTS + PARTS - 1
     if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_PARTS:
-        raise SettingError("it does not say what has arrived at the sources, and when")
+        raise SettingError("it does not say what has arrived at the sources, and when; give rates=")
     return {
         name: RecordedRate(
             [each.get(number, 0) for number in range(first, last + 1)],

@@ -44,7 +44,7 @@ class Event(Part):
     def __getitem__(self, column: str) -> Expr:
         """Return the value of this event's column, for the `where` of a later event."""
         if not isinstance(column, str):
-            raise FlowError(f"event {self.name!r}: {column!r} is no name of a column")
+            raise FlowError(f"event {self.name!r}: {column!r} is not a column's name; write text")
         return col(f"{self.name}.{column}")
 
 
@@ -109,12 +109,12 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
 
     Args:
         name: its name in matches, and in predicates of later events.
-        of_type: the value that the column `type=` of `.pattern` has, or several; None: any.
+        of_type: the value that the column `type=` of `.pattern` has, or several; any if None.
         where: a predicate that is true of it; `A["price"]` there is the price of the event A of the
-            same match. None: any event.
+            same match; any event if None.
 
     Raises:
-        FlowError: `name` is no name; `of_type` is empty, or of what no column has.
+        FlowError: `name` is not a name; `of_type` is empty, or of what no column has.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise FlowError(
@@ -140,7 +140,7 @@ def seq(*parts: Part) -> Seq:
     """Put parts in order; what lies between them is skipped.
 
     Raises:
-        FlowError: nothing is given, or a value that is no part of a pattern.
+        FlowError: nothing is given, or a value that is not a part of a pattern.
     """
     return Seq(_parts("seq", parts))
 
@@ -149,13 +149,13 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
     """Ask for n different ones of these events, in any order.
 
     Args:
-        n: number of events.
+        n: number of different events.
         events: the events to choose from; one that fits several may be any of them.
         distinct: column; if given, n events of different values of it instead.
 
     Raises:
-        FlowError: a value is no event.
-        SettingError: `n` is no such number.
+        FlowError: a value is not an event.
+        SettingError: `n` is not whole, or too small.
     """
     some = _events("any_of", events)
     most = None if distinct is not None else len(some)
@@ -188,7 +188,7 @@ def repeat(
     """Repeat an event: `repeat(A, 3)`, `repeat(A, 2, 5)`, `repeat(A, at_least=1)`.
 
     Raises:
-        FlowError: it is no event, nor one of several events.
+        FlowError: it is not an event, nor one of several events.
         SettingError: it is not said how often, or no such number.
     """
     of_events = isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
@@ -211,7 +211,7 @@ def no(part: Event | Either) -> No:
     """Forbid these events between the parts before and after; at the end: to the end.
 
     Raises:
-        FlowError: it is no event, nor one of several events.
+        FlowError: it is not an event, nor one of several events.
     """
     if isinstance(part, Event) or (
         isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
@@ -247,11 +247,11 @@ def count_window(size: int, *, every: int | None = None) -> CountWindow:
     """Return windows of so many events of a key.
 
     Args:
-        size: events of each.
-        every: the events from one beginning to the next; None: as many as `size`.
+        size: number of events of each.
+        every: the events from one beginning to the next; `size` if None.
 
     Raises:
-        SettingError: one is no such number.
+        SettingError: a number is not whole, or too small.
     """
     whole = _whole("count_window: size", size, 1)
     return CountWindow(whole, whole if every is None else _whole("count_window: every", every, 1))

@@ -249,7 +249,7 @@ def test_each_place_has_answers_and_none_is_of_a_name_that_is_there(
         (lambda: sw.col("x").round("a"), "digits='a' must be a whole number"),  # type: ignore[arg-type]
         (lambda: sw.col("x").cast("bigint"), "there is no type 'bigint'; write 'int64'"),
         (lambda: sw.col("x").cast("varchar(20)"), "write 'string'"),
-        (lambda: sw.col("x").cast(float), "is no type; write 'float64'"),  # type: ignore[arg-type]
+        (lambda: sw.col("x").cast(float), "is not a type; write 'float64'"),  # type: ignore[arg-type]
         (lambda: sw.csv("a.csv", types={"a": "bigint"}), "write 'int64'"),
         (lambda: sw.col("s").str[0:2], "a part is .slice(0, 2)"),  # type: ignore[index]
         (lambda: sw.col("s")[0:2], "write sw.col('s').str.slice(0, 2) of text"),  # type: ignore[index]

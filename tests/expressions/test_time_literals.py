@@ -58,7 +58,7 @@ def test_a_time_of_numpy_is_numpys_own_where_it_fits(whole: int, unit: Any) -> N
     "none", [np.datetime64("NaT"), np.datetime64("NaT", "s"), np.timedelta64("NaT", "s"), pd.NaT]
 )
 def test_no_time_is_refused_with_the_way_out(none: Any) -> None:
-    with pytest.raises(TypeMismatch, match=r"is no time; to ask whether it is null"):
+    with pytest.raises(TypeMismatch, match=r"is not a time; to ask whether it is null"):
         sw.lit(none)
 
 
@@ -66,5 +66,5 @@ def test_a_length_of_numpy_is_counted_in_nanoseconds() -> None:
     assert read_literal(np.timedelta64(2, "W"))[0] == 14 * 86_400 * 10**9
     assert read_literal(np.timedelta64(5_000, "ps"))[0] == 5
     for wrong in (np.timedelta64(1, "Y"), np.timedelta64(1, "M"), datetime.timedelta(10**8)):
-        with pytest.raises(TypeMismatch, match=r"fixed length|does not fit 64 bits"):
+        with pytest.raises(TypeMismatch, match=r"fixed length|must be less than 292 years"):
             sw.lit(wrong)

@@ -62,7 +62,7 @@ def test_a_zone_is_a_name_or_an_offset() -> None:
     made = TEXT.to_time("%F %T", zone="+02:00")
     assert times_of(made, ["2026-01-05 01:02:03"]) == ["2026-01-04T23:02:03"]
     for zone in ("Mars/Base", "+25:00", ""):
-        with pytest.raises(TypeMismatch, match=r"is no time zone; write one such as"):
+        with pytest.raises(TypeMismatch, match=r"is not a time zone; write one such as"):
             TEXT.to_time("%F", zone=zone)
 
 

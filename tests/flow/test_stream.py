@@ -82,7 +82,9 @@ def test_select_keeps_and_renames_in_the_order_written() -> None:
         buses.select()
     with pytest.raises(TypeMismatch, match=r"has no name; give it one, such as select\(x=col"):
         buses.select(sw.col("speed") * 3.6)
-    with pytest.raises(TypeMismatch, match=r"\['speed'\] is no column; write select\('a', 'b'\)"):
+    with pytest.raises(
+        TypeMismatch, match=r"\['speed'\] is not a column; write select\('a', 'b'\)"
+    ):
         buses.select(["speed"])  # type: ignore[arg-type]
 
 
@@ -122,7 +124,7 @@ def test_a_function_declares_the_columns_that_leave_it() -> None:
         buses.map_rows(lambda r: r, schema={"x": pa.month_day_nano_interval()})
     with pytest.raises(FlowError, match="schema= must name the columns"):
         buses.map_rows(lambda r: r, schema={})
-    with pytest.raises(TypeMismatch, match="is no function; expressions go to with_columns"):
+    with pytest.raises(TypeMismatch, match="is not a function; expressions go to with_columns"):
         buses.map_batches(sw.col("speed") * 2, schema={"x": "int64"})  # type: ignore[arg-type]
 
 
@@ -146,7 +148,7 @@ def test_a_function_may_declare_a_pyarrow_schema_and_types_as_arrow_prints_them(
         (pa.schema([("x", pa.int8())] * 2), DuplicateName, "two columns are named 'x'"),
         (pa.schema([("x", pa.null())]), TypeMismatch, "schema of 'x': column 'x' shows nothing"),
         (["x"], TypeMismatch, r"schema=\['x'\] is neither a dict such as .* nor a pyarrow schema"),
-        ({"x": float}, TypeMismatch, "'float'> is no type; write 'float64'"),
+        ({"x": float}, TypeMismatch, "'float'> is not a type; write 'float64'"),
         ({"x": "long"}, TypeMismatch, "no type 'long'; write 'int64'"),
     ],
 )
@@ -196,7 +198,7 @@ def test_streams_of_another_flow_are_refused() -> None:
     expected = "stream 'trams' belongs to dataflow 'other', not to 'congestion'"
     assert expected in message(FlowError, lambda: flow.merge(buses, other))
     assert expected in message(FlowError, lambda: buses.join(other, on="area", within="5s"))
-    with pytest.raises(TypeMismatch, match="step 'merge-1': 'buses' is no stream"):
+    with pytest.raises(TypeMismatch, match="step 'merge-1': 'buses' is not a stream"):
         flow.merge("buses")  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="'buses' is keyed"):
         flow.merge(buses.key_by("area"))  # type: ignore[arg-type]
@@ -266,13 +268,13 @@ def test_key_by_gives_its_keys_to_the_aggregate_and_the_join() -> None:
         ({"n": sw.mean("flw")}, ColumnError, "'agg': there is no column 'flw'; the nearest is 'fl"),
         ({"n": sw.mean("on")}, TypeMismatch, "n=mean('on') takes numbers, and 'on' is bool"),
         ({"n": sw.sum("ts")}, TypeMismatch, "n=sum('ts') takes numbers, and 'ts' is timestamp"),
-        ({"n": 3}, TypeMismatch, "n=3 is no aggregate"),
+        ({"n": 3}, TypeMismatch, "n=3 is not an aggregate"),
         ({"n": sw.count(), "by": "aera"}, ColumnError, "'aera'; the nearest is 'area'"),
         ({"n": sw.count(), "by": ("area", "area")}, DuplicateName, "two columns are named 'area'"),
         ({"area": sw.count(), "by": "area"}, DuplicateName, "two columns are named 'area'"),
         ({"window_end": sw.count()}, DuplicateName, "two columns are named 'window_end'"),
         ({"n": sw.count(), "slack": "-1"}, SettingError, "step 'agg': slack='-1' is not a length"),
-        ({"n": sw.count(), "window": "1s"}, TypeMismatch, "window='1s' is no window"),
+        ({"n": sw.count(), "window": "1s"}, TypeMismatch, "window='1s' is not a window"),
     ],
 )
 def test_aggregate_says_what_is_wrong(

@@ -99,8 +99,8 @@ def test_by_none_is_all_rows_together() -> None:
     [
         (lambda: rows().key_by(["x"]), r"key_by on 's' takes names"),
         (lambda: rows().with_columns([1]), "must be a dict or None"),
-        (lambda: rows().with_columns({5: 1}), "5 is no name of a column"),
-        (lambda: rows().rename({"x": 5}), "5 is no name of a column"),
+        (lambda: rows().with_columns({5: 1}), "5 is not a name of a column"),
+        (lambda: rows().rename({"x": 5}), "5 is not a column's name"),
         (lambda: rows().filter(sw.col("x").is_in(sw.col("y"))), "of a list column: .list.contains"),
         (lambda: sw.sliding("1d", "1ns"), "puts each event in 86,400,000,000,000 windows"),
     ],

@@ -80,7 +80,7 @@ def one(**changed: object) -> QueryOperator:
         (lambda: Workload.of(QueryGraph(("a",), ()), {"a": [-1]}, 1.0), "finite count >= 0"),
         (lambda: Workload.of(QueryGraph(("a",), ()), {"a": [1]}, 0.0), "must be above 0"),
         (lambda: Workload.of(QueryGraph(("a",), ()), {"a": []}, 1.0), "one at least"),
-        (lambda: node_load(np.ones((1, 2)), [3], 2), "names a node of 0 to 1"),
+        (lambda: node_load(np.ones((1, 2)), [3], 2), "name a node of 0 to 1"),
         (lambda: cumulative_excess(np.ones((1, 2)), 0.0, width_s=1.0), "capacity must be above"),
     ],
 )

@@ -16,9 +16,9 @@ BATCH = pa.record_batch({"t": [1, 2]})
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (BATCH, r"a RecordBatch is no list of blocks; write \[batch\]"),
-        (pa.table({"t": [1]}), r"a Table is no list of blocks; .* table\.to_batches\(\)"),
-        (None, "None is no list of blocks"),
+        (BATCH, r"a RecordBatch is not a list of blocks; write \[batch\]"),
+        (pa.table({"t": [1]}), r"a Table is not a list of blocks; .* table\.to_batches\(\)"),
+        (None, "None is not a list of blocks"),
         ([BATCH, None], "block 1 is None; it must be a pyarrow.RecordBatch"),
         ([{"t": 1}], "block 0 is a dict; it must"),
         ([pa.table({"t": [1]})], "block 0 is a Table; it must"),

@@ -102,7 +102,7 @@ def test_folders_of_hive_are_columns(kind: str, tmp_path: Path) -> None:
     assert list(rows_of(below)[0]) == ["t", "day", "n"]
     alone = getattr(files, kind)(null / f"b.{kind}")
     assert rows_of(alone) == [{"t": 3}]
-    with pytest.raises(SchemaError, match="'e u' in the folder's name is no int64"):
+    with pytest.raises(SchemaError, match="'e u' in the folder's name is not of type int64"):
         rows_of(getattr(files, kind)(tmp_path, types={"region": "int64"}))
 
 

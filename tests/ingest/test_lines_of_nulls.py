@@ -60,7 +60,7 @@ def test_times_that_are_text_are_refused_with_the_type_to_say(tmp_path: Path) ->
 
 
 def test_a_column_of_a_table_has_text_for_its_name() -> None:
-    with pytest.raises(SchemaError, match="table: column name 7 is no text"):
+    with pytest.raises(SchemaError, match="table: column name 7 is not text"):
         sw.table({7: [1]})  # type: ignore[dict-item]
 
 

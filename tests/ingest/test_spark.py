@@ -231,7 +231,7 @@ def stream_of(session: SparkSession, folder: Path) -> Any:
 
 def test_calls_that_do_not_fit_are_refused_in_words(session: SparkSession) -> None:
     for read in (spark, spark_stream):
-        with pytest.raises(SchemaError, match=r"str is no frame of Spark; .*sw\.table"):
+        with pytest.raises(SchemaError, match=r"str is not a frame of Spark; .*sw\.table"):
             read("fixes")  # type: ignore[operator]
         with pytest.raises(SettingError, match=r"has no option 'trigger'"):
             read(session.range(1), trigger="1s")  # type: ignore[operator]

@@ -273,7 +273,7 @@ def test_what_is_wrong_is_said_where_it_is_written() -> None:
     flow = sw.Dataflow("wrong")
     rows = flow.source("rows", sw.table(pa.table({"ts": [1], "key": [1.5]})), event_time="ts")
     window = sw.tumbling("1s")
-    with pytest.raises(TypeMismatch, match=r"is no closing policy; write sw\.closing"):
+    with pytest.raises(TypeMismatch, match=r"is not a closing policy; write sw\.closing"):
         rows.aggregate(window=window, n=sw.count(), close=0.1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="close= and slack= both say how long a window waits"):
         rows.aggregate(window=window, n=sw.count(), close=EndAndAWhile(0), slack="1s")

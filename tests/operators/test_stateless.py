@@ -194,7 +194,7 @@ def test_a_masked_array_that_does_not_fit_is_refused_with_its_row(
         ({"x": np.ones(4), "y": np.array(["a"] * 4)}, "'y' should be int64"),
         ({"x": np.ones(4), "y": np.array([1, 2, 3, 0.5])}, "some values would change"),
         ({"x": np.ones(4), "y": np.array([1, 2, 3, np.nan])}, "some values would change"),
-        ({"x": np.ones(4), "y": [1, 2, 3, float("nan")]}, "nan is no whole number"),
+        ({"x": np.ones(4), "y": [1, 2, 3, float("nan")]}, "nan is not a whole number"),
         ({"x": np.ones((4, 2)), "y": np.ones(4)}, "one value a row"),
         ({"x": np.ones(4), "y": np.array([2**63] * 4, np.uint64)}, "some values would change"),
         ({"x": np.ones(4, bool), "y": np.array([0] * 4, "M8[s]")}, "times are not numbers"),
@@ -306,10 +306,10 @@ def test_steps_of_another_kind_are_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "problem"),
     [
-        (pa.int64(), 1.9, "1.9 is no whole number; round it first"),
-        (pa.int64(), np.float32(1.5), "1.5 is no whole number"),
+        (pa.int64(), 1.9, "1.9 is not a whole number; round it first"),
+        (pa.int64(), np.float32(1.5), "1.5 is not a whole number"),
         (pa.int8(), 300, "too large"),
-        (pa.timestamp("ns"), 1.5, "1.5 is no whole number"),
+        (pa.timestamp("ns"), 1.5, "1.5 is not a whole number"),
         (pa.float32(), 1e40, "too large for float32"),
     ],
 )

@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no window": (
         pattern(A, window="1s", within=None),
         SettingError,
-        "is no window; write sw.tumbling",
+        "is not a window; write sw.tumbling",
     ),
     "no length": (
         pattern(A, B, within=0),
@@ -233,9 +233,9 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "shedding by a word": (
         pattern(A, window=sw.tumbling("1s"), within=None, shed="espice"),
         SettingError,
-        "is no shedding",
+        "is not a way of shedding",
     ),
-    "a feature in a word": (shedding("v"), TypeMismatch, "feature='v' is no expression over"),
+    "a feature in a word": (shedding("v"), TypeMismatch, "feature='v' is not an expression over"),
     "a feature of no column": (shedding(sw.col("zz") > 1), ColumnError, "no column 'zz'"),
     "a feature of an earlier event": (shedding(A["v"] > 1), ColumnError, "no column 'A.v'"),
     "a feature with too many values": (

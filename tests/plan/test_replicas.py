@@ -104,7 +104,7 @@ def test_a_share_that_is_not_there_is_refused() -> None:
 def test_a_window_is_shared_by_keys_only() -> None:
     _, left, _ = streams()
     share: Any = "all"
-    with pytest.raises(FlowError, match="share='all' is no aggregate"):
+    with pytest.raises(FlowError, match="share='all' is not an aggregate"):
         left.aggregate(by="key", window=sw.tumbling("1s"), n=sw.count(), replicas=2, share=share)
     with pytest.raises(FlowError, match="it has none; give it a key"):
         left.aggregate(window=sw.tumbling("1s"), n=sw.count(), replicas=2)

@@ -147,9 +147,9 @@ class LazyFrame:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (LazyFrame(), r"table: LazyFrame is no table; .*\.collect\(\)"),
-        ([1, 2], "table: list is no table; pass {column: values}"),
-        (None, "table: NoneType is no table"),
+        (LazyFrame(), r"table: LazyFrame is not a table; .*\.collect\(\)"),
+        ([1, 2], "table: list is not a table; pass {column: values}"),
+        (None, "table: NoneType is not a table"),
         (pa.chunked_array([[1, 2]]), "rows of a ChunkedArray: .*; pass a frame with named columns"),
     ],
 )

@@ -149,9 +149,11 @@ def test_a_dataset_without_columns_or_with_types_that_do_not_fit_is_refused(
     mixed = ray.data.from_arrow([pa.table({"x": ["a"]}), pa.table({"x": [[1]]})])
     with pytest.raises(SchemaError, match=r"column 'x': its blocks have different types: .*map_b"):
         sw.ray_dataset(mixed)
-    with pytest.raises(SchemaError, match="ray_dataset: Table is no dataset of Ray Data"):
+    with pytest.raises(SchemaError, match="ray_dataset: Table is not a dataset of Ray Data"):
         sw.ray_dataset(pa.table({"x": [1]}))  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match=r"table: .*Dataset is no table; .*sw\.ray_dataset\(it\)"):
+    with pytest.raises(
+        SchemaError, match=r"table: .*Dataset is not a table; .*sw\.ray_dataset\(it\)"
+    ):
         sw.table(ray.data.range(3))  # type: ignore[arg-type]
 
 

@@ -57,8 +57,8 @@ def check_admission(admission: object, rates: object, *, why_not: str | None = N
     """
     if admission not in (None, "reject", "warn"):
         raise SettingError(
-            f"admission={shown(admission)} is neither 'reject' nor 'warn': refuse a flow that "
-            "would break a deadline, or run it and say so"
+            f"admission={shown(admission)} must be 'reject', to refuse a flow that would "
+            "break a deadline, or 'warn', to run it with a note"
         )
     if admission is None or rates is not None or (admission == "warn" and why_not is not None):
         return

@@ -66,7 +66,7 @@ def move_worth(now: LatencyEstimate, then: LatencyEstimate, *, gap_s: float) -> 
         SettingError: gap_s is negative.
     """
     if gap_s < 0:
-        raise SettingError(f"gap_s={gap_s:g} is how long slots stand still, and is at least 0")
+        raise SettingError(f"gap_s={gap_s:g} must be 0 or more: slots stand still so long")
     return MoveWorth(now_s=now.lasting_worst_s, then_s=then.lasting_worst_s, gap_s=gap_s)
 
 

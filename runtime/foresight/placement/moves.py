@@ -84,7 +84,7 @@ class Placed:
             problem.operators and not -1 <= self.nodes.min() <= self.nodes.max() < problem.nodes
         ):
             raise SettingError(
-                f"a placement names a node of 0 to {problem.nodes - 1} for each of "
+                f"a placement must name a node of 0 to {problem.nodes - 1} for each of "
                 f"{problem.operators} operators, or -1 for one that is still to be placed"
             )
         # (n, d): work that reached each node, less the work that it can have done.

@@ -48,7 +48,7 @@ def check_flow(flow: object) -> None:
         SettingError: it is not.
     """
     if not isinstance(flow, Dataflow):
-        raise SettingError(f"{flow!r} is no flow: give what sw.Dataflow(…) made")
+        raise SettingError(f"{flow!r} is not a flow: give what sw.Dataflow(…) made")
 
 
 def check_asked(flow: object, **asked: object) -> None:
@@ -71,6 +71,6 @@ def check_asked(flow: object, **asked: object) -> None:
     for stage, where in placement.items() if isinstance(placement, Mapping) else ():
         if not isinstance(stage, str) or not isinstance(where, str):
             raise SettingError(
-                f"placement= has {stage!r}: {where!r}, which is no stage and its slot: give "
+                f"placement= has {stage!r}: {where!r}, which is not a stage and its slot: give "
                 f"{_KINDS['placement'][1]}"
             )

@@ -109,8 +109,8 @@ class _Costing:
 def _cost_s(name: str, cost: Duration, known: Sequence[str]) -> float:
     if name not in known:
         raise SettingError(
-            f"a cost is given for {name!r}, which is no stage; the stages are {', '.join(known)} "
-            "(what is fused to a stage is a part of its cost)"
+            f"a cost is given for {name!r}, which is not a stage; the stages are "
+            f"{', '.join(known)} (what is fused to a stage is a part of its cost)"
         )
     if isinstance(cost, (int, float)):  # seconds, which may be finer than a nanosecond
         row_s = float(cost)

@@ -83,7 +83,7 @@ def close_of(
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
-            f"step {step!r}: close={shown(policy)} is no closing policy; write "
+            f"step {step!r}: close={shown(policy)} is not a closing policy; write "
             "sw.closing.probslack(miss=0.1), sw.closing.event_driven(), sw.closing.mean_delay() "
             "or sw.closing.ignore()"
         )

@@ -56,8 +56,8 @@ def aggregated_schema(
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise TypeMismatch(
-                f"step {step!r}: {name}={shown(aggregate, 60)} is no aggregate, as n=sw.count() "
-                f"is, and no option; {option_choices(name, _OPTIONS)}"
+                f"step {step!r}: {name}={shown(aggregate, 60)} is not an aggregate, as "
+                f"n=sw.count() is, and no option; {option_choices(name, _OPTIONS)}"
             )
         fields.append((name, _aggregate_type(name, aggregate, schema, step)))
     names = [name for name, _ in fields]

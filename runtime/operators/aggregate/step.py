@@ -237,7 +237,7 @@ def _check_window(given: Any, *, step: str) -> None:
     """
     if not isinstance(given, Window):
         raise TypeMismatch(
-            f"step {step!r}: window={shown(given)} is no window; write tumbling('1s') or "
+            f"step {step!r}: window={shown(given)} is not a window; write tumbling('1s') or "
             "sliding('10s', '2s')"
         )
 

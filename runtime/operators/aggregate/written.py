@@ -32,7 +32,7 @@ class Aggregate(SaysOurName):
     """Digits after the point of a column of decimals, known once the step is made."""
 
     def _computed(self, other: object) -> NoReturn:
-        raise TypeError(f"{self._called} is no column; {answer_to('aggregates', 'arithmetic')}")
+        raise TypeError(f"{self._called} is not a column; {answer_to('aggregates', 'arithmetic')}")
 
     __add__ = __sub__ = __mul__ = __truediv__ = __gt__ = __lt__ = _computed
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _computed

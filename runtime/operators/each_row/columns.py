@@ -156,7 +156,9 @@ class Selecting(AnyStream):
             )
         ]
         if wrong := [new for new, _ in pairs if not isinstance(new, str)]:
-            raise TypeMismatch(f"step {name!r}: {shown(wrong[0])} is no name of a column")
+            raise TypeMismatch(
+                f"step {name!r}: {shown(wrong[0])} is not a column's name; write text"
+            )
         checks.unique_columns(
             [new for new, _ in pairs], step=name, way_out="keep it once, or rename one"
         )
@@ -254,5 +256,5 @@ def _own_name(column: Any, step: str) -> str:
             f"step {step!r}: {column!s} has no name; give it one, such as select(x={column!s})"
         )
     raise TypeMismatch(
-        f"step {step!r}: {column!r} is no column; write select('a', 'b'), or select(new='a')"
+        f"step {step!r}: {column!r} is not a column; write select('a', 'b'), or select(new='a')"
     )

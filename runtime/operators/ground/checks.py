@@ -137,8 +137,8 @@ def key_types(schema: pa.Schema, keys: Sequence[str], *, step: str) -> list[pa.D
     for key, kind in zip(keys, types, strict=True):
         if family(kind) == "nested":
             raise TypeMismatch(
-                f"step {step!r}: key {shown(key)} is {kind}, and a list, struct or map is no key; "
-                "key by what is in it"
+                f"step {step!r}: key {shown(key)} is {kind}, and a list, struct or map is not a "
+                "key; key by what is in it"
             )
     return types
 
@@ -226,12 +226,13 @@ def together(
     """
     if first is not None and not isinstance(first, Mapping):
         raise TypeMismatch(
-            f"step {step!r}: {first!r} is no dict of columns; write new='…', or {{'new name': …}}"
+            f"step {step!r}: {first!r} is not a dict of columns; write new='…', or "
+            "{'new name': …}"
         )
     columns = dict(first or {})
     if wrong := [name for name in columns if not isinstance(name, str)]:
         raise TypeMismatch(
-            f"step {step!r}: {shown(wrong[0])} is no name of a column; write it as text"
+            f"step {step!r}: {shown(wrong[0])} is not a name of a column; write it as text"
         )
     for name, value in named.items():
         if name in columns:
@@ -248,7 +249,7 @@ def function(given: Any, *, step: str) -> None:
     """
     if not callable(given):
         raise TypeMismatch(
-            f"step {step!r}: {shown(given)} is no function; expressions go to with_columns and "
+            f"step {step!r}: {shown(given)} is not a function; expressions go to with_columns and "
             "filter"
         )
 

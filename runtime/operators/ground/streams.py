@@ -111,7 +111,7 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
         )
     if not isinstance(stream, AnyStream):
         raise TypeMismatch(
-            f"step {step!r}: {shown(stream, 60)} is no stream; make one of an input: "
+            f"step {step!r}: {shown(stream, 60)} is not a stream; make one of an input: "
             "flow.source('name', input, event_time='ts')"
         )
     if stream.flow is not flow:

@@ -67,7 +67,7 @@ def scope_of(
         return TimeWindows(window.size_ns, window.slide_ns)
     if window is not None:
         raise SettingError(
-            f"step {step!r}: window={shown(window)} is no window; write sw.tumbling(…), "
+            f"step {step!r}: window={shown(window)} is not a window; write sw.tumbling(…), "
             "sw.sliding(…), sw.patterns.count_window(…) or sw.patterns.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):

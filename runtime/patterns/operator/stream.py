@@ -109,7 +109,7 @@ class Patterning(AnyStream):
         checks.key_types(self.schema, keys, step=name)
         if not isinstance(pattern, Part):
             raise FlowError(
-                f"step {name!r}: {shown(pattern)} is no pattern; write "
+                f"step {name!r}: {shown(pattern)} is not a pattern; write "
                 "sw.patterns.seq(sw.patterns.event('A', where=…), …)"
             )
         opener = window.event if isinstance(window, OpenedBy) else None
@@ -156,7 +156,7 @@ class Patterning(AnyStream):
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
     if not isinstance(shed, PatternShedding):
         raise SettingError(
-            f"step {step!r}: shed={shown(shed)} is no shedding; write "
+            f"step {step!r}: shed={shown(shed)} is not a way of shedding; write "
             'sw.shedding.espice(latency="1s")'
         )
     if isinstance(scope, Within):

@@ -147,7 +147,7 @@ def test_other_costs_of_a_replica_are_those_of_a_row_that_comes_to_it() -> None:
     [
         (
             {"nobody": "1ms"},
-            "a cost is given for 'nobody', which is no stage; the stages are a, gate-a",
+            "a cost is given for 'nobody', which is not a stage; the stages are a, gate-a",
         ),
         ({"gate-a": 0}, "stage 'gate-a' is given a cost of 0 for each row.*give more than 0"),
         ({"gate-a": "0s"}, "stage 'gate-a' is given a cost of '0s'"),

@@ -302,14 +302,14 @@ def test_a_deadline_under_the_work_on_a_row_is_not_kept_and_one_under_the_bound_
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ({"nobody": 5}, "given for 'nobody', which is no source"),
+        ({"nobody": 5}, "given for 'nobody', which is not a source"),
         ({}, "source 'numbers' has no rate"),
         (-1, r"a rate of -1 events/s is none: it is at least 0 and at most 1e\+12"),
         ({"numbers": 1e300}, r"a rate of 1e\+300 events/s is none"),
         (float("nan"), "a rate of nan events/s is none"),
         ({"numbers": [1.0, 2.0]}, "a trace of 2 counts was given for 600 subintervals"),
-        *((odd, "is no rate: give events a second") for odd in ("100", True, 3j)),
-        *(({"numbers": odd}, "is no rate: give") for odd in ("a", ["a"] * 600, {}, None, True)),
+        *((odd, "is not a rate: give events a second") for odd in ("100", True, 3j)),
+        *(({"numbers": odd}, "is not a rate: give") for odd in ("a", ["a"] * 600, {}, None, True)),
     ],
 )
 def test_rates_that_are_none_are_refused(rates: Any, said: str) -> None:
@@ -335,7 +335,7 @@ def test_a_simulation_of_more_slots_than_can_be_planned_is_refused(nodes: int, c
         ({"seed": -1}, "seed=-1 is none: give a whole number"),
         ({"seed": 1.5}, "seed=1.5 is none"),
         ({"speed": "a"}, "speed='a' is none: give a number above 0"),
-        ({"placement": {"out": 5}}, "placement= has 'out': 5, which is no stage and its slot"),
+        ({"placement": {"out": 5}}, "placement= has 'out': 5, which is not a stage and its slot"),
         ({"placement": "node-1"}, "placement='node-1' is none: give {stage"),
         ({"link": 5}, "link=5 is none: give sw.testing.LinkModel"),
         ({"costs": "s"}, "costs='s' is none: give {stage"),
@@ -347,7 +347,7 @@ def test_settings_of_another_kind_are_refused_by_name(asked: dict[str, Any], sai
     flow, sample = sampled(MS, times(100), rows=100)
     with pytest.raises(SettingError, match=re.escape(said)):
         sw.Simulation().predict(flow, 10, **({"sample": sample} | asked))
-    with pytest.raises(SettingError, match="5 is no flow"):
+    with pytest.raises(SettingError, match="5 is not a flow"):
         sw.Simulation().predict(5, 10)  # type: ignore[arg-type]
     with pytest.raises(FlowError, match="cannot be rewritten by 5"):
         sw.rewritten(flow, 5)  # type: ignore[arg-type]
@@ -380,7 +380,7 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert "names no source" in said("plan", target, "--rate", "=5", code=1)
     assert "second rate of 'a'" in said("plan", target, "--rate", "a=5", "--rate", "a=6", code=1)
     refused = said("run", target, "--simulate", "--admission", "maybe", "--rate", "9", code=1)
-    assert "admission='maybe' is neither 'reject' nor 'warn'" in refused
+    assert "admission='maybe' must be 'reject'" in refused
     assert "stands alone" in said("plan", target, "--rate", "5", "--rate", "6", code=1)
     none = ("--deadline", "1ns", "--rate", "1000", "--most", "2")
     text = said("provision", target, *none, code=1)

@@ -122,13 +122,13 @@ def test_a_column_of_that_name_and_a_wrong_address_are_refused(key: str) -> None
     taken = memory.table({"t": [1], "clock_offset_ns": [0]})
     with pytest.raises(SchemaError, match="has a column 'clock_offset_ns' of its own"):
         synced(taken, server="127.0.0.1:1", key=key).schema()
-    with pytest.raises(SettingError, match="is no address"):
+    with pytest.raises(SettingError, match="is not an address"):
         synced(taken, server="nowhere", key=key)
-    with pytest.raises(SettingError, match="server=None is no address"):
+    with pytest.raises(SettingError, match="server=None is not an address"):
         synced(taken, server=None, key=key)  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="synced: key=None is no path"):
+    with pytest.raises(SettingError, match="synced: key=None is not a path"):
         synced(taken, server="127.0.0.1:1", key=None)  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match=r"synced: 'rows\.parquet' is no input"):
+    with pytest.raises(SettingError, match=r"synced: 'rows\.parquet' is not an input"):
         synced("rows.parquet", server="127.0.0.1:1", key=key)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"port=70000 \(UDP\) must be from 0"):
         TimeServer(key, port=70_000)  # which would be taken for 4,464

@@ -333,7 +333,7 @@ def test_a_file_that_holds_no_key_is_refused_without_telling_what_it_holds(
 def test_a_pipe_and_a_folder_are_no_key_and_nobody_waits_for_them(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", mode=0o600)
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(SettingError, match="is no regular file"):
+        with pytest.raises(SettingError, match="is not a regular file"):
             read_key(str(path))
 
 
@@ -344,5 +344,5 @@ def test_a_key_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("server", ["", "host", "host:", ":80", "host:0", "host:65536", "::1:80"])
 def test_an_address_without_host_and_port_is_refused(server: str, key: str) -> None:
-    with pytest.raises(SettingError, match="is no address; write host:port"):
+    with pytest.raises(SettingError, match="is not an address; write host:port"):
         TimeSync(server, key)
