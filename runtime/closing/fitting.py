@@ -296,7 +296,7 @@ class NeedsFitting(Fitting):
         return wait_ns if most_ns is None else min(wait_ns, most_ns)
 
 
-KEPT = 128
+MOST_ROWS = 128
 """Most rows kept of a type."""
 _NOTHING = np.empty(0, dtype=np.int64)
 
@@ -331,8 +331,8 @@ class OwnRows:
 
         Args:
             types: shape (rows,), the types of the last rows.
-            gaps: shape (rows,).
-            delays: shape (rows,).
+            gaps: gaps of the rows, shape (rows,).
+            delays: delays of the rows, shape (rows,).
             added: the number of rows so far, with these.
 
         Returns:
@@ -348,9 +348,9 @@ class OwnRows:
         places = [order[a:b] for a, b in pairwise(bounds.tolist())]
         for kind in np.flatnonzero(np.diff(bounds)).tolist():
             number = added - len(types) + 1 + places[kind]
-            new = places[kind][number > self._last[kind]][-KEPT:]
-            self._gaps[kind] = np.concatenate([self._gaps[kind], gaps[new]])[-KEPT:]
-            self._delays[kind] = np.concatenate([self._delays[kind], delays[new]])[-KEPT:]
+            new = places[kind][number > self._last[kind]][-MOST_ROWS:]
+            self._gaps[kind] = np.concatenate([self._gaps[kind], gaps[new]])[-MOST_ROWS:]
+            self._delays[kind] = np.concatenate([self._delays[kind], delays[new]])[-MOST_ROWS:]
             self._last[kind] = number[-1]
         return places
 

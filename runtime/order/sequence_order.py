@@ -293,7 +293,7 @@ class SequenceMerge:
         Args:
             leaving: rows in the order of each writer.
             promised_ns: shape (steps,), the promise from each step on.
-            before_ns: the promise before.
+            before_ns: promise before the rows.
             tally: the counts, for late rows.
             is_end: whether no row will follow: then all leave.
         """
@@ -316,8 +316,8 @@ class SequenceMerge:
         gone = order[: leaves_at[order].searchsorted(steps)]
         stays = np.ones(len(at), dtype=np.bool_)
         stays[gone] = False
-        kept = stays.nonzero()[0]
-        self._held = batch.take(kept) if len(kept) else None
-        self._writers = writers[kept]
+        rest = stays.nonzero()[0]
+        self._held = batch.take(rest) if len(rest) else None
+        self._writers = writers[rest]
         none = np.empty(0, dtype=np.int64)
         return Leaving(batch.take(gone), none, writers[gone], leaves_at[gone])

@@ -394,9 +394,9 @@ class GivenUp:
             return None
         first, (last, opened_ns) = self._firsts[place], self._gaps[place]
         left = [(first, number - 1), (number + 1, last)]
-        kept = [(a, b) for a, b in left if a <= b]
-        self._firsts[place : place + 1] = [a for a, _ in kept]
-        self._gaps[place : place + 1] = [(b, opened_ns) for _, b in kept]
+        rest = [(a, b) for a, b in left if a <= b]
+        self._firsts[place : place + 1] = [a for a, _ in rest]
+        self._gaps[place : place + 1] = [(b, opened_ns) for _, b in rest]
         return opened_ns
 
     def is_forgotten(self, number: int) -> bool:

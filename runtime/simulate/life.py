@@ -217,8 +217,8 @@ class SimulatedLife:
                 self._later((0, NOTICE_NS), SlotDied(slot, reason))
             case SlotHangs(slot=slot) if self.may_work(slot):
                 self._idle.add(slot)
-            case SlotRaises(slot=slot, said=said) if self.may_work(slot):
-                self.fail(slot, OperatorError(said))
+            case SlotRaises(slot=slot, said=text) if self.may_work(slot):
+                self.fail(slot, OperatorError(text))
 
     def _vanish(self, slot: str, missed_ns: tuple[int, int]) -> None:
         """Remove a slot; its peers miss it when they find no end of its stream."""

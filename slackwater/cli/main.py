@@ -66,8 +66,8 @@ def main() -> None:
         call_with_streams(app)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         echo(f"slackwater {versions()['slackwater']}")
         raise typer.Exit
 

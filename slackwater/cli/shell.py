@@ -95,19 +95,19 @@ def printed_errors(*, as_json: bool) -> Iterator[None]:
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), END_SIGNALS.raised():
             yield
     except SlackwaterError as problem:
-        message = _one_line(str(problem), problem)
+        message = _joined_notes(str(problem), problem)
         if not isinstance(problem, ReportedFailure):
             out.print_error(type(problem).__name__, message)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
-        out.print_error("Interrupted", _one_line("interrupted", interrupt))
+        out.print_error("Interrupted", _joined_notes("interrupted", interrupt))
         code = interrupt.status if isinstance(interrupt, Terminated) else 128 + signal.SIGINT
         raise typer.Exit(code) from None
     finally:
         _json.reset(own)
 
 
-def _one_line(text: str, problem: BaseException) -> str:
+def _joined_notes(text: str, problem: BaseException) -> str:
     message = "\n".join([text, *getattr(problem, "__notes__", [])])
     echo(f"slackwater: {message}", err=True)
     return message

@@ -20,6 +20,8 @@ from tests.test_language import CODE, documented, literal, names_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DRAWN = 10
+WIDEST = 160
+"""Characters of a text that a table shows."""
 
 
 def sources(commit: str) -> dict[str, str]:
@@ -94,8 +96,13 @@ def drawn(was: Texts, now: Texts, seed: str) -> list[str]:
     )
     rows = random.Random(seed).sample(places, DRAWN)  # noqa: S311 - a draw that can be repeated
     head = [f"{DRAWN} of {len(places)} that differ.", "", "| where | before | now |"]
-    lines = [f"| `{at[0]}::{at[1]}` | {was[at]} | {now[at]} |" for at in rows]
+    lines = [f"| `{at[0]}::{at[1]}` | {_cut(was[at])} | {_cut(now[at])} |" for at in rows]
     return [*head, "| --- | --- | --- |", *lines, ""]
+
+
+def _cut(text: str) -> str:
+    text = text.replace("|", "\\|")
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}…"
 
 
 def main() -> None:
