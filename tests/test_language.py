@@ -84,18 +84,18 @@ ALLOWED = {
     FOR_USERS: 0,
     DECISIONS: 400,
     "runtime/schedule": 0,
-    "runtime/model": 4,
+    "runtime/model": 0,
     "runtime/progress": 0,
-    "runtime/sources": 1,
+    "runtime/sources": 0,
     "runtime/sinks": 0,
-    "runtime/plan": 1,
+    "runtime/plan": 0,
     "runtime/control": 0,
     "runtime/tune": 0,
     "runtime/merge": 0,
     "runtime/measure": 0,
     "runtime/life": 0,
     "actors": 0,
-    ELSEWHERE: 680,
+    ELSEWHERE: 660,
 }
 """Most faults of each group. A folder's line holds for those below it. A number only falls."""
 

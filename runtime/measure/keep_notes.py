@@ -42,7 +42,7 @@ def _forgotten(stage: Stage, report: StageReport) -> Iterable[str]:
 
 
 def _keep_rule(stage: Stage) -> Keep | None:
-    return stage.step.traits.kept_by
+    return stage.step.traits.keep_rule
 
 
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:

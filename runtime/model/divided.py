@@ -21,7 +21,7 @@ from slackwater.runtime.model.batch import Batch, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, declared_of
 
 
-class Kept:
+class StayingNumbers:
     """Numbers that stay; they close up, in the same order.
 
     Args:
@@ -48,7 +48,7 @@ def keep_keys(machine: Any, codes: Int64Array) -> None:
     of rows of these keys what it would have made, and holds nothing of other keys. Rows of a
     forgotten key find it as new. Counts so far stay.
     """
-    _keep_divided(machine, {OWNER: Kept(codes)})
+    _keep_divided(machine, {OWNER: StayingNumbers(codes)})
 
 
 def keep(machine: Any, name: str, stay: Int64Array) -> None:
@@ -56,88 +56,90 @@ def keep(machine: Any, name: str, stay: Int64Array) -> None:
 
     They are distinct and ascending.
     """
-    kept = Kept(stay)
-    setattr(machine, name, _taken(getattr(machine, name), kept))
-    _keep_divided(machine, {name: kept})
+    staying = StayingNumbers(stay)
+    setattr(machine, name, _picked(getattr(machine, name), staying))
+    _keep_divided(machine, {name: staying})
 
 
-def _keep_divided(machine: Any, kept: dict[str, Kept]) -> Kept | None:
+def _keep_divided(machine: Any, staying: dict[str, StayingNumbers]) -> StayingNumbers | None:
     """Keep what belongs to numbers of the given fields or of OWNER.
 
     Return which numbers stay of the machine's own: of its first field that has codes; else None.
     """
     declared = declared_of(machine)
     assert declared is not None, "a machine that packs itself has keep() or renumber()"
-    own: Kept | None = None
+    own: StayingNumbers | None = None
     for field in declared.divided:
         assert field.divided_by is not None
-        numbers = kept.get(field.divided_by)
-        if numbers is None or field.name in kept:
+        numbers = staying.get(field.divided_by)
+        if numbers is None or field.name in staying:
             continue
-        value, rows = _kept(getattr(machine, field.name), numbers, field)
+        value, rows = _staying(getattr(machine, field.name), numbers, field)
         setattr(machine, field.name, value)
-        kept[field.name] = numbers if rows is None else rows
+        staying[field.name] = numbers if rows is None else rows
         own = own or rows
     if (derive := getattr(machine, "derive", None)) is not None:
         derive()
     return own
 
 
-def _kept(value: Any, numbers: Kept, field: Field) -> tuple[Any, Kept | None]:
+def _staying(
+    value: Any, numbers: StayingNumbers, field: Field
+) -> tuple[Any, StayingNumbers | None]:
     """Return what stays of a field's value, and which of its own numbers stay."""
     if not field.each:
-        return (_taken(value, numbers), None) if field.of is None else _renumbered(value, numbers)
+        return (_picked(value, numbers), None) if field.of is None else _renumbered(value, numbers)
     if field.of is None:
         if isinstance(value, dict):
-            return {key: _taken(own, numbers) for key, own in value.items()}, None
-        return type(value)([_taken(own, numbers) for own in value]), None
+            return {key: _picked(own, numbers) for key, own in value.items()}, None
+        return type(value)([_picked(own, numbers) for own in value]), None
     parts = [_renumbered(own, numbers) for own in value]
     return [own for own, rows in parts if rows is not None and len(rows.stay)], None
 
 
-def _taken(value: Any, kept: Kept) -> Any:
+def _picked(value: Any, staying: StayingNumbers) -> Any:
     """Return the elements of the numbers that stay."""
     match value:
         case None:
             return None
         case dict():
             codes = np.fromiter(value, np.int64, len(value))
-            pairs = zip(kept.moved(codes).tolist(), value.values(), strict=True)
+            pairs = zip(staying.moved(codes).tolist(), value.values(), strict=True)
             return {code: own for code, own in pairs if code >= 0}
         case np.ndarray() | Batch():
-            return value.take(kept.stay)
+            return value.take(staying.stay)
         case tuple():  # a record of arrays
-            return type(value)(*(_taken(own, kept) for own in value))
+            return type(value)(*(_picked(own, staying) for own in value))
         case list():
-            return [value[number] for number in kept.stay.tolist()]
+            return [value[number] for number in staying.stay.tolist()]
     if hasattr(value, "keep"):
-        value.keep(kept.stay)
+        value.keep(staying.stay)
     else:
-        _keep_divided(value, {OWNER: kept})
+        _keep_divided(value, {OWNER: staying})
     return value
 
 
-def _renumbered(value: Any, kept: Kept) -> tuple[Any, Kept | None]:
+def _renumbered(value: Any, staying: StayingNumbers) -> tuple[Any, StayingNumbers | None]:
     """Return the rows whose codes stay, with new codes, and which of the rows stay."""
     match value:
         case None:
             return None, None
         case np.ndarray():
-            codes, rows = _new_codes(value, kept)
+            codes, rows = _new_codes(value, staying)
             return codes, rows
         case Batch():
             assert value.codes is not None, "who holds rows by key gives them codes"
-            codes, rows = _new_codes(value.codes, kept)
+            codes, rows = _new_codes(value.codes, staying)
             return value.take(rows.stay).with_(codes=codes), rows
         case tuple():
-            codes, rows = _new_codes(value.codes, kept)  # type: ignore[attr-defined]
-            return _taken(value, rows)._replace(codes=codes), rows
+            codes, rows = _new_codes(value.codes, staying)  # type: ignore[attr-defined]
+            return _picked(value, rows)._replace(codes=codes), rows
     if hasattr(value, "renumber"):
-        return value, value.renumber(kept)
-    return value, _keep_divided(value, {OWNER: kept})
+        return value, value.renumber(staying)
+    return value, _keep_divided(value, {OWNER: staying})
 
 
-def _new_codes(codes: Int64Array, kept: Kept) -> tuple[Int64Array, Kept]:
-    moved = kept.moved(codes)
+def _new_codes(codes: Int64Array, staying: StayingNumbers) -> tuple[Int64Array, StayingNumbers]:
+    moved = staying.moved(codes)
     rows = np.flatnonzero(moved >= 0)
-    return moved.take(rows), Kept(rows)
+    return moved.take(rows), StayingNumbers(rows)

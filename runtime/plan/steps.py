@@ -152,7 +152,7 @@ class GateStep(GatedStep):
             ports=of.ports,
             port_keys=of.port_keys,
             summaries=of.summaries,
-            kept_by=of.kept_by,
+            keep_rule=of.keep_rule,
             has_late_rows=False,
             misses=of.misses,
             sharing=of.sharing,

@@ -107,7 +107,7 @@ class StepTraits:
         makes: when results are due.
         windows_ns: (size, slide) of its windows; None if sizes differ, or it has no windows.
         counts_events: whether all windows are of a set number of events.
-        kept_by: the rule by which rows are kept; None if both rules lose the same late rows.
+        keep_rule: the rule by which rows are kept; None if both rules lose the same late rows.
         has_late_rows: whether another step can take its late rows: the class has a field
             `keeps_late`.
         misses: things that late rows may miss, such as "partners".
@@ -136,7 +136,7 @@ class StepTraits:
     makes: Makes = "rows"
     windows_ns: tuple[int, int] | None = None
     counts_events: bool = False
-    kept_by: Keep | None = None
+    keep_rule: Keep | None = None
     has_late_rows: bool = True
     misses: str = "others"
     sharing: Sharing = ALONE

@@ -177,7 +177,7 @@ class GateIntake(Intake[SlackGate]):
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._may_be_older = list(map(may_be_older, stage.inputs))
         self._window_ns: int | None = None  # how far a frontier may lag before rows wait for it
-        if stage.step.traits.kept_by == "promise":
+        if stage.step.traits.keep_rule == "promise":
             self._window_ns = stage.window_ns
         self._idle: IdleChannels | None = None  # None if no channel is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):

@@ -294,7 +294,7 @@ class BlockReader:
 
     def clock_facts(self) -> dict[str, int]:
         """Return what is known of its clocks, and a reader's counts of them."""
-        return self.clock.told() | self._partition.clock_counts
+        return self.clock.counts() | self._partition.clock_counts
 
     def close(self) -> None:
         """Close the input; safe to call twice.

@@ -118,7 +118,7 @@ class SourceClock:
         before = self._extremes or now
         self._extremes = [min(before[0], now[0]), max(before[1], now[1]), max(before[2], now[2])]
 
-    def told(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Return what a report says: {what: writers, jumps or ns}; empty without rows.
 
         A jump is an offset that cannot be true together with the writer's last one, by both
@@ -127,14 +127,14 @@ class SourceClock:
         if self._columns is None or not self._extremes:
             return {}
         least_ns, most_ns, bound_ns = self._extremes
-        told = {
+        counts = {
             "writers": int(np.count_nonzero(self._last[0] != _UNKNOWN)),
             "smallest_offset_ns": least_ns,
             "largest_offset_ns": most_ns,
         }
         if self._columns.bound is not None:
-            told |= {"largest_bound_ns": bound_ns, "jumps": self._jumps}
-        return told
+            counts |= {"largest_bound_ns": bound_ns, "jumps": self._jumps}
+        return counts
 
     def _jumped(self, numbers: Int64Array, offset_ns: Int64Array, bound_ns: Int64Array) -> int:
         """Return how many offsets contradict the one before of the same writer."""

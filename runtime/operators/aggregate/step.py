@@ -80,7 +80,7 @@ class AggregateStep(GatedStep):
             summaries=(Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns - 1),),
             makes="windows",
             windows_ns=(self.window.size_ns, self.window.slide_ns),
-            kept_by="promise" if self.late == "correct" else None,
+            keep_rule="promise" if self.late == "correct" else None,
             misses="windows",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,

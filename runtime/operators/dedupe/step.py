@@ -43,7 +43,7 @@ class DedupeStep(GatedStep):
             reach_ns=self.within_ns,
             release=self.release,
             port_keys=(self.on,),
-            kept_by="promise",  # so that a late row finds the row that it equals
+            keep_rule="promise",  # so that a late row finds the row that it equals
             misses="the rows that they are like",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.model.divided import Kept
+from slackwater.runtime.model.divided import StayingNumbers
 
 
 class GrowableArray:
@@ -54,12 +54,12 @@ class GrowableArray:
         self.replace(self.values.take(stay[: stay.searchsorted(len(self))]))
         self.resize(len(stay))
 
-    def renumber(self, kept: Kept) -> Kept:
+    def renumber(self, kept: StayingNumbers) -> StayingNumbers:
         """Give values, which are numbers, their new ones; return the places that stay."""
         moved = kept.moved(self.values)
         stay = np.flatnonzero(moved >= 0)
         self.replace(moved.take(stay))
-        return Kept(stay)
+        return StayingNumbers(stay)
 
     def replace(self, values: npt.NDArray[Any]) -> None:
         """Hold a copy of these values instead."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
-from slackwater.runtime.model.divided import Kept
+from slackwater.runtime.model.divided import StayingNumbers
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.operators.join.columns import HeldColumns
 
@@ -308,7 +308,7 @@ class HeldRows:
         both: Marks = left | right
         return both if both.any() else None
 
-    def renumber(self, kept: Kept) -> Kept:
+    def renumber(self, kept: StayingNumbers) -> StayingNumbers:
         """Give rows the keys of their new codes; return the places that stay.
 
         If some go, the others get positions from 0 on.
@@ -319,7 +319,7 @@ class HeldRows:
         stays = codes >= 0
         if not stays.all():
             self._keep(stays)
-        return Kept(stays.nonzero()[0])
+        return StayingNumbers(stays.nonzero()[0])
 
     def _keep(self, stays: BoolArray) -> None:
         """Hold only the rows where `stays`, shape (rows held,), is true."""

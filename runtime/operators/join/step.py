@@ -72,7 +72,7 @@ class JoinStep(GatedStep):
             port_keys=(self.left_on, self.right_on),
             summaries=(PASSES, PASSES),  # a pair has the times of its later row
             makes="pairs",
-            kept_by=self.keep,
+            keep_rule=self.keep,
             misses="partners",
             sharing=Sharing(self.replicas, self.share),
             replica=self.replica,

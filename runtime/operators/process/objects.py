@@ -12,7 +12,7 @@ import numpy as np
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.copies import copied_value
-from slackwater.runtime.model.divided import Kept
+from slackwater.runtime.model.divided import StayingNumbers
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.operators.ground.user_code import called, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
@@ -204,7 +204,7 @@ class Objects:
         self.forgotten += len(self.by_code) - len(left)
         self.by_code = left
 
-    def renumber(self, kept: Kept) -> None:
+    def renumber(self, kept: StayingNumbers) -> None:
         """Keep the objects of keys that stay, with the new codes."""
         objects = list(self.by_code.values())
         codes = kept.moved(np.array(list(self.by_code), dtype=np.int64)).tolist()
