@@ -86,7 +86,7 @@ class Shedder(ABC):
 
     @property
     def amount(self) -> Amount | None:
-        """The amount that is dropped now; None: nothing."""
+        """The amount that is dropped now; None if nothing is."""
         return self._amount
 
     @property
@@ -110,7 +110,7 @@ class Shedder(ABC):
         return Learning()
 
     def aim(self, amount: Amount | None) -> None:
-        """Drop so much from now on; None: nothing."""
+        """Drop so much from now on; None if nothing is."""
         if amount != self._amount:
             self._amount = amount
             self._aimed()

@@ -59,7 +59,7 @@ class EventShedding(SheddingSettings):
         """Return it with its feature bound to the columns.
 
         Raises:
-            TypeMismatch: the feature is no expression, or of a type whose values hardly ever
+            TypeMismatch: the feature is not an expression, or of a type whose values hardly ever
                 repeat.
             ColumnError: it reads a column that is not there.
             FlowError: it is the same for all rows.
@@ -85,8 +85,8 @@ def _checked_feature(feature: object | None, schema: pa.Schema, *, step: str) ->
         return None
     if not isinstance(feature, Expr):
         raise TypeMismatch(
-            f"step {step!r}: feature={shown(feature)} is no expression over a row's columns; write "
-            'feature=sw.col("change") > 0, or sw.col("side")'
+            f"step {step!r}: feature={shown(feature)} is not an expression over a row's columns; "
+            'write feature=sw.col("change") > 0, or sw.col("side")'
         )
     kind = feature.as_operand(schema, step=step).type
     if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
