@@ -113,7 +113,10 @@ def _check(stages: Sequence[StageObservations]) -> None:
                 "of what a run costs; use the history of a longer run"
             )
     if not any(sum(stage.busy_s) for stage in stages):
-        raise SettingError("nothing took any time in it, so what an event costs is not known")
+        raise SettingError(
+            "nothing took any time in it, so what an event costs is not known; use the history of a "
+            "longer run"
+        )
 
 
 def arrivals_recorded(
