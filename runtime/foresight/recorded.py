@@ -114,8 +114,8 @@ def _check(stages: Sequence[StageObservations]) -> None:
             )
     if not any(sum(stage.busy_s) for stage in stages):
         raise SettingError(
-            "nothing took any time in it, so what an event costs is not known; use the history of a "
-            "longer run"
+            "nothing took any time in it, so what an event costs is not known; use that of "
+            "a longer run"
         )
 
 
