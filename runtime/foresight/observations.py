@@ -13,6 +13,7 @@ backlog, and slices are full: an event then costs its share of a full slice. Sou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -124,10 +125,15 @@ class StageObservations:
         return self.pairs if self.within_s is not None else ()
 
     @property
+    def whole_s(self) -> float:
+        """CPU seconds of all its work."""
+        return math.fsum(self.busy_s)
+
+    @property
     def mean_row_s(self) -> float:
         """Mean cost of a row, with its share of its slice; 0 without rows."""
         rows = sum(self.rows)
-        return float(np.sum(self.busy_s)) / rows if rows else 0.0
+        return self.whole_s / rows if rows else 0.0
 
     def full_cost(self, slice_s: float, more: Sequence[int] = ()) -> StageCost:
         """Return the cost of rows in full slices; a job's is at most its mean.

@@ -4,7 +4,7 @@
 | --- | --- |
 | `live_estimate.py` | latency by the arrivals so far; shifts of statistics |
 | `work_so_far.py` | work of arrivals, at the cost of rows on their arrival |
-| `seen_statistics.py` | recent costs of rows, beside those of the prediction |
+| `recent_statistics.py` | recent costs of rows, beside those of the prediction |
 | `shifts.py` | statistics that have been far from the prediction's for a while |
 """
 

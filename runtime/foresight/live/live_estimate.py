@@ -18,7 +18,11 @@ import numpy as np
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.foresight.latency_estimate import estimate_latency
 from slackwater.runtime.foresight.layout import Layout, Network, laid_out
-from slackwater.runtime.foresight.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
+from slackwater.runtime.foresight.live.recent_statistics import (
+    WINDOW_S,
+    RecentStatistics,
+    with_statistics,
+)
 from slackwater.runtime.foresight.live.shifts import Shifts
 from slackwater.runtime.foresight.live.work_so_far import WorkSoFar
 from slackwater.runtime.foresight.query_graph import QueryGraph, QueryOperator
@@ -66,7 +70,7 @@ class LiveEstimate:
             for step in graph.steps
             for part in step.parts
         }
-        self._statistics = SeenStatistics(
+        self._statistics = RecentStatistics(
             self._planned, self._slots, interval_s=interval_s, windows_s=windows_s
         )
         self._layout = self._laid_out(graph)
@@ -106,14 +110,14 @@ class LiveEstimate:
 
     def refresh(self) -> None:
         """Renew the estimate and the report."""
-        seen = {name: self._statistics.seen(name) for name in self._planned.names}
+        seen = {name: self._statistics.of_stage(name) for name in self._planned.names}
         load = dict.fromkeys(self._slots.values(), 0.0)
         for stage, by in seen.items():
             load[self._slots[stage]] += by.cores
         for operator in self._planned.operators:
             name = operator.name
             if seen[name].cost_s:  # else the last statistics stay
-                self._operators[name] = as_seen(operator, seen[name])
+                self._operators[name] = with_statistics(operator, seen[name])
                 if name not in self._known:
                     self._known.add(name)
                     self._work.count_again()
@@ -139,14 +143,14 @@ class LiveEstimate:
         self._statistics.moved({name: shares[name] for name in shares if name in after_links})
         return layout
 
-    def _as_seen(self, laid: QueryOperator) -> QueryOperator:
+    def _with_recent(self, laid: QueryOperator) -> QueryOperator:
         # A link stays as it was predicted.
         seen = self._operators.get(laid.name)
         return laid if seen is None else replace(seen, inputs=laid.inputs)
 
     def _estimate(self) -> None:
         layout = self._layout
-        changed = self._work.count([self._as_seen(laid) for laid in layout.graph.operators])
+        changed = self._work.count([self._with_recent(laid) for laid in layout.graph.operators])
         if changed is None:
             return
         if self._origin is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from slackwater.runtime.foresight.live.seen_statistics import Seen
+from slackwater.runtime.foresight.live.recent_statistics import StageStatistics
 from slackwater.runtime.foresight.query_graph import QueryGraph, Workload, arrivals_of
 from slackwater.runtime.measure.prediction import Shift
 from slackwater.runtime.plan.expected import ExpectedLatency
@@ -44,7 +44,7 @@ class Shifts:
 
     def look(
         self,
-        seen: Mapping[str, Seen],
+        seen: Mapping[str, StageStatistics],
         rates: Mapping[str, float | None],
         *,
         at_s: float,
@@ -68,7 +68,7 @@ class Shifts:
             elif self._streaks[which] >= LASTS:
                 self._found[which] = shift
 
-    def _of_stages(self, seen: Mapping[str, Seen], at_s: float) -> Iterator[Shift]:
+    def _of_stages(self, seen: Mapping[str, StageStatistics], at_s: float) -> Iterator[Shift]:
         for stage, by in seen.items():
             if not by.cost_s:
                 continue
