@@ -96,7 +96,7 @@ def drawn(was: Texts, now: Texts, seed: str) -> list[str]:
     )
     rows = random.Random(seed).sample(places, DRAWN)  # noqa: S311 - a draw that can be repeated
     head = [f"{DRAWN} of {len(places)} that differ.", "", "| where | before | now |"]
-    lines = [f"| `{at[0]}::{at[1]}` | {_cut(was[at])} | {_cut(now[at])} |" for at in rows]
+    lines = [f"| `{at[0]}`, {at[1]} | {_cut(was[at])} | {_cut(now[at])} |" for at in rows]
     return [*head, "| --- | --- | --- |", *lines, ""]
 
 
