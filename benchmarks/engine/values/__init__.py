@@ -1,8 +1,6 @@
 """Each type through each operator and sink, beside DuckDB.
 
-| file | content |
-| --- | --- |
-| `drawn_types.py` | a column of each type, drawn at random |
-| `steps.py` | what is done to a column, and the rows that DuckDB makes of it |
-| `compare.py` | the benchmark `values` |
+- `compare.py`: Each type through each operator, frame, snapshot and sink: differences from DuckDB.
+- `drawn_types.py`: A column of each type, drawn at random from a few values, with nulls.
+- `steps.py`: Operators over a column `x`, and the rows that DuckDB makes of the same rows.
 """

@@ -1,10 +1,8 @@
 """Decisions by predictions, before a flow runs and while it does.
 
-| file | choice |
-| --- | --- |
-| `placements.py` | the slot of each stage |
-| `plan_choice.py` | one of the plans with the same results |
-| `provision.py` | the fewest nodes that keep a deadline |
-| `admission.py` | whether a flow may run beside others |
-| `worthwhile.py` | moves of a running flow's stages |
+- `admission.py`: Admission of a flow beside those that run, by its predicted latency.
+- `placements.py`: Placement of a flow by a search, which counts thin and long links.
+- `plan_choice.py`: Choice among plans with the same results, by latency: [mace] §IX-A.
+- `provision.py`: Fewest nodes that keep a deadline. Source: [mace] §I, System Provisioning; §IX.
+- `worthwhile.py`: Re-placement of a running job is worth it if the gain beats the cost.
 """

@@ -1,15 +1,13 @@
 """Waits of rows in gates, as part of a predicted latency; they go beyond [mace].
 
-| file | contents |
-| --- | --- |
-| `sources.py` | arrivals of a source's rows, their event times, its promises |
-| `recorded_times.py` | the same from an earlier job, interval by interval |
-| `streams.py` | sampled rows, each for many, and promises on their way |
-| `release.py` | release times of a gate: ready, by its slack, by the clock |
-| `results.py` | times and stimuli of pairs and windows |
-| `gated.py` | operators after gates, from a plan |
-| `passage.py` | rows and promises through all stages |
-| `estimate.py` | waits and work combined |
+- `estimate.py`: Latency of a flow with gates: waits of rows in them, combined with the work.
+- `gated.py`: Operators after gates, as the estimate needs them; read from a plan.
+- `passage.py`: Passage of rows and promises through all stages, with waits in gates.
+- `recorded_times.py`: Source times from an earlier job: arrivals, event times and promises of rows.
+- `release.py`: Release times of a gate, from its inputs' rows and promises. [ssg] Def. 2.1, 3.1.
+- `results.py`: Results of an operator after a gate: times and stimuli. Source: [mace] Def. 2.
+- `sources.py`: Source times: arrivals of a source's rows, their event times, and promises.
+- `streams.py`: Rows on their way to a gate, a few for all, and promises.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Live estimate: a prediction compared with its run while that goes on.
 
-| file | contents |
-| --- | --- |
-| `live_estimate.py` | latency by the arrivals so far; shifts of statistics |
-| `work_so_far.py` | work of arrivals, at the cost of rows on their arrival |
-| `recent_statistics.py` | recent costs of rows, beside those of the prediction |
-| `shifts.py` | statistics that have been far from the prediction's for a while |
+- `live_estimate.py`: Live estimate of latency, by interval, from arrivals so far; shifts of
+  statistics.
+- `recent_statistics.py`: Recent statistics of stages, beside those of the prediction.
+- `shifts.py`: Shifts: statistics that have been far from the prediction's for a while.
+- `work_so_far.py`: Work of arrivals so far, by interval; work that was counted stays unchanged.
 """
 
 from slackwater.runtime.foresight.live.live_estimate import LiveEstimate

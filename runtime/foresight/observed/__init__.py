@@ -1,12 +1,10 @@
 """Observations of a flow: by a sample, or by an earlier job.
 
-| file | contents |
-| --- | --- |
-| `flow_sample.py` | costs, counts and times of a flow, from either |
-| `sampling.py` | a short run of the flow over some rows of each source |
-| `slices.py` | its slices as a table of observations; the spread of its work |
-| `stretches.py` | the rows of a sample: stretches of one time at all sources |
-| `some_rows.py` | an input that passes on only these rows |
-| `source_times.py` | arrivals and promises of a source's rows, without any stage |
-| `history.py` | the same from the samples of earlier jobs |
+- `flow_sample.py`: Observations of a flow, by a sample or by an earlier job: costs, counts, times.
+- `history.py`: Statistics of a flow from the samples of its earlier jobs (`Tuning(history=…)`).
+- `sampling.py`: Short run of a flow, to learn its stages' costs.
+- `slices.py`: Slices of a sample as a table of observations; the spread of their work.
+- `some_rows.py`: Input of a sample: some rows of an input, in blocks of different lengths.
+- `source_times.py`: Times of a source's first rows: arrivals, event times, promises.
+- `stretches.py`: Rows of a sample: stretches of one time, evenly over the input.
 """

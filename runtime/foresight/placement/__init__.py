@@ -1,14 +1,12 @@
 """Placement of operators on nodes with the least Mace_WC. Source: [mace] §IX-B.
 
-| file | contents |
-| --- | --- |
-| `problem.py` | loads, capacities, pinned operators, channels |
-| `moves.py` | a placement, and its Mace after a move: exact, or a lower bound |
-| `greedy.py` | a first placement: the largest operator first |
-| `climb.py` | hill climbing: operators leave the bottleneck one by one |
-| `search.py` | Mace-HC: several starts, a budget |
-| `hops.py` | among equally good placements, the one with fewer hops |
-| `linked.py` | the same, with links between nodes |
+- `climb.py`: Hill climbing: operators leave the bottleneck one by one. Source: [mace] §IX-B.
+- `greedy.py`: Greedy placement: the operator with the most work first.
+- `hops.py`: Fewer hops: a placement with equal Mace_WC and fewer events between nodes.
+- `linked.py`: Placement with links: hill climbing on Mace, links as nodes, and their ways.
+- `moves.py`: Mace_WC after a move: only two nodes change, so only their excess is computed.
+- `problem.py`: Placement problem: operators' loads, nodes' capacities, and pinned operators.
+- `search.py`: Mace-HC: hill climbing from several starts, within a budget. Source: [mace] Fig. 11.
 
 The algorithms that it is compared with are in `benchmarks/mace`.
 """

@@ -1,15 +1,14 @@
 """Predicted latency of a flow in its slots, by observations and rates.
 
-| file | contents |
-| --- | --- |
-| `asked.py` | settings of a prediction, and their check |
-| `predicting.py` | a plan and rates become a prediction |
-| `outlook.py` | arrivals to come, and the latency of a placement under them |
-| `gate_waits.py` | waits of rows in the flow's gates |
-| `what_if.py` | other costs, other links |
-| `prediction.py` | the prediction: figures, verdict on a deadline, relief, its text |
-| `coverage.py` | the error that its sample may have |
-| `fits.py` | why a flow does not fit on its slots |
-| `shed_course.py` | events that a shedding step drops, and the latency that remains |
-| `shedding_ahead.py`, `shed_outlook.py` | whether steps that shed have to, and whether it helps |
+- `asked.py`: Settings of a prediction, and their check: an error names the wrong one.
+- `coverage.py`: Coverage of a prediction: what its sample shows, and how far off it may be.
+- `fits.py`: Reasons why a flow does not fit on the slots there are.
+- `gate_waits.py`: Waits in a flow's gates, predicted before it runs.
+- `outlook.py`: Outlook of a flow: its arrivals to come, and its latency in a placement.
+- `predicting.py`: Making of predictions: of a placed plan.
+- `prediction.py`: Prediction of a flow's latency, before it runs.
+- `shed_course.py`: Shedding of a stage, predicted: the events that it drops, and the latency.
+- `shed_outlook.py`: Outlook of steps that shed: how much they drop, and whether it helps.
+- `shedding_ahead.py`: Making of the outlook of steps that shed.
+- `what_if.py`: Assumptions of a prediction beside its sample: other costs, other links.
 """

@@ -1,10 +1,18 @@
 """`aggregate`: results per key and window of event time.
 
-| page | contents |
-| --- | --- |
-| `step.py`, `schema.py`, `close.py`, `written.py` | what a user writes, and the step made of it |
-| `machine.py`, `closing.py`, `segments.py` | rows in, windows out; when windows close |
-| `three_windows.py` | the same, where clocks may be off |
-| `window.py`, `cells.py` | the windows of a row, and the state of each window |
-| `needs.py`, `accumulators.py`, `whole_sum.py` | the values that are computed |
+- `accumulators.py`: Accumulators hold the state of cells: a count, sum, minimum or maximum, or all
+  values.
+- `cells.py`: A cell is the rows of one key in one pane.
+- `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
+- `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
+- `machine.py`: Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they
+  close.
+- `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.
+- `schema.py`: Schemas of the results of an aggregate, and the checks of its columns.
+- `segments.py`: Segments of rows of an aggregate: its windows close between them.
+- `step.py`: `aggregate`: its step, and the method that makes it.
+- `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
+- `whole_sum.py`: Sums of whole numbers that no stream fills, and means.
+- `window.py`: Windows of event time, in whole panes: when each closes, and its panes.
+- `written.py`: Users write an aggregate with windows of event time and the aggregates of columns.
 """

@@ -1,8 +1,6 @@
 """`followed_by`: an event, and the next of its key that follows it, within clocks' bounds.
 
-| page | contents |
-| --- | --- |
-| `step.py` | what a user writes, and the step made of it |
-| `machine.py` | rows in, matches out; the events that wait for others |
-| `before.py` | which event is before which, and which may be the first that follows |
+- `before.py`: The order of events as far as clocks tell: which may follow first.
+- `machine.py`: Rows in stream order become pairs of an event and its first follower.
+- `step.py`: `followed_by`: its step, and the method that makes it.
 """

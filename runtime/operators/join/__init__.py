@@ -1,9 +1,11 @@
 """`join`: pairs of rows of two streams with equal keys and close event times.
 
-| page | contents |
-| --- | --- |
-| `step.py` | what a user writes, and the step made of it |
-| `machine.py`, `one_row.py` | rows in, pairs out |
-| `uncertain.py` | the same, where clocks may be off |
-| `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |
+- `columns.py`: The columns of one side of a join are queues: rows leave at the front.
+- `index.py`: An index finds the held rows of a key within a span of event time.
+- `machine.py`: Sliding-window join of two streams: pairs of equal keys whose event times are close.
+- `one_row.py`: OneRow joins a single row, as most come at the speed of the clock.
+- `rows.py`: The rows that a join holds, of both sides, in the order of processing.
+- `state.py`: A join holds rows, and an index over them that is made only when needed.
+- `step.py`: `join`: its step, the columns that leave, and the method that makes it.
+- `uncertain.py`: A join with `drift=` finds pairs that are surely near enough, and possible ones.
 """

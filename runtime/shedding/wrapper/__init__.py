@@ -1,11 +1,14 @@
 """The operator round that of a pattern: it drops events under load.
 
-| page | contents |
-| --- | --- |
-| `words.py` | what a user writes for `shed=` |
-| `shed_pattern.py` | the operator, and the class of every value of `shed=` |
-| `shed_matchers.py` | its matchers: windows may have lost events, or be given up |
-| `window_shedding.py`, `kinds.py`, `kept.py`, `open_windows.py` | what shedding sees of a read |
-| `event_drops.py`, `pair_drops.py` | what is dropped; in stretches: `window_shedding.py` |
-| `what_if.py` | what shedding costs in matches |
+- `event_drops.py`: EventDrops drops an event from all windows that wait for it.
+- `kept.py`: The fate of the rows of a read, where events are dropped under load.
+- `kinds.py`: Kinds of events: besides its place, shedding knows an event's type and a feature.
+- `open_windows.py`: The windows of a key in the shedder: which events each has, and lost.
+- `pair_drops.py`: Dropping pairs of an event and a window, each window by itself, as [espice] does.
+- `shed_matchers.py`: Matchers of a pattern that sheds: windows may have lost events.
+- `shed_pattern.py`: A pattern that sheds events: an operator round the machine of the pattern.
+- `what_if.py`: Trials find the cost of shedding: the matches of windows with and without it.
+- `window_shedding.py`: WindowShedding drops events of windows, read by read, and learns from
+  windows.
+- `words.py`: The values that a user writes for `shed=`, with lengths of time in words.
 """
