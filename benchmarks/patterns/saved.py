@@ -91,7 +91,7 @@ def _run(
     for read in reads[first:]:
         if share is not None:
             assert isinstance(machine, SheddingPattern)
-            machine._shedding._overload._shedding.shedder.aim(Amount(share))
+            machine._shedding._shedding.shedder.aim(Amount(share))
         made = machine.work(read, 0).rows
         if made is not None:
             matches.append(made)

@@ -1,421 +1,392 @@
-"""Overload measures the load of an operator, and tells its shedder.
+"""Overload: when to shed and how much, so that a latency bound is kept.
 
-Load is known from three things: the operator's clock, the stimulus times of what comes (how quickly
-events arrive, and how old the oldest is), and how long its slices took.
+```
+        0          low·f·LB            f·LB                  LB
+        |---------------|-----------------|------------------|
+        nothing is shed, | shed, if it was |  shed            bound broken
+```
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp
+from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.model import Batch, BoolArray, Int64Array, format_ns
+from slackwater.runtime.model import NS_PER_SECOND, Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.shedding.counts import SheddingCounts, is_known
-from slackwater.runtime.shedding.detector import Load, Verdict
 from slackwater.runtime.shedding.draws import FloatArray
-from slackwater.runtime.shedding.losses import Judged, Losses
-from slackwater.runtime.shedding.machine import Shedding
-from slackwater.runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_to_judge
-from slackwater.runtime.shedding.settings import Drops, SheddingSettings
-from slackwater.runtime.shedding.spans import Dropped, Spans
-from slackwater.runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.shedding.settings import PLAIN_F, Drops, Overload
+from slackwater.runtime.shedding.shedder import Amount
+from slackwater.runtime.shedding.thresholds import LEVELS, Utilities, cdt, cdt_of_partitions
 
-_LOOKS = 64
-"""Looks at the load in as long as the bound."""
-_LOOKS_A_GUESS = 8
-"""While anything is dropped, its cost in matches is guessed again after so many looks."""
-NOTHING = "nothing: stretches"
-_MOST_SPELLS = 256
-_LEAST_BUFFERED = 1_024.0
+MOST_PARTITIONS = 1024
+_DRAINED = 0.1
+"""Drained: the newest event has waited no more than this share of the start of shedding."""
+_IDLE = 0.01
+"""With this share of idle time since the last look, nothing waited at some moment."""
+_MOST_MORE = 1.5
+"""At most so many times the excess is asked for, where less than that is dropped."""
+BUSY = 0.9
+"""From this share of busy time on events are taken to wait for the work on others."""
+_QUICK = 4
+"""The growth of ages is a mean over so many times less time than rates."""
+CLASSES = 3
+SHARES = tuple(n / 20 for n in range(19, 0, -1))
+"""The values of f that are tried, 0.95 to 0.05."""
+_RIDGE = 1e-3
+"""How firmly the fixed part keeps its value while only one share of pairs is seen. It begins with
+0: all of the time is saved, as [espice] takes it."""
+_SOONER = 8
+"""The number of an event's windows is forgotten so many times sooner than its cost."""
 
 
-class Overload:
-    """The load of one operator, and its shedder.
+@dataclass(frozen=True)
+class Load:
+    """The load of an operator since the last look.
+
+    Attributes:
+        now_ns: the time, by the clock of all ages.
+        arrived: events that came.
+        came_ns: the time in which they came; None: the time since the last look.
+        processed: events that were done, dropped ones included.
+        busy_ns: the time that this took.
+        dropped_share: the dropped share of the pairs of events and windows that were looked at.
+        queued: events that wait; None: not known, then `age_ns` is.
+        age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
+        youngest_ns: now − stimulus time of the youngest; None: not known.
+        idle_ns: how long the slot had no work; None: not known.
+        rest_ns: the time that an event takes downstream of this operator, up to egress.
+        between_ns: the time to the next look.
+        read_ns: the time that the rows of this read take.
+        pairs: pairs of processed events and their windows, dropped ones included; 0: unknown.
+        is_passing: whether events were passed over: there was time to spare, yet they had waited.
+    """
+
+    now_ns: int
+    arrived: int
+    processed: int
+    busy_ns: int
+    dropped_share: float = 0.0
+    queued: int | None = None
+    age_ns: int | None = None
+    youngest_ns: int | None = None
+    idle_ns: int | None = None
+    rest_ns: int = 0
+    between_ns: int = 0
+    read_ns: int = 0
+    came_ns: int | None = None
+    pairs: int = 0
+    is_passing: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict of the detector.
+
+    Attributes:
+        amount: amount to be dropped; None: nothing.
+        is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
+        is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
+        rate: R, events that arrive in a second.
+        throughput: th, events that can be processed in a second, none dropped; 0: not known.
+        q_max: events that may wait; 0: not known.
+        level_ns: l(e), the latency of what comes now.
+        x: events to be dropped of each partition.
+        reason: reason why the bound cannot be kept; "" if it can.
+        is_above: whether the level is above the one at which shedding starts.
+        is_drained: whether what comes now has hardly waited here.
+    """
+
+    amount: Amount | None
+    is_overloaded: bool
+    is_curable: bool
+    rate: float
+    throughput: float
+    q_max: float
+    level_ns: float
+    x: float
+    reason: str = ""
+    is_above: bool = False
+    is_drained: bool = True
+
+
+def verdict_of(amount: tuple[float, int] | None, *rest: Any) -> Verdict:
+    """Return a verdict from its saved values."""
+    return Verdict(None if amount is None else Amount(*amount), *rest)
+
+
+class OverloadDetector:
+    """A detector follows an operator's load.
 
     Args:
-        settings: the settings that the user wrote.
-        repetitions: {code of a type: how often it stands in the pattern}.
+        settings: the bound, and how it is kept.
+
+    Attributes:
+        f: the share of the bound at which shedding starts.
+
+    Source: [espice] §3.4. Differs: the queue is worked off (`drain`), shedding stops at a lower
+    level than it starts at, latency is also taken from ages, and more is dropped as long as these
+    grow.
     """
 
     STATE = Fields(
-        "_shedding",
-        "_looked_ns",
-        "_arrived",
-        "_processed",
-        "_busy_ns",
-        "_oldest_ns",
-        "_newest_ns",
+        "f",
+        "_costs",
+        "_came",
         "_before_ns",
-        "_idle_ns",
-        "_idle_before_ns",
-        "_pairs",
-        "_dropped",
-        "_shed",
-        "_work",
-        "_seen",
-        "_lost",
-        "_kept_share",
-        "_looks",
-        "_losses",
-        "_probes",
-        "_events",
-        "_began_ns",
-        "_reason",
+        "_last_ns",
+        "_is_on",
         "_age_ns",
-        "_slowest_ns",
-        "_rest_ns",
-        "_passing",
-        "_spells",
+        "_bearable",
+        "_ahead",
+        "_empty_ns",
+        "_asked",
+        "_lately",
     )
 
-    def __init__(self, settings: SheddingSettings, repetitions: Mapping[int, int]) -> None:
-        self._bound_ns = settings.overload.latency_ns
-        self._drops, self._ranks = settings.drops, settings.ranks
-        self._passing = PassingOver(settings.drops)
-        self._shedding = Shedding(settings, repetitions)
-        self._feature = "" if settings.feature is None else str(settings.feature)
-        self._looked_ns: int | None = None
-        self._arrived = self._processed = self._busy_ns = 0  # since the last look
-        self._idle_ns = self._idle_before_ns = 0  # of the slot: so far, and as of the last look
-        self._oldest_ns: int | None = None
-        self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
-        self._pairs = self._dropped = self._shed = 0
-        self._work = [0, 0]  # the units of work so far, and the dropped ones of these
-        self._seen = [0, 0]  # both, as of the last look
-        self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
-        self._kept_share: float | None = None  # the expected share of matches at the present amount
-        self._losses = Losses()
-        is_by_pair = settings.drops == "pairs"
-        self._probes = Probes(least=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
-        self._events = 0  # events that came so far
-        self._began_ns: int | None = None  # when the load was first too much
-        self._looks = 0
-        self._age_ns = 0  # the age of the last rows when they came
-        self._slowest_ns = (0, 0)  # of the slowest event: its age when it came, its slice's time
-        self._rest_ns = 0  # how long events take downstream of this operator, as last told
-        self._reason = ""
-        self._spells: list[list[int]] = []
+    def __init__(self, settings: Overload) -> None:
+        self.f = settings.first_f
+        self._settings = settings
+        self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
+        self._costs = Costs()
+        # The number of events that came, and in what time, older ones forgotten.
+        self._came = [0.0, 0.0]
+        self._before_ns: int | None = None  # the time of the look before the last
+        self._last_ns: int | None = None
+        self._is_on = False
+        self._age_ns: int | None = None  # the age at the last look that knew one
+        self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
+        self._ahead = Ahead(self._horizon_ns)
+        self._empty_ns: int | None = None  # nothing that waits now was here before this
+        self._asked = 0.0  # the share that was to be dropped since the last look
+        self._lately = [0.0, 0.0]  # both, asked and dropped, older ones forgotten
 
     @property
-    def kept(self) -> int:
-        """The work so far: events, or pairs of events and windows, whichever are dropped."""
-        return self._work[0] - self._work[1]
+    def cost_ns(self) -> float:
+        """l(p): the time that an event takes, nothing dropped; 0: not known."""
+        return self._costs.whole_ns
+
+    def fits_whole(self, size: float) -> bool:
+        """Return whether one window's work fits between the start of shedding and the bound."""
+        window_ns = size * self._costs.whole_ns / self._costs.pairs_each
+        return window_ns <= (1 - self.f) * self._settings.latency_ns
 
     @property
-    def shed(self) -> int:
-        """Events so far that no window of theirs kept."""
-        return self._shed
+    def _rate(self) -> float:
+        events, ns = self._came
+        return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is to be dropped now."""
-        return self._shedding.shedder.amount is not None
+    def observe(self, load: Load, *, size: float) -> Verdict:
+        """Return what to drop from now on.
 
-    @property
-    def is_dropping(self) -> bool:
-        """Whether single events, or pairs of them and windows, are dropped now."""
-        return self.is_on and self._drops != "stretches"
-
-    @property
-    def size(self) -> int:
-        """The number of events of a window, as far as is known, at least 1."""
-        return max(round(self._shedding.shedder.size), 1)
-
-    def took(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and the slot's idle time so far."""
-        self._slowest_ns = max(self._slowest_ns, (self._age_ns, took_ns), key=sum)
-        self._busy_ns += took_ns
-        self._idle_ns = idle_ns
-        self._processed = self._arrived
-
-    def reckon_with(self, rest_ns: int) -> None:
-        """Count the time that events take downstream of this operator, up to egress."""
-        self._rest_ns = max(rest_ns, 0)
-
-    def look(self, rows: Batch, now_ns: int) -> None:
-        """Observe rows that come, and decide what is dropped, if it is time to."""
-        oldest_ns = rows.stimulus_time_ns.min().item()
-        self._age_ns = now_ns - oldest_ns
-        self._slowest_ns = max(self._slowest_ns, (self._age_ns, 0), key=sum)
-        self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
-        before_ns = self._looked_ns
-        if before_ns is None:
-            self._newest_ns = oldest_ns
-        if before_ns is None or now_ns - before_ns >= self._bound_ns // _LOOKS:
-            self._observe(now_ns, rows)
-        # The next look observes these: how many came, and in how long, of the same rows.
-        self._arrived += len(rows)
-        self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
-
-    def _observe(self, now_ns: int, rows: Batch) -> None:
-        """Look at the load, before these rows are worked on."""
-        assert self._oldest_ns is not None
-        work, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
-        verdict = self._shedding.observe(
-            Load(
-                now_ns=now_ns,
-                arrived=self._arrived,
-                # Rows wait; when they reached us tells how quickly they come.
-                came_ns=self._newest_ns - self._before_ns,
-                # The cost of rows that are not looked at tells nothing of the others.
-                processed=0 if self._passing.is_on else self._processed,
-                busy_ns=self._busy_ns,
-                dropped_share=dropped / work if work else 0.0,
-                pairs=work,
-                is_passing=self._passing.is_on,
-                age_ns=now_ns - self._oldest_ns,
-                youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
-                idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
-                rest_ns=self._rest_ns,
-                between_ns=self._bound_ns // _LOOKS,
-                read_ns=round(len(rows) * self._shedding.detector.cost_ns),
+        Args:
+            load: the load since the last call.
+            size: events of a window.
+        """
+        self._take_in(load)
+        cost_ns, bound_ns = self.cost_ns, self._settings.latency_ns
+        if not cost_ns:
+            return Verdict(None, False, True, self._rate, 0.0, 0.0, float(load.rest_ns), 0.0)
+        waiting_ns, elsewhere_ns = self._levels(load)
+        is_elsewhere = elsewhere_ns > bound_ns
+        # Time that is lost elsewhere is lost; then this queue alone is kept within the bound.
+        counted_ns = 0.0 if is_elsewhere else elsewhere_ns
+        # Time elsewhere is needed at any load: at least half of the rest may be waited here.
+        start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
+        hardly_ns = _DRAINED * (start_ns - counted_ns)
+        is_drained = self._waited(load) <= hardly_ns
+        has_none_waited = waiting_ns <= hardly_ns  # not even the oldest
+        # This read comes before the next look, and one more if rows wait for it.
+        waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
+        level_ns = waiting_ns + counted_ns
+        stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
+        if self._is_on:
+            # Once nothing waits events are worked on, whatever their assumed cost: that shows it.
+            self._is_on = level_ns > stop_ns and not has_none_waited
+        else:
+            self._is_on = level_ns > start_ns
+        q_max = bound_ns / cost_ns
+        share, reason = 0.0, ""
+        if self._is_on:
+            # Dropping shortens this queue, nothing else.
+            over_ns = min(max(level_ns - start_ns, 0.0), waiting_ns)
+            share, reason = self._share(over_ns if self._settings.drain else 0.0)
+            if level_ns > start_ns:
+                share = max(share, 1.0 - self._bearable)
+        if is_elsewhere:
+            reason = (
+                "the latency elsewhere is above the bound: events are "
+                f"{format_ns(round(elsewhere_ns) - load.rest_ns)} old when they come here, and "
+                f"are expected to take {format_ns(load.rest_ns)} after it; dropping here does not "
+                "shorten that"
             )
-        )
-        if verdict.is_overloaded and self._began_ns is None:
-            self._began_ns = now_ns
-            self._probes.begin(self._events)
-        self._passing.decide(verdict)
-        if self.has_begun:
-            is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
-            self._probes.set_rate(self._shedding.detector.cost_ns, is_known_well=is_known_well)
-        if not verdict.is_curable:
-            self._reason = verdict.reason
-        if verdict.amount is not None or self._passing.is_on:
-            if not self._spells or self._spells[-1][1] < (self._looked_ns or 0):
-                self._spells.append([now_ns, now_ns, 0])
-                del self._spells[:-_MOST_SPELLS]
-            self._spells[-1][1] = now_ns
-            if self._drops == "pairs" and self._looks % _LOOKS_A_GUESS == 0:
-                self._kept_share = self._shedding.report().kept_share
-            self._looks += 1
-        self._before_ns, self._idle_before_ns = self._newest_ns, self._idle_ns
-        self._looked_ns, self._seen = now_ns, list(self._work)
-        self._arrived = self._processed = self._busy_ns = 0
-        self._oldest_ns = None
-
-    def drop(self, known: Int64Array, spans: Spans, *, events: Int64Array) -> Dropped:
-        """Return which pairs are dropped; see `EventKinds` and `Shedder.drop_spans`."""
-        return self._shedding.shedder.drop_spans(
-            known[0], spans, events=events, features=feature_of(known)
+        self._asked = min(share * self._too_little, 1.0)
+        partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
+        return Verdict(
+            amount=Amount(self._asked, partitions) if share > 0 else None,
+            is_overloaded=self._is_on,
+            is_curable=not reason,
+            rate=self._rate,
+            throughput=NS_PER_SECOND / cost_ns,
+            q_max=q_max,
+            level_ns=waiting_ns + elsewhere_ns,
+            x=share * size / partitions,
+            reason=reason,
+            is_above=level_ns > start_ns,
+            is_drained=is_drained,
         )
 
-    def would_drop(
-        self, known: Int64Array, positions: Int64Array, *, events: Int64Array, size: int
-    ) -> BoolArray:
-        """Return which pairs of events and a window would be dropped; they are not counted."""
-        shedder = self._shedding.shedder
-        chances = shedder.loss_of(known[0], positions, sizes=size, features=feature_of(known))
-        return shedder.drawn(chances, events)
-
-    @property
-    def knows_windows(self) -> bool:
-        """Whether enough windows have ended to know their length."""
-        return self._probes.knows_windows
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the load has ever been too much."""
-        return self._began_ns is not None
-
-    def may_judge(self, block: int, events: int) -> bool:
-        """Return whether a slice judges a trial; if not, its block is left out.
-
-        Nothing else is done meanwhile: it takes half of what the bound leaves above its start.
-
-        Args:
-            block: the block of a tried window that is over.
-            events: the noted events of all trials that this slice judges, with this one.
-        """
-        spare_ns = (1 - self._shedding.detector.f) * self._bound_ns / 2
-        if is_quick_to_judge(events, spare_ns):
-            return True
-        self._losses.omit(block)
-        return False
-
-    def judged(self, block: int, stands_for: float, losses: Judged, *, in_gap: bool) -> None:
-        """Count the losses of a window that was tried; see `Losses.add`."""
-        self._losses.add(block, stands_for, **losses._asdict(), in_gap=in_gap)
-
-    def keeps_whole(self, window: int, size: int) -> bool:
-        """Return whether nothing is dropped of a window of so many events, whatever the load.
-
-        A window whose work alone can break the bound is not kept whole.
-        """
-        shedding = self._shedding
-        is_drawn = bool(shedding.shedder.keeps_whole(np.array([window]))[0])
-        return is_drawn and shedding.detector.fits_whole(size)
-
-    def samples(self, windows: Int64Array) -> BoolArray:
-        """Return which windows are sampled: all of their events are learnt."""
-        return self._shedding.shedder.samples(windows)
-
-    @property
-    def is_passing_over(self) -> bool:
-        """Whether rows are not looked at."""
-        return self._passing.is_on
-
-    @property
-    def passed_over(self) -> int:
-        """Rows so far that were not looked at."""
-        return self._passing.rows
-
-    def pass_over(self, rows: int) -> None:
-        """Count rows that are not looked at."""
-        self._shed += rows
-        self._passing.rows += rows
-
-    def blocks(self, first: int, end: int) -> list[Block]:
-        """Return blocks among the events [first, end): tried windows begin with these.
-
-        Nothing is tried before the load has ever been too much.
-        """
-        self._events = end
-        return self._probes.blocks(first, end) if self.has_begun else []
-
-    def came(self, first: int, end: int, blocks: list[Block], *, in_gap: bool) -> None:
-        """Count the events [first, end), and those of blocks: passed over, or looked at."""
-        if not self.has_begun:
+    def _take_in(self, load: Load) -> None:
+        before_ns, last_ns = self._before_ns, self._last_ns
+        self._before_ns, self._last_ns = last_ns, load.now_ns
+        if load.youngest_ns is not None and load.idle_ns is not None and not load.is_passing:
+            # The first time: of earlier events nothing is known but how long they took.
+            first_ns = load.busy_ns + load.idle_ns
+            taken_ns = first_ns if last_ns is None else load.now_ns - last_ns
+            self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
+        if last_ns is None or load.now_ns <= last_ns:
+            # Without an interval there is no rate, but a cost.
+            self._count(load, keep=1.0)
             return
-        self._losses.came(end - first, in_gap=in_gap)
-        for one in blocks:
-            rows = min(one.end, end) - max(one.first, first)
-            self._losses.block_rows(one.number, one.stands_for, rows, in_gap=in_gap)
+        taken_ns = load.now_ns - last_ns
+        keep = exp(-taken_ns * _QUICK / self._horizon_ns)
+        now = (self._asked * taken_ns, load.dropped_share * taken_ns)
+        self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
+        if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns and before_ns is not None:
+            # The slice after a look reports its time, so it may lie before the last look.
+            self._empty_ns = before_ns
+        self._follow(load, taken_ns)
+        # A mean of rates would count short intervals too much: so events and times are summed.
+        came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
+        keep = exp(-came_ns / self._horizon_ns)
+        came = (float(load.arrived), float(came_ns))
+        self._came = [keep * old + new for old, new in zip(self._came, came, strict=True)]
+        self._count(load, keep=exp(-taken_ns / self._memory_ns))
 
-    def opened(self, windows: int, rows: int, fit: int) -> None:
-        """Count windows that opened, the rows that these opened among, and those that fit."""
-        self._probes.opened(windows, rows, fit)
+    def _count(self, load: Load, *, keep: float) -> None:
+        self._costs.add(
+            load.processed, load.busy_ns, load.dropped_share, keep=keep, pairs=load.pairs
+        )
 
-    def ended(self, first: int, end: int | None, size: int) -> None:
-        """Note a window that is over.
+    @property
+    def _too_little(self) -> float:
+        # Less was dropped lately than was asked for, so more is asked for.
+        wanted, dropped = self._lately
+        return min(wanted / dropped, _MOST_MORE) if 0 < dropped < wanted else 1.0
+
+    @property
+    def _memory_ns(self) -> int:
+        return 8 * self._horizon_ns  # costs vary less than rates, and need various shares
+
+    def _follow(self, load: Load, taken_ns: int) -> None:
+        """Follow the share of pairs at which ages would not grow.
+
+        Costs are means of some time; when events become dearer, ages tell it sooner: as much as
+        these grew, so much of what came in that time is still to be done.
+        """
+        before_ns, self._age_ns = self._age_ns, load.age_ns
+        if before_ns is None or load.age_ns is None:
+            return
+        done = max(1 - (load.age_ns - before_ns) / taken_ns, 0.0)
+        bearable = min((1 - load.dropped_share) * done, 1.0) if self._ahead.is_busy else 1.0
+        keep = exp(-taken_ns * _QUICK / self._horizon_ns)
+        self._bearable += (1 - keep) * (bearable - self._bearable)
+
+    def _levels(self, load: Load) -> tuple[float, float]:
+        """Return the time of what waits here, and the time of events elsewhere, in ns."""
+        age_ns = float(max(load.age_ns or 0, 0))
+        ahead_ns = min(self._ahead.age_ns, age_ns)
+        # Events that wait now are shed too: they take the time of events at the present share.
+        now_ns = self._costs.at(load.dropped_share)
+        waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
+        if load.queued is None and self._empty_ns is not None:
+            # A gate may release old and young rows together: the old ones have not waited here.
+            waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
+        # Ages include the wait upstream; with a known queue the rest of the age is elsewhere.
+        elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
+        return waiting_ns, elsewhere_ns
+
+    def _waited(self, load: Load) -> float:
+        if load.youngest_ns is None:
+            return self._levels(load)[0]
+        return load.youngest_ns - self._ahead.age_ns
+
+    def _share(self, over_ns: float) -> tuple[float, str]:
+        """Return the share to be dropped, and why that is not enough.
+
+        What arrives in a second has to be done in one, with a part of the queue.
+        """
+        whole_s, saved_s = (one / NS_PER_SECOND for one in (self.cost_ns, self._costs.saved_ns))
+        room = 1.0 - min(over_ns / self._settings.latency_ns, 1.0)
+        needed = self._rate * whole_s - room
+        if needed <= 0:
+            return 0.0, ""
+        most = self._rate * saved_s
+        if needed <= most:
+            return needed / most, ""
+        kept_up = self._rate * whole_s - most <= 1.0
+        return 1.0, "" if kept_up else (
+            f"{self._rate:.0f} events a second take {self._rate * whole_s:.2f} s, of which "
+            f"dropping all saves {most:.2f} s: a replica more, or a faster step in front, is needed"
+        )
+
+
+class Ahead:
+    """Ahead separates the time that events waited upstream from their time in this operator.
+
+    Gates that put events in order make them old, and so do steps upstream: nothing that is dropped
+    here makes them younger. A slot has time to spare now and then unless there is too much work;
+    the youngest event that comes then has waited for nothing here. While there is no time to spare,
+    the youngest tells the most that this age can be.
+
+    Args:
+        horizon_ns: the age is a mean over this time; it falls at once.
+
+    Attributes:
+        is_busy: whether there has been no time to spare lately.
+    """
+
+    STATE = Fields("_busy", "_found_ns")
+
+    def __init__(self, horizon_ns: int) -> None:
+        self._horizon_ns = horizon_ns
+        self._busy = 1.0  # share of the time with work to do, lately
+        self._found_ns: float | None = None
+        self.is_busy = True
+
+    @property
+    def age_ns(self) -> float:
+        """The age of events that have not waited here; 0 if it is not known."""
+        return self._found_ns or 0.0
+
+    def see(self, youngest_ns: int, idle_ns: int, taken_ns: int) -> None:
+        """Note an interval.
 
         Args:
-            first: the number of its first event, among all events.
-            end: the number of the first event of its key after it; None if none came.
-            size: the number of its events.
+            youngest_ns: the age of the youngest event that came.
+            idle_ns: how long there was no work in the interval.
+            taken_ns: the length of the interval; 0 if it is not known.
         """
-        self._probes.ended((self._events if end is None else end) - first, size)
+        if taken_ns <= 0:
+            return
+        keep = 0.0 if self._found_ns is None else exp(-4 * taken_ns / self._horizon_ns)
+        self._busy = keep * self._busy + (1 - keep) * (1 - min(idle_ns / taken_ns, 1.0))
+        self.is_busy = self._busy >= BUSY
+        now_ns = float(max(youngest_ns, 0))
+        if self._found_ns is None:
+            self._found_ns = None if self.is_busy else now_ns
+        elif now_ns < self._found_ns:
+            self._found_ns = now_ns
+        elif not self.is_busy:
+            keep = exp(-taken_ns / self._horizon_ns)
+            self._found_ns += (1 - keep) * (now_ns - self._found_ns)
 
-    @property
-    def share(self) -> float:
-        """The share of the work that is to be dropped now."""
-        amount = self._shedding.shedder.amount
-        return 0.0 if amount is None else amount.share
-
-    @property
-    def is_by_window(self) -> bool:
-        """Whether the worth of an event depends on the windows that it is in."""
-        return self._shedding.shedder.is_by_window
-
-    @property
-    def buffered(self) -> float:
-        """Events that may come before the bound is at risk: [espice]'s dropping interval."""
-        detector = self._shedding.detector
-        cost_ns = detector.cost_ns or 1.0
-        return min(max((1 - detector.f) * self._bound_ns / cost_ns, _LEAST_BUFFERED), 1e6)
-
-    def worths(
-        self, known: Int64Array, positions: Int64Array, *, sizes: Int64Array
-    ) -> FloatArray | None:
-        """Return the worth of pairs; see `EventKinds` and `Shedder.worths`."""
-        return self._shedding.shedder.worths(
-            known[0], positions, sizes=sizes, features=feature_of(known)
-        )
-
-    def count_work(self, events: int) -> None:
-        """Count events that are worked on, none of which is dropped."""
-        self._work[0] += events
-
-    def count_events(self, pairs: int, dropped: int, *, asked: int, shed: int) -> None:
-        """Count the pairs of some events, and those events that were asked for, and shed."""
-        self._shedding.count(asked, shed)
-        self._count(pairs, dropped, shed, work=(asked, shed))
-
-    def count_pairs(self, pairs: int, dropped: int, shed: int) -> None:
-        """Count the pairs of some events, and those events that no window keeps."""
-        self._shedding.count(pairs, dropped)
-        self._count(pairs, dropped, shed, work=(pairs, dropped))
-
-    def _count(self, pairs: int, dropped: int, shed: int, *, work: tuple[int, int]) -> None:
-        self._pairs += pairs
-        self._dropped += dropped
-        self._shed += shed
-        self._work = [self._work[0] + work[0], self._work[1] + work[1]]
-        if self.is_on and pairs:
-            if self._spells:
-                self._spells[-1][2] += dropped
-            if self._kept_share is not None:
-                self._lost[0] += pairs
-                self._lost[1] += pairs * (1 - self._kept_share)
-
-    def learn(self, finished: FinishedWindows) -> None:
-        """Learn from windows that are over, and lost nothing."""
-        self._shedding.learn(finished)
-
-    @property
-    def counts(self) -> SheddingCounts:
-        """The counts of shedding so far."""
-        report = self._shedding.report()
-        return SheddingCounts(
-            pairs=self._pairs,
-            dropped=self._dropped,
-            aimed=report.aimed,
-            shed=self._shed,
-            starts=report.starts,
-            began_ns=self._began_ns,
-            uncured=report.uncured,
-            reason=self._reason or self._slow_event(),
-            slowest_ns=sum(self._slowest_ns),
-            rest_ns=self._rest_ns,
-            passed_over=self._passing.rows,
-            latency_ns=self._bound_ns,
-            f=report.f,
-            is_trained=report.is_trained,
-            ranked_by=report.ranked_by if self._ranks else NOTHING,
-            ranked=report.ranked if self._ranks else {},
-            feature=self._feature,
-            compared=report.compared,
-            compared_lost=None if report.lost_shares is None else list(report.lost_shares),
-            models=report.turns,
-            changes=report.changes,
-            judged_windows=self._losses.windows,
-            judged_matches=self._losses.matches,
-            judged_lost_share=self._losses.lost_share,
-            judged_false_share=self._losses.false_share,
-            judged_error=self._losses.error,
-            most_lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
-            spells=[list(one) for one in self._spells],
-        )
-
-    def _slow_event(self) -> str:
-        """Return where the slowest event was while the bound was broken, or ""."""
-        if sum(self._slowest_ns) <= self._bound_ns:
-            return ""
-        age_ns, took_ns = self._slowest_ns
-        return (
-            f"the slowest event was {format_ns(age_ns)} old when its slice began, and that took "
-            f"{format_ns(took_ns)}"
-        )
-
-
-def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
-    """Return pairs of (index of the window, what is known of events, their positions)."""
-    if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return Places(none, none, none)
-    known = np.concatenate([one for _, one, _ in parts], axis=1)
-    return Places(
-        np.repeat([index for index, _, _ in parts], [len(at) for _, _, at in parts]),
-        known[0],
-        np.concatenate([positions for _, _, positions in parts]),
-        feature_of(known),
-    )
-
-
-def feature_of(known: Int64Array) -> Int64Array | None:
-    """Return the codes of features; None if events have none."""
-    return known[1] if len(known) > 1 else None
+    def derive(self) -> None:
+        """Find out from the share of busy time whether there was some to spare."""
+        self.is_busy = self._busy >= BUSY
 
 
 class PassingOver:
@@ -468,3 +439,194 @@ class PassingOver:
             return
         self.is_on = self.is_on or verdict.is_above
         self._is_drained = self.is_on and verdict.is_drained
+
+
+class Costs:
+    """Costs tells an event's cost and a drop's saving apart, by intervals' times.
+
+    While events are dropped the operator looks faster than it is. So time has two parts: every
+    event takes some, dropped or not, and a kept event takes more. They are a line through the
+    intervals, of the time over the share of pairs kept: by least squares, older intervals
+    forgotten, no part negative.
+
+    Events that are in more windows may cost more, whatever is dropped. So each interval's time is
+    divided by the time that its events would have taken, had nothing been dropped. That is so much
+    for an event, and so much for each of its pairs with a window, as in intervals without drops.
+    """
+
+    STATE = Fields("_fixed", "_saved", "_lately", "_sums", "_plain")
+
+    def __init__(self) -> None:
+        self._fixed = self._saved = 0.0
+        self._sums = [0.0] * 5  # sums of weights: time; times kept, kept², ratio, ratio · kept
+        self._plain = _Plain()
+        self._lately = [0.0, 0.0]  # events, and what they would have taken
+
+    @property
+    def whole_ns(self) -> float:
+        """The time of an event now, kept in all of its windows; 0: not known."""
+        return self.fixed_ns + self.saved_ns
+
+    @property
+    def fixed_ns(self) -> float:
+        """The time that any event takes."""
+        return self._fixed * self._each_ns
+
+    @property
+    def saved_ns(self) -> float:
+        """The further time of an event that is kept in all of its windows."""
+        return self._saved * self._each_ns
+
+    @property
+    def _each_ns(self) -> float:
+        events, ns = self._lately
+        return ns / events if events > 0 else 0.0
+
+    @property
+    def pairs_each(self) -> float:
+        """The mean number of windows of an event, at least 1."""
+        events, pairs = self._plain.sums[:2]
+        return max(pairs / events, 1.0) if events else 1.0
+
+    def at(self, dropped_share: float) -> float:
+        """Return the time that an event takes at a share of pairs dropped."""
+        return self.fixed_ns + self.saved_ns * (1.0 - dropped_share)
+
+    def add(
+        self, events: int, busy_ns: int, dropped_share: float, *, keep: float, pairs: int = 0
+    ) -> None:
+        """Count an interval; `keep` is the share that older ones still count."""
+        if events <= 0:
+            return
+        if not dropped_share or not self._plain.is_known:
+            self._plain.add(events, pairs, busy_ns, keep=keep)
+        taken_ns = self._plain.time_ns(events, pairs)
+        if taken_ns <= 0:
+            return
+        kept, ratio = 1.0 - dropped_share, busy_ns / taken_ns
+        added = (1.0, kept, kept * kept, ratio, ratio * kept)
+        each = zip(self._sums, added, strict=True)
+        self._sums = [keep * old + taken_ns * new for old, new in each]
+        self._fit()
+        sooner = keep**_SOONER
+        self._lately = [
+            sooner * old + new
+            for old, new in zip(self._lately, (float(events), taken_ns), strict=True)
+        ]
+
+    def _fit(self) -> None:
+        n, k, kk, t, tk = self._sums
+        # The normal equations; the ridge holds the fixed part where nothing tells them apart.
+        held = _RIDGE * n
+        det = (n + held) * kk - k * k
+        fixed = ((t + held * self._fixed) * kk - k * tk) / det if det > 0 else self._fixed
+        fixed = min(max(fixed, 0.0), t / n)
+        self._fixed = fixed
+        self._saved = max((tk - fixed * k) / kk, 0.0) if kk > 0 else self._saved
+
+
+class _Plain:
+    """In intervals without drops: the time of an event, and of each of its pairs."""
+
+    STATE = Fields("sums")
+
+    def __init__(self) -> None:
+        self.sums = [0.0] * 5  # sums of events, pairs, ns; of pairs² and pairs · ns for an event
+
+    @property
+    def is_known(self) -> bool:
+        return self.sums[0] > 0
+
+    def add(self, events: int, pairs: int, ns: int, *, keep: float) -> None:
+        added = (events, pairs, ns, pairs * pairs / events, pairs * ns / events)
+        self.sums = [keep * old + new for old, new in zip(self.sums, added, strict=True)]
+
+    def time_ns(self, events: int, pairs: int) -> float:
+        """Return the time that events would have taken; neither part is negative."""
+        n, p, t, pp, pt = self.sums
+        det = n * pp - p * p
+        if det <= 1e-9 * n * pp or pp <= 0:
+            return t / n * events  # nothing tells them apart
+        event_ns, pair_ns = (t * pp - p * pt) / det, (n * pt - p * t) / det
+        if event_ns < 0:
+            return pt / pp * pairs
+        return t / n * events if pair_ns < 0 else event_ns * events + pair_ns * pairs
+
+
+def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
+    """Return the highest value of each class but the last, for natural classes.
+
+    Args:
+        weights: shape (values,), how often each value 0, 1, … comes.
+        classes: number of classes; fewer if there are fewer different values.
+
+    Returns:
+        ascending; the sum of squared distances to the mean of each class is least.
+
+    Source: [espice] §3.4, *cluster the utilities*: it says not how. Fisher 1958, exact.
+    """
+    values = np.flatnonzero(weights > 0)
+    classes = min(classes, len(values))
+    if classes < 2:
+        return np.empty(0, np.int64)
+    w = weights[values]
+    sums = [np.concatenate([[0.0], np.cumsum(w * values**power)]) for power in range(3)]
+    end = len(values)
+    begin_, end_ = np.meshgrid(np.arange(end), np.arange(1, end + 1), indexing="ij")
+    n, s, q = (one[end_] - one[begin_] for one in sums)
+    cost = np.where(end_ > begin_, q - s * s / np.where(end_ > begin_, n, 1.0), np.inf)
+    best, froms = cost[0], []  # costs of the first values up to each, in one class
+    for _ in range(classes - 1):
+        shifted = np.concatenate([[np.inf], best[:-1]])[:, np.newaxis] + cost
+        froms.append(shifted.argmin(axis=0))
+        best = shifted.min(axis=0)
+    breaks, at = [], end - 1
+    for from_ in reversed(froms):
+        at = int(from_[at]) - 1
+        breaks.append(int(values[at]))
+    return np.array(breaks[::-1])
+
+
+def partitions_of(size: float, q_max: float, f: float) -> int:
+    """Return ρ = ceil(ws / (q_max − f·q_max)): the number of partitions of a window.
+
+    Source: [espice] §3.4, *dropping interval*.
+    """
+    room = max(q_max * (1.0 - f), 1.0)  # a part has at least one event
+    return max(int(np.ceil(size / room - 1e-9)), 1)
+
+
+def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share: float) -> float:
+    """Return the greatest f at which each partition has x events of low importance.
+
+    Low are all classes but the highest.
+
+    Args:
+        utilities: shape (types, cells).
+        expected: shape (types, cells), events of a window.
+        q_max: events that may wait.
+        share: the share of the events that is to be dropped: x / p_size.
+
+    Returns:
+        if no f has such partitions: the one at which the partition that lacks most lacks least.
+
+    Source: [espice] §3.4, *appropriate f value*. It asks for the minimum f with such
+    partitions: that were 0, for a low f makes them large. A high one sheds seldom.
+    """
+    size = float(expected.sum())
+    whole = cdt(utilities, expected)
+    breaks = natural_breaks(np.diff(whole, prepend=0.0))
+    low = int(breaks[-1]) if len(breaks) else LEVELS - 1
+    best_f, best = PLAIN_F, -np.inf
+    tried: dict[int, float] = {}  # {partitions: the share of the events to drop that is low}
+    for f in SHARES:
+        partitions = partitions_of(size, q_max, f)
+        if partitions not in tried:
+            cumulated = cdt_of_partitions(utilities, expected, partitions)
+            wanted = max(share * size / partitions, 1e-12)
+            tried[partitions] = float(cumulated[:, low].min()) / wanted
+        if tried[partitions] >= 1.0:
+            return f
+        if tried[partitions] > best + 1e-12:
+            best_f, best = f, tried[partitions]
+    return best_f

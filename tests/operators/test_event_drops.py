@@ -115,7 +115,7 @@ def test_what_only_forbids_is_never_dropped() -> None:
         read = read_of(np.arange(begin, begin + 500), kinds[begin : begin + 500], begin)
         with_all.append(plain.work(read, 0).rows)
         if begin == 4_000:
-            machine._shedding._overload._shedding.shedder.aim(Amount(0.5))
+            machine._shedding._shedding.shedder.aim(Amount(0.5))
         with_less.append(machine.work(read, 0).rows)
     counts = machine.counts().get("shedding")
     assert counts is not None
@@ -132,9 +132,9 @@ def test_a_match_that_waits_does_not_leave_if_what_forbids_it_was_passed_over() 
     for is_on in (False, True):
         machine = machine_of(espice("1h"), TimeWindows(100, 100), pattern=pattern, most=None)
         batches = [machine.work(read_of([1, 2], [0, 1], 0), 0).rows]
-        machine._shedding._overload._passing.is_on = is_on
+        machine._shedding._shedding._passing.is_on = is_on
         batches.append(machine.work(read_of([3], [2 if is_on else 5], 2), 0).rows)
-        machine._shedding._overload._passing.is_on = False
+        machine._shedding._shedding._passing.is_on = False
         batches.append(machine.work(read_of([300], [5], 3), 0).rows)
         found.append(len(leaves(batches)))
     assert found == [1, 0]
@@ -152,7 +152,7 @@ def test_windows_that_lost_what_they_need_are_given_up_and_make_nothing_up() -> 
         read = read_of(np.arange(begin, begin + 100), kinds[begin : begin + 100], begin)
         for machine, batches in zip((plain, made, by_chance), found, strict=True):
             if begin >= 15_000 and machine is not plain:
-                machine._shedding._overload._shedding.shedder.aim(Amount(0.3))
+                machine._shedding._shedding.shedder.aim(Amount(0.3))
             batches.append(machine.work(read, 0).rows)
     every, left, chance = ({one for one in leaves(some) if one[1] >= 15_000} for some in found)
     assert len(left & every) > 5 * len(chance & every)

@@ -137,7 +137,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
     ):
         if drops != "pairs":
             passing = is_passing_over and number in (0, 3, 5)
-            machine._shedding._overload._passing.is_on = passing
+            machine._shedding._shedding._passing.is_on = passing
         times = 10 * number + np.arange(len(keys))
         columns: Any = {
             "key": pa.array(keys, pa.string()),
@@ -200,7 +200,7 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
     found: list[Any] = []
     for is_passed, tries in ((False, False), (True, False), (True, True)):
         machine = shed_machine(step, most_kept_rows=10**6)
-        overload, batches = machine._shedding._overload, []
+        overload, batches = machine._shedding._shedding, []
         overload._began_ns = 0 if tries else None
         for number, (begin, end) in enumerate(pairwise(cuts)):
             overload._passing.is_on = is_passed and number % 9 > 4

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from slackwater.runtime.shedding.detector import Amount, Verdict
-from slackwater.runtime.shedding.overload import PassingOver
+from slackwater.runtime.shedding.overload import Amount, PassingOver, Verdict
 from slackwater.runtime.shedding.settings import Drops
 
 

@@ -98,7 +98,7 @@ def left(
     for number, (begin, end) in enumerate(reads):
         part = rows[begin:end]
         if isinstance(machine, SheddingPattern):
-            machine._shedding._overload._passing.is_on = number in passed
+            machine._shedding._shedding._passing.is_on = number in passed
         if part:
             read = gate_read([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
             found.append(machine.work(read, 0).rows)

@@ -60,9 +60,7 @@ def ran(
     step = replace(step, type_column=type_column)
     machine, batches = shed_machine(step, most_kept_rows=10**6), []
     for begin in range(0, EVENTS, READ):
-        machine._shedding._overload._shedding.shedder.aim(
-            Amount(0.6) if begin >= EVENTS // 2 else None
-        )
+        machine._shedding._shedding.shedder.aim(Amount(0.6) if begin >= EVENTS // 2 else None)
         end = begin + READ
         read = gate_read([batch_of(begin, end)], [None], end - 1, 0, end - 1)
         batches.append(machine.work(read, now_ns=0).rows)

@@ -17,7 +17,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from slackwater.runtime.shedding.detector import Load
+from slackwater.runtime.shedding.overload import Load
 from slackwater.runtime.shedding.settings import Drops
 from slackwater.runtime.shedding.shedder import Amount
 from slackwater.runtime.shedding.wrapper.window_shedding import Kept, WindowShedding
@@ -127,7 +127,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         state = deepcopy(save(machine))
         machine = shed_machine(step, most_kept_rows=10_000)
         restore(machine, state)
-        machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
+        machine._shedding._shedding.shedder.aim(Amount(0.4))
     counts = machine.counts().get("shedding")
     assert counts is not None
     batches.append(machine.work(gate_read([None], [None], END_NS, 0, END_NS), now_ns=0).rows)
@@ -210,13 +210,11 @@ def test_no_window_is_kept_whole_whose_work_alone_breaks_the_bound() -> None:
     """A window of 50 events takes 1 ms, of which a bound of 4 ms leaves 0.8."""
     shed = espice("4ms", drops="pairs", explore=0.5, f=0.8)
     step = step_of(shed, OpenedWindows(0, events=50))
-    shedding = shed_machine(step, most_kept_rows=10**9)._shedding
-    overload = shedding._overload
-    detector = overload._shedding.detector
-    detector.observe(Load(0, 100, 100, 100 * COST_NS, pairs=100), size=50)
+    shedding = shed_machine(step, most_kept_rows=10**9)._shedding._shedding
+    shedding.detector.observe(Load(0, 100, 100, 100 * COST_NS, pairs=100), size=50)
     numbers = range(200)
-    assert any(overload.keeps_whole(number, 39) for number in numbers)
-    assert not any(overload.keeps_whole(number, 41) for number in numbers)
+    assert any(shedding.keeps_whole(number, 39) for number in numbers)
+    assert not any(shedding.keeps_whole(number, 41) for number in numbers)
 
 
 def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None:

@@ -113,9 +113,9 @@ def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], Shed
     batches = []
     for begin in range(0, EVENTS, READ):
         if begin == EVENTS // 4 and share is not None:
-            overload = machine._shedding._overload
+            overload = machine._shedding._shedding
             overload._began_ns = 0
-            overload._shedding.shedder.aim(Amount(share))
+            overload.shedder.aim(Amount(share))
         times = np.arange(begin, begin + READ)
         batches.append(machine.work(read_of(times, KINDS[begin : begin + READ], begin), 0).rows)
     counts = machine.counts()["shedding"]

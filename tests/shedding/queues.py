@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict
+from slackwater.runtime.shedding.overload import Load, OverloadDetector, Verdict
 
 SECOND = 1_000_000_000
 

@@ -11,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
-from slackwater.runtime.shedding.costs import Costs
-from slackwater.runtime.shedding.detector import Load, OverloadDetector
+from slackwater.runtime.shedding.overload import (
+    Costs,
+    Load,
+    OverloadDetector,
+    choose_f,
+    natural_breaks,
+    partitions_of,
+)
 from slackwater.runtime.shedding.settings import Overload
 from tests.shedding.queues import SECOND, Operator
 

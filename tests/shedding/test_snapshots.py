@@ -13,8 +13,8 @@ import pytest
 from benchmarks.espice.rivals import baseline_shedding, random_shedding
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.shedding.detector import Load
 from slackwater.runtime.shedding.machine import Shedding
+from slackwater.runtime.shedding.overload import Load
 from slackwater.runtime.shedding.settings import Model, Overload, SheddingSettings
 from slackwater.runtime.shedding.wrapper.words import espice
 from tests.shedding.worlds import pairs_of, windows_of
@@ -38,8 +38,10 @@ def a_while(one: Shedding, draw: Random, *, start: int, steps: int) -> list[Any]
         one.learn(finished)
         load = Load(step * 100_000_000, 130, 100, 100_000_000, 0.0, queued=60 * step)
         said.append(one.observe(load))
-        said.append(one.drop(**pairs_of(finished)).tolist())
-    return [*said, one.report()]
+        dropped = one.shedder.drop(**pairs_of(finished))
+        one.count_pairs(len(dropped), int(dropped.sum()), 0)
+        said.append(dropped.tolist())
+    return [*said, one.counts]
 
 
 @pytest.mark.parametrize("name", sorted(ASKED))

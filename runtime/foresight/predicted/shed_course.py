@@ -6,7 +6,7 @@ level     wait for the stage + latency elsewhere
 share     0                                dropped: the excess, and the backlog above f·bound
 ```
 
-The rule is that of the detector (`runtime/shedding/detector.py`), in subintervals, with known load
+The rule is that of the detector (`runtime/shedding/overload.py`), in subintervals, with known load
 and costs: the detector's learning and the randomness of drops are omitted.
 """
 

@@ -21,7 +21,7 @@ class Result(NamedTuple):
         promise_ns: the promise to downstream from now on.
         late: rows that could not count in full, if a step takes them.
         late_dropped: rows of the read that came too late to count in any result of theirs.
-        compared: pairs that a join compared; of a pattern that sheds, see `Overload.kept`.
+        compared: pairs that a join compared; of a pattern that sheds, see `Shedding.kept`.
         passed_over: rows that were not looked at; None if the operator looks at all.
         waited_ns: longest wait, by the clock, of the windows that closed; 0 if it is not known.
         due_ns: when the operator has work by the clock; None if no such time is known. It is called

@@ -24,7 +24,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.event_cut import EventCut, ranks_of
-from slackwater.runtime.shedding.overload import Overload
+from slackwater.runtime.shedding.machine import Shedding
 from slackwater.runtime.shedding.wrapper.kept import Covered, Kept, Own
 from slackwater.runtime.shedding.wrapper.open_windows import OpenWindow, whole
 from slackwater.runtime.shedding.wrapper.what_if import Trial
@@ -76,7 +76,7 @@ class EventDrops:
     """EventDrops decides for each event.
 
     Args:
-        overload: the load, and the shedder.
+        shedding: the load, and the shedder.
         matcher_of: the matcher of a key, by its code; None if it has none yet.
         seed: the seed of the draws.
     """
@@ -89,12 +89,12 @@ class EventDrops:
 
     def __init__(
         self,
-        overload: Overload,
+        shedding: Shedding,
         matcher_of: Callable[[int], WindowMatcher | None],
         *,
         seed: int,
     ) -> None:
-        self._overload = overload
+        self._shedding = shedding
         self._matcher_of = matcher_of
         self._seed = seed
         self._cut = EventCut(seed=seed)
@@ -129,9 +129,9 @@ class EventDrops:
         was_waiting = any(begin == 0 for _, begin, _ in windows)
         some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
-        if self._overload.is_dropping and windows and len(some):
+        if self._shedding.is_dropping and windows and len(some):
             ranks, pairs = self._ranks(own, some, windows)
-            is_gone = self._cut.dropped(ranks, own.events[some], share=self._overload.share)
+            is_gone = self._cut.dropped(ranks, own.events[some], share=self._shedding.share)
             kept.is_shed[own.at[some[is_gone]]] = True
             if pairs is not None and is_gone.any():
                 self._wear(own, some, pairs, windows, is_gone)
@@ -142,7 +142,7 @@ class EventDrops:
         self._asked.append(
             _Asked(own, some, ranks, is_gone, opens, covered.total, windows, was_waiting)
         )
-        if self._overload.has_begun:
+        if self._shedding.has_begun:
             note_tried(own, tried, kept)
 
     def _ranks(
@@ -152,7 +152,7 @@ class EventDrops:
         high = some.searchsorted([end for _, _, end in windows])
         which, at = unfold(low, high - low)
         rows = some.take(at)
-        worths = self._overload.worths(
+        worths = self._shedding.worths(
             own.known.take(rows, axis=1),
             own.numbers.take(rows) - whole([one.first for one, _, _ in windows]).take(which),
             sizes=whole([one.size for one, _, _ in windows]).take(which),
@@ -160,7 +160,7 @@ class EventDrops:
         draws: FloatArray = draws_of_events(own.events.take(some), seed=self._seed)
         if worths is None:
             return ranks_of(np.ones(len(some)), draws), None
-        if not self._overload.is_by_window:
+        if not self._shedding.is_by_window:
             worth: FloatArray = np.zeros(len(some))
             worth[at] = worths
             return ranks_of(worth, draws), None
@@ -207,18 +207,18 @@ class EventDrops:
         kept.is_shed[own.at[some[one.is_gone & ~is_live]]] = False
         shed = some[is_shed]
         asked = int(np.count_nonzero(is_live))
-        keep = exp(-len(own.at) / (_BUFFERS * self._overload.buffered))
+        keep = exp(-len(own.at) / (_BUFFERS * self._shedding.buffered))
         work = asked, len(one.opens)
         self._work = [keep * old + new for old, new in zip(self._work, work, strict=True)]
-        self._overload.count_events(
+        self._shedding.count_events(
             int(one.total.sum()),
             int(one.total[shed].sum()),
             asked=asked,
             shed=len(shed),
         )
-        if not self._overload.is_dropping:
+        if not self._shedding.is_dropping:
             return
-        self._cut.saw(one.ranks[is_live], length=self._overload.buffered)
+        self._cut.saw(one.ranks[is_live], length=self._shedding.buffered)
         for window, begin, end in one.windows:
             at = shed.searchsorted(begin)
             if at < len(shed) and shed.item(at) < end:

@@ -11,7 +11,7 @@ import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.shedding.overload import Overload
+from slackwater.runtime.shedding.machine import Shedding
 from slackwater.runtime.shedding.spans import Spans
 from slackwater.runtime.shedding.wrapper.kept import Covered, Kept, Own
 from slackwater.runtime.shedding.wrapper.open_windows import OpenWindow, covering, whole
@@ -21,7 +21,7 @@ class PairDrops:
     """PairDrops decides for each pair.
 
     Args:
-        overload: the load, and the shedder.
+        shedding: the load, and the shedder.
     """
 
     STATE = Fields()
@@ -30,22 +30,22 @@ class PairDrops:
     learns_from_trials = False
     """Some windows are kept whole, and learnt from."""
 
-    def __init__(self, overload: Overload) -> None:
-        self._overload = overload
+    def __init__(self, shedding: Shedding) -> None:
+        self._shedding = shedding
 
     def keeps_whole(self, window: int, size: int) -> bool:
         """Return whether nothing is dropped of a window of so many events, whatever the load."""
-        return self._overload.keeps_whole(window, size)
+        return self._shedding.keeps_whole(window, size)
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key its open windows lose."""
-        if self._overload.has_begun:
+        if self._shedding.has_begun:
             self._try(own, every, covered, kept)
         pairs = int(covered.total.sum())
-        if self._overload.is_on and pairs:
+        if self._shedding.is_on and pairs:
             self._drop(own, every, covered, kept)
         else:
-            self._overload.count_pairs(pairs, 0, 0)
+            self._shedding.count_pairs(pairs, 0, 0)
 
     def worked(self, events: int) -> None:
         """Count nothing: events are counted as they are asked for."""
@@ -66,7 +66,7 @@ class PairDrops:
             lost = np.zeros(len(rows), np.bool_)
             if not one.is_whole:
                 known, events = own.known.take(rows, axis=1), own.events.take(rows)
-                lost = self._overload.would_drop(known, positions, events=events, size=one.size)
+                lost = self._shedding.would_drop(known, positions, events=events, size=one.size)
             for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
                 kept.tried.setdefault(row, []).append((one.trial, is_lost))
 
@@ -80,13 +80,13 @@ class PairDrops:
             end,
             whole([one.size for one in windows]),
         )
-        dropped = self._overload.drop(own.known, spans, events=own.events)
+        dropped = self._shedding.drop(own.known, spans, events=own.events)
         surely, (which, at) = dropped.surely, dropped.pairs()
         losses = np.where(surely, covering(first, end, len(own.at)), 0)
         losses += np.bincount(at, minlength=len(own.at))
         is_shed = (covered.total > 0) & (losses == covered.total)
         kept.is_shed[own.at] = is_shed
-        self._overload.count_pairs(int(covered.total.sum()), int(losses.sum()), int(is_shed.sum()))
+        self._shedding.count_pairs(int(covered.total.sum()), int(losses.sum()), int(is_shed.sum()))
         for index in np.flatnonzero(np.bincount(which)).tolist():
             windows[index].is_shed = True
         for one, begin, stop in zip(windows, first.tolist(), end.tolist(), strict=True):

@@ -21,7 +21,7 @@ from slackwater.runtime.patterns.settings import Found, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.counts import SheddingCounts
 from slackwater.runtime.shedding.losses import Judged
-from slackwater.runtime.shedding.overload import Overload, places_of
+from slackwater.runtime.shedding.machine import Shedding, places_of
 from slackwater.runtime.shedding.settings import SheddingSettings
 from slackwater.runtime.shedding.windows import FinishedWindows
 from slackwater.runtime.shedding.wrapper.event_drops import EventDrops, note_tried
@@ -47,7 +47,7 @@ class WindowShedding:
     """
 
     STATE = Fields(
-        "_overload",
+        "_shedding",
         Field("_of_key", by=OWNER),
         "_numbers",
         Field("_tried", by=OWNER),
@@ -75,15 +75,15 @@ class WindowShedding:
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # the number of windows so far
         self._learns = shed.ranks
-        self._overload = Overload(shed, self._kinds.repetitions)
+        self._shedding = Shedding(shed, self._kinds.repetitions)
         self._drops: PairDrops | EventDrops | StretchDrops
         match shed.drops:
             case "pairs":
-                self._drops = PairDrops(self._overload)
+                self._drops = PairDrops(self._shedding)
             case "events":
-                self._drops = EventDrops(self._overload, matcher_of, seed=shed.seed)
+                self._drops = EventDrops(self._shedding, matcher_of, seed=shed.seed)
             case "stretches":
-                self._drops = StretchDrops(self._overload)
+                self._drops = StretchDrops(self._shedding)
         self._tried: dict[int, int] = {}  # {code of a key: its open windows that are tried}
         self._gap_ns: int | None = None  # the last row passed over; None: not now
         self._cut_ns: int | None = None  # the time of the last row that was not seen
@@ -94,39 +94,39 @@ class WindowShedding:
     @property
     def counts(self) -> SheddingCounts:
         """The counts of shedding so far."""
-        return self._overload.counts
+        return self._shedding.counts
 
     @property
     def kept(self) -> int:
-        """The work so far; see `Overload.kept`."""
-        return self._overload.kept
+        """The work so far; see `Shedding.kept`."""
+        return self._shedding.kept
 
     @property
     def shed(self) -> int:
         """Events so far that no window of theirs kept."""
-        return self._overload.shed
+        return self._shedding.shed
 
     @property
     def passed_over(self) -> int:
         """Events so far that were not looked at."""
-        return self._overload.passed_over
+        return self._shedding.passed_over
 
     def took(self, took_ns: int, idle_ns: int) -> None:
         """Note how long the last slice took, and the slot's idle time so far."""
-        self._overload.took(took_ns, idle_ns)
+        self._shedding.took(took_ns, idle_ns)
 
     def reckon_with(self, rest_ns: int) -> None:
         """Count the time that events take downstream of this operator, up to egress."""
-        self._overload.reckon_with(rest_ns)
+        self._shedding.reckon_with(rest_ns)
 
     def look(self, rows: Batch, now_ns: int) -> None:
         """Observe rows that come, and decide what is dropped."""
-        self._overload.look(rows, now_ns)
+        self._shedding.look(rows, now_ns)
 
     @property
     def is_passing_over(self) -> bool:
         """Whether rows that come now are not looked at at all."""
-        return self._overload.is_passing_over
+        return self._shedding.is_passing_over
 
     @property
     def is_in_gap(self) -> bool:
@@ -156,7 +156,7 @@ class WindowShedding:
         self._gap_ns = times.item(-1)
         if not self._is_untried(first, times):
             return False
-        self._overload.pass_over(len(times))
+        self._shedding.pass_over(len(times))
         return True
 
     def leaves_alone(self, first: int, times: Int64Array) -> bool:
@@ -166,21 +166,21 @@ class WindowShedding:
             first: the number of the first among all events.
             times: the time of each.
         """
-        if self._drops.follows_all or not self._overload.knows_windows:
+        if self._drops.follows_all or not self._shedding.knows_windows:
             return False
         return self._is_untried(first, times)
 
     def _is_untried(self, first: int, times: Int64Array) -> bool:
         """Return whether no tried window has these rows; then windows are not followed."""
         end = first + len(times)
-        if self._overload.blocks(first, end) or self._tried:
+        if self._shedding.blocks(first, end) or self._tried:
             self._is_blind = False
             return False
         if not self._is_blind:
             for windows in self._of_key.values():
                 windows.give_up(keep_tried=False)
         self._is_blind, self._cut_ns = True, times.item(-1)
-        self._overload.came(first, end, [], in_gap=self.is_in_gap)
+        self._shedding.came(first, end, [], in_gap=self.is_in_gap)
         return True
 
     def dropped(
@@ -211,8 +211,8 @@ class WindowShedding:
         matters, may_match, is_shed, is_idle = np.zeros((4, len(rows)), dtype=np.bool_)
         is_shed[:] = self.is_in_gap
         first, end = events.item(0), events.item(-1) + 1
-        blocks = self._overload.blocks(first, end)
-        self._overload.came(first, end, blocks, in_gap=self.is_in_gap)
+        blocks = self._shedding.blocks(first, end)
+        self._shedding.came(first, end, blocks, in_gap=self.is_in_gap)
         kept = Kept(known, opens, is_shed, is_idle, self.is_in_gap, blocks)
         matters[places] = True
         may_match[places] = self._may_match(kinds, of_kind)
@@ -236,9 +236,9 @@ class WindowShedding:
                 may_match.take(at),
             )
             self._of_one(own, kept)
-        self._overload.opened(self._numbers - before, len(rows), len(places))
+        self._shedding.opened(self._numbers - before, len(rows), len(places))
         if kept.is_in_gap:
-            self._overload.pass_over(len(rows))
+            self._shedding.pass_over(len(rows))
         return kept
 
     def settle(self, kept: Kept) -> None:
@@ -286,7 +286,7 @@ class WindowShedding:
         """Open the windows that begin with a key's rows; in a gap, tried ones only."""
         begins = windows.begins(own.numbers, own.times, own.opens, cut_ns=self._cut_ns)
         for key, low, end, end_ns in begins:
-            size = end - low if end is not None else windows.last_size or self._overload.size
+            size = end - low if end is not None else windows.last_size or self._shedding.size
             number, self._numbers = self._numbers, self._numbers + 1
             at = own.events.item(low - own.numbers.item(0))
             is_whole = self._drops.keeps_whole(number, size)
@@ -358,7 +358,7 @@ class WindowShedding:
             for one in windows.ended(next_number, passed_ns):
                 end = one.end if one.end is not None else next_number
                 size = end - one.first
-                self._overload.ended(one.at, one.over_at, size)
+                self._shedding.ended(one.at, one.over_at, size)
                 if one.end_ns is not None:
                     windows.last_size = size
                 if one.trial is not None:
@@ -369,7 +369,7 @@ class WindowShedding:
             windows.forget()
         if over:
             self._drops.learned(len(over), sum(len(one.hits) for one, _, _ in over))
-            self._overload.learn(self._finished(over))
+            self._shedding.learn(self._finished(over))
 
     def _judge(
         self, code: int, window: OpenWindow, trial: Trial, judge: Judge, events: int
@@ -378,15 +378,15 @@ class WindowShedding:
         self._tried[code] -= 1
         if not self._tried[code]:
             del self._tried[code]
-        if not self._overload.may_judge(trial.block, events):
+        if not self._shedding.may_judge(trial.block, events):
             return
         verdict, matches = judge(trial)
-        self._overload.judged(trial.block, trial.stands_for, verdict, in_gap=trial.is_in_gap)
+        self._shedding.judged(trial.block, trial.stands_for, verdict, in_gap=trial.is_in_gap)
         if self._learns and self._drops.learns_from_trials:
             window.is_shed, window.hits = False, trial.hits(matches, window.first)
 
     def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
-        sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
+        sampled = self._shedding.samples(np.array([one.number for one, _, _ in over]))
         for index, (one, size, _) in enumerate(over):
             sampled[index] |= one.trial is not None
             sampled[index] &= self._sampled_left > 0
@@ -421,7 +421,7 @@ class StretchDrops:
     what the stretches cost in matches.
 
     Args:
-        overload: the load, which counts the work.
+        shedding: the load, which counts the work.
     """
 
     STATE = Fields()
@@ -429,8 +429,8 @@ class StretchDrops:
     """Windows are followed only while some are tried."""
     learns_from_trials = False
 
-    def __init__(self, overload: Overload) -> None:
-        self._overload = overload
+    def __init__(self, shedding: Shedding) -> None:
+        self._shedding = shedding
 
     def keeps_whole(self, window: int, size: int) -> bool:
         """Return False: single events are never dropped."""
@@ -448,7 +448,7 @@ class StretchDrops:
 
     def worked(self, events: int) -> None:
         """Count the events that windows took."""
-        self._overload.count_work(events)
+        self._shedding.count_work(events)
 
     def learned(self, windows: int, matches: int) -> None:
         """Learn nothing."""
