@@ -104,7 +104,16 @@ class Calibration:
     """
 
     STATE = Fields(
-        "_windows", "_classes", "_missed", "_known", "_counts", "_misses", "_later", "_streak"
+        "_windows",
+        "_classes",
+        "_missed",
+        "_known",
+        "_known_now",
+        "_late_now",
+        "_counts",
+        "_misses",
+        "_later",
+        "_streak",
     )
 
     def __init__(self, *, states_zero: bool) -> None:
@@ -113,6 +122,9 @@ class Calibration:
         self._classes = np.empty(0, dtype=np.int64)
         self._missed = np.empty(0, dtype=np.bool_)
         self._known = 0  # the first of them are counted
+        # Outcomes of the newest tick, as `_sure_from` and `_late_with` give them.
+        self._known_now = np.empty((2, 0), dtype=np.int64)
+        self._late_now = np.empty((3, 0), dtype=np.int64)
         self._counts = np.zeros(_CLASSES)  # known windows by class
         self._misses = np.zeros(_CLASSES)  # the part that missed a row
         self._later = np.zeros(_CLASSES)  # more of it, since the last table
@@ -122,6 +134,9 @@ class Calibration:
     def stated(self, settled: Settled, raw: FloatArray, outcomes: Outcomes) -> FloatArray:
         """Return the chance to state for each settled window, and learn from outcomes.
 
+        A window that closes at a tick states what was known before it, however ticks are cut into
+        stretches. So outcomes of the newest tick wait until it is over.
+
         Args:
             settled: the windows that closed in a stretch of time.
             raw: shape (closed,), the raw chances; NaN, which is stated, where unknown.
@@ -130,35 +145,63 @@ class Calibration:
         raw = np.maximum(raw, _LEAST)
         classes = np.where(settled.is_early, np.searchsorted(_EDGES, raw) + 1, _SURE)
         self._add(settled.windows, classes, is_learned=~np.isnan(raw))
-        known_ns, ends = self._known_from(settled, outcomes)
+        known, late = self._sure_from(settled, outcomes), self._late_with(outcomes)
+        newest_ns = max([int(ns[-1]) for ns in (known[0], late[0], settled.at_ns) if len(ns)])
+        over, done = (int(np.searchsorted(of[0], newest_ns)) for of in (known, late))
+        self._known_now, self._late_now = known[:, over:], late[:, done:]
+        (known_ns, opens), (late_ns, first, last) = known[:, :over], late[:, :done]
+        ends = np.searchsorted(self._windows, opens)
         chances, begin, heard = np.empty(len(raw)), 0, 0
         while (step := int(np.searchsorted(ends, self._known + self._due))) < len(ends):
             tick_ns = known_ns[step]
             step = int(np.searchsorted(known_ns, tick_ns, side="right")) - 1
             stop = int(np.searchsorted(settled.at_ns, tick_ns, side="right"))
             chances[begin:stop] = self._chances(classes[begin:stop], raw[begin:stop])
-            until = int(np.searchsorted(outcomes.late_ns, tick_ns, side="right"))
-            self._miss(outcomes.first[heard:until], outcomes.last[heard:until])
+            until = int(np.searchsorted(late_ns, tick_ns, side="right"))
+            self._miss(first[heard:until], last[heard:until])
             self._count(int(ends[step]))
             begin, heard = stop, until
         chances[begin:] = self._chances(classes[begin:], raw[begin:])
-        self._miss(outcomes.first[heard:], outcomes.last[heard:])
+        self._miss(first[heard:], last[heard:])
         self._forget()
         return chances
 
-    def _known_from(self, settled: Settled, outcomes: Outcomes) -> tuple[Int64Array, Int64Array]:
-        """Return steps (tick, place): from this tick on the windows before the place are known.
+    def repeat(self, steps: Int64Array, *, windows: int, every_ns: int, times: int) -> None:
+        """Repeat steps of a pause that is passed at once, in which no row comes.
+
+        Args:
+            steps: shape (2, steps), those of the stretch that is repeated, as `_sure_from` returns.
+            windows: number of windows from one time to the next.
+            every_ns: time between them.
+            times: number of times.
+        """
+        if len(self._windows):
+            unknown = int(self._windows[-1]) + 1 - int(steps[1, 0])
+            times = min(times, max(-(-unknown // windows), 0))  # the others know no more
+            turns = np.arange(1, times + 1) * np.array([[every_ns], [windows]])
+            again = (steps[:, np.newaxis] + turns[:, :, np.newaxis]).reshape(2, -1)
+            self._known_now = np.concatenate([self._known_now, again], axis=1)
+
+    def _sure_from(self, settled: Settled, outcomes: Outcomes) -> Int64Array:
+        """Return steps, shape (2, steps): from a tick on all windows before another are known.
 
         They are sure; or many have closed since, as where a type has gone and none is ever sure.
         """
-        known_ns, ends = outcomes.sure_ns, np.searchsorted(self._windows, outcomes.sure_open)
-        if len(self._windows) - self._known <= _MOST_PENDING:
-            return known_ns, ends
-        closed = np.searchsorted(self._windows, settled.windows, side="right")
-        known_ns = np.concatenate([known_ns, settled.at_ns])
-        order = np.argsort(known_ns, kind="stable")
-        ends = np.concatenate([ends, np.maximum(closed - _MOST_PENDING, 0)])[order]
-        return known_ns[order], np.maximum.accumulate(ends)
+        new = np.stack([outcomes.sure_ns, outcomes.sure_open])
+        steps = np.concatenate([self._known_now, new], axis=1)
+        if len(self._windows) - self._known > _MOST_PENDING:
+            closed = np.searchsorted(self._windows, settled.windows, side="right")
+            is_far = closed > _MOST_PENDING
+            opens = self._windows[closed[is_far] - _MOST_PENDING]
+            steps = np.concatenate([steps, np.stack([settled.at_ns[is_far], opens])], axis=1)
+            steps = steps[:, np.argsort(steps[0], kind="stable")]
+        np.maximum.accumulate(steps[1], out=steps[1])
+        return steps
+
+    def _late_with(self, outcomes: Outcomes) -> Int64Array:
+        """Return late rows, shape (3, rows): tick, first and last window that one missed."""
+        new = np.stack([outcomes.late_ns, outcomes.first, outcomes.last])
+        return np.concatenate([self._late_now, new], axis=1)
 
     def _add(self, windows: Int64Array, classes: Int64Array, *, is_learned: BoolArray) -> None:
         if self._states_zero:

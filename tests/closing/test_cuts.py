@@ -110,6 +110,8 @@ IN_DISORDER = [name for name, policy in POLICIES.items() if isinstance(policy, P
 
 @a_third
 @example(name="strict", draw=Seeded(82))  # a stretch breaks off at a tick at which many close
+@example(name="strict", draw=Seeded(18))  # and what is known then is not for others of that tick
+@example(name="strict", draw=Seeded(55))  # windows are known one by one in a pause
 @given(name=st.sampled_from(IN_DISORDER), draw=chance)
 def test_no_pause_that_is_passed_at_once_shows(name: str, draw: Random) -> None:
     policy = replace(POLICIES[name], ordered=False)  # type: ignore[type-var]
