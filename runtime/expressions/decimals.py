@@ -128,6 +128,8 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
         side if isinstance(side, pa.Array) else pa.repeat(side, rows) for side in (left, right)
     ]
     wide, is_beyond = _in_256_bits(op, kind.scale, *sides)
+    for side in sides:
+        is_beyond &= ~values_of(side.is_null())  # what is missing has no digits
     most = pa.scalar(Decimal((0, (9,) * kind.precision, -kind.scale)), wide.type)
     of_arrow = arrow_functions()
     is_beyond = is_beyond | values_of(of_arrow.greater(of_arrow.abs(wide), most))

@@ -162,6 +162,13 @@ def test_arithmetic_of_all_decimals_is_exact_or_names_its_row(data: st.DataObjec
     assert made.to_pylist() == exact
 
 
+@pytest.mark.parametrize("op", ["+", "-", "*"])
+def test_a_missing_operand_refuses_no_row(op: str) -> None:
+    wide = pa.array([Decimal(10**44), None], pa.decimal256(76, 31))
+    missing = pa.array([None, Decimal(10)], pa.decimal256(76, 40))
+    assert arithmetic(op, wide, missing).to_pylist() == [None, None]
+
+
 def test_a_product_is_refused_by_its_row_alone() -> None:
     kind = pa.decimal128(38, 18)
     prices = pa.array([Decimal("1.5"), Decimal(1000), None], kind)
