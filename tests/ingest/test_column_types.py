@@ -47,7 +47,7 @@ def test_types_are_said_as_explain_prints_them(tmp_path: Path, said: str) -> Non
         "timestamp[ns]" if said == "timestamp" else said
     )
     for wrong in ("timestamp[h]", "real", "decimal128(99, 2)", 5):
-        with pytest.raises(SettingError, match="no Arrow type"):
+        with pytest.raises(SettingError, match="not an Arrow type"):
             files.csv(path, types={"x": wrong})  # type: ignore[dict-item]
 
 

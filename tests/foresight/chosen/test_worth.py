@@ -61,5 +61,5 @@ def test_where_others_take_more_than_there_is_no_rate_is_low_enough() -> None:
 
 
 def test_a_gap_below_zero_is_refused() -> None:
-    with pytest.raises(SettingError, match="gap_s=-1 is how long slots stand still"):
+    with pytest.raises(SettingError, match="gap_s=-1 must be 0 or more"):
         move_worth(estimate(1.0), estimate(0.5), gap_s=-1.0)
