@@ -227,6 +227,8 @@ def fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTyp
     if "decimal" in (family(values.type), family(filling.type)) or (
         family(values.type) != "number"
     ):
+        if values.is_literal and family(values.type) != family(filling.type):
+            raise TypeMismatch(_of_one_type("fills", values, "with", filling))
         _check_same_decimals("fills", values, "with", filling)
         return values.type
     if pa.types.is_integer(values.type) and pa.types.is_floating(filling.type):
@@ -364,7 +366,11 @@ def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -
             return
     except pa.ArrowInvalid:
         pass
-    raise TypeMismatch(
+    raise TypeMismatch(_of_one_type(does, left, joint, right))
+
+
+def _of_one_type(does: str, left: Operand, joint: str, right: Operand) -> str:
+    return (
         f"{does} {left.type} {joint} {right.type}; both must be of one type; "
         f"{cast_of_both(left, right)}"
     )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions.decimals import arithmetic
 from slackwater.runtime.model.decimal_types import usual_decimal
 from tests.support.tables import computed, result_of
@@ -167,6 +167,12 @@ def test_a_missing_operand_refuses_no_row(op: str) -> None:
     wide = pa.array([Decimal(10**44), None], pa.decimal256(76, 31))
     missing = pa.array([None, Decimal(10)], pa.decimal256(76, 40))
     assert arithmetic(op, wide, missing).to_pylist() == [None, None]
+
+
+def test_a_whole_number_is_not_filled_with_a_decimal() -> None:
+    for filled in (sw.coalesce(sw.lit(3), sw.lit(Decimal("1.5"))), sw.lit(3).fill_null(amount)):
+        with pytest.raises(TypeMismatch, match=r"both must be of one type; write \.cast"):
+            computed(filled, x=pa.array([Decimal("2.5")], pa.decimal128(10, 2)))
 
 
 def test_a_product_is_refused_by_its_row_alone() -> None:
