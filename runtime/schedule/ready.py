@@ -247,12 +247,12 @@ class ReadyStages:
         self._now_ns = now_ns
         if now_ns >= self._later_ns:
             self._move_due(now_ns)
-        for places in (self._looked_at, self._newly_due):
-            for place in places:
+        if self._looked_at or self._newly_due:
+            for place in (*self._looked_at, *self._newly_due):
                 work = self._works[place]
                 if work.entry is None and work.wakeup is not None:
                     self._add(work, work.wakeup)
-        self._looked_at.clear()
+            self._looked_at.clear()
         ranked = self._ranked.first_able(has_credit, self._blocked)
         unranked = self._unranked.first_able(has_credit, self._blocked)
         if ranked is None or unranked is None:

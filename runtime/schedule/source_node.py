@@ -245,7 +245,7 @@ class SourceNode(Node):
         None if it is unread, or over. Rows that were released and not handed over are due since
         their stimulus, the end since that of the last row.
         """
-        if self.is_ended or self._is_closed:
+        if self.progress.promise_ns == END_NS or self._is_closed:
             return None
         if self._ready is not None:
             return self._ready.stimulus_time_ns.item(0)
@@ -266,8 +266,9 @@ class SourceNode(Node):
     @property
     def _diverted_due_ns(self) -> int | None:
         """When the next diverted row of a paced source leaves; None if none waits."""
-        diverted = self._blocks.diverted
-        return diverted.first_due_ns(self._start_ns) if len(diverted) else None
+        if not self._diverts or not len(diverted := self._blocks.diverted):
+            return None
+        return diverted.first_due_ns(self._start_ns)
 
     @property
     def last_due_ns(self) -> int:
@@ -449,7 +450,7 @@ class SourceNode(Node):
         stop = block.due_until(start, end if end < block.rows else block.rows, now_ns)
         if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
             return 0
-        if len(diverted := self._blocks.diverted) and diverted.is_due(now_ns, self._start_ns):
+        if self._diverts and self._blocks.diverted.is_due(now_ns, self._start_ns):
             return 0
         if self._consumed.promise_ns >= below_ns or (
             block.promised_ns is not None and block.promised_ns[stop - 1] >= below_ns
@@ -499,7 +500,8 @@ class SourceNode(Node):
 
     def _reach_in(self, block: JudgedBlock, start: int, stop: int, now_ns: int | None) -> None:
         """Promise what the last of these rows does: paced (`now_ns` is None), since the first."""
-        promise_ns, stimulus_ns, *_ = self._consumed
+        so_far = self._consumed
+        promise_ns, stimulus_ns = so_far.promise_ns, so_far.stimulus_ns
         promised_ns, due_ns, last = block.promised_ns, block.due_ns, stop - 1
         if promised_ns is not None and promised_ns[last] > promise_ns:
             promise_ns = promised_ns[last]
