@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,9 @@ from slackwater.runtime.foresight.curves import fit_nonnegative, fit_slices
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.slice_time import time_of_rows
-from slackwater.runtime.plan.plan import Stage
+
+if TYPE_CHECKING:  # a tuner needs no plan
+    from slackwater.runtime.plan.plan import Stage
 
 __all__ = [
     "Spans",

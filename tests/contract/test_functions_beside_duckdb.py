@@ -165,13 +165,13 @@ def test_renamed_columns_keep_their_places() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: col("s").str.contains("["), "no regular expression"),
+        (lambda: col("s").str.contains("["), "is not a regular expression"),
         (lambda: col("s").str.extract("abc"), "put what is wanted in parentheses"),
         (lambda: col("s").str.slice("1"), "whole number"),
         (lambda: col("s").str.to_time("dd.mm.yyyy"), "codes of strftime"),
         (lambda: col("s").str.to_time("%d.%m.%Q"), "'Q' is a bad directive"),
         (lambda: col("n").round("a"), "must be a whole number"),
-        (lambda: col("s").str.to_time("%d.%m.%Y", zone="Mars/Base"), "no time zone"),
+        (lambda: col("s").str.to_time("%d.%m.%Y", zone="Mars/Base"), "is not a time zone"),
         (lambda: col("t").dt.truncate("1 hour"), "such as '15m'"),
     ],
 )

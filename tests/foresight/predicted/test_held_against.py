@@ -124,7 +124,7 @@ def test_admission_needs_rates_and_one_of_two_words() -> None:
     flow, _ = sampled(MS, times(100))
     with pytest.raises(SettingError, match="no rates are given: add rates="):
         sw.Simulation(1).submit(flow, admission="reject")
-    with pytest.raises(SettingError, match="admission='no' is neither"):
+    with pytest.raises(SettingError, match="admission='no' must be 'reject'"):
         sw.Simulation(1).submit(flow, rates=5, admission="no")  # type: ignore[arg-type]
 
 
