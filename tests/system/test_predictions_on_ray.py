@@ -43,7 +43,7 @@ def test_a_job_is_held_against_its_prediction_and_nobody_comes_in_who_would_brea
     job = cluster.submit(flow_of("first"), rates=1_000, admission="reject")
     try:
         with pytest.raises(FlowError) as refused:
-            cluster.submit(flow_of("second"), rates=1e9, admission="reject")
+            cluster.submit(flow_of("second"), rates=1e12, admission="reject")
         assert "flow 'second' is refused: its backlog grows for ever" in str(refused.value)
         broken = "flow 'first' (deadline 20.00 s) then has a backlog that grows for ever"
         assert broken in str(refused.value)
