@@ -148,7 +148,7 @@ def folders(folder: Path) -> Iterator[Case]:
     yield _case("hive", sw.csv, folder, rows)
     yield _case("no hive", sw.csv, folder, [{"t": 2}, {"t": 1}], hive=False)
     types = {"region": "int64"}
-    yield _case("hive, wrong type", sw.csv, folder, refused="is no int64", types=types)
+    yield _case("hive, wrong type", sw.csv, folder, refused="is not of type int64", types=types)
 
 
 def endings(folder: Path) -> Iterator[Case]:
