@@ -194,8 +194,6 @@ class StageMachine:
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
-        if self.source is not None:
-            return self.source.wakeup()
         return self.node.wakeup(self.queues.earliest_stimulus_ns())
 
     def came_ns(self, urgency_ns: int) -> int:
