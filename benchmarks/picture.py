@@ -19,8 +19,8 @@ class Picture:
     Args:
         title: text above all panels.
         size: width and height, inches.
-        rows: rows of panels.
-        columns: columns of panels.
+        rows: number of rows of panels.
+        columns: number of columns of panels.
         shared: axes that panels share, as `Figure.subplots` has them.
 
     Attributes:

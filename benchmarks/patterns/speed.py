@@ -180,7 +180,7 @@ def draw(growths: Sequence[Growth], queries: Mapping[str, Mapping[str, float]]) 
     """Draw a panel for each sequence, and one for the queries; return the path of the picture.
 
     Args:
-        growths: measured.
+        growths: growth of each sequence, as measured.
         queries: {name: {who: million events a second}}.
     """
     title = "events a second of a core, by CPU time; others as far as they came in time"
