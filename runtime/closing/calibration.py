@@ -123,7 +123,7 @@ class Calibration:
         self._missed = np.empty(0, dtype=np.bool_)
         self._known = 0  # the first of them are counted
         # Outcomes of the newest tick, as `_sure_from` and `_late_with` give them.
-        self._known_now = np.empty((2, 0), dtype=np.int64)
+        self._known_now = self._last_steps = np.empty((2, 0), dtype=np.int64)
         self._late_now = np.empty((3, 0), dtype=np.int64)
         self._counts = np.zeros(_CLASSES)  # known windows by class
         self._misses = np.zeros(_CLASSES)  # the part that missed a row
@@ -166,15 +166,15 @@ class Calibration:
         self._forget()
         return chances
 
-    def repeat(self, steps: Int64Array, *, windows: int, every_ns: int, times: int) -> None:
-        """Repeat steps of a pause that is passed at once, in which no row comes.
+    def repeat(self, *, windows: int, every_ns: int, times: int) -> None:
+        """Repeat the last stretch, in a pause that is passed at once.
 
         Args:
-            steps: shape (2, steps), those of the stretch that is repeated, as `_sure_from` returns.
             windows: number of windows from one time to the next.
             every_ns: time between them.
             times: number of times.
         """
+        steps = self._last_steps
         if len(self._windows):
             unknown = int(self._windows[-1]) + 1 - int(steps[1, 0])
             times = min(times, max(-(-unknown // windows), 0))  # the others know no more
@@ -187,8 +187,8 @@ class Calibration:
 
         They are sure; or many have closed since, as where a type has gone and none is ever sure.
         """
-        new = np.stack([outcomes.sure_ns, outcomes.sure_open])
-        steps = np.concatenate([self._known_now, new], axis=1)
+        self._last_steps = np.stack([outcomes.sure_ns, outcomes.sure_open])
+        steps = np.concatenate([self._known_now, self._last_steps], axis=1)
         if len(self._windows) - self._known > _MOST_PENDING:
             closed = np.searchsorted(self._windows, settled.windows, side="right")
             is_far = closed > _MOST_PENDING

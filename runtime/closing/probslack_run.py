@@ -105,7 +105,6 @@ class ProbSlackRun(GroundRun):
         self._is_watched = policy.ordered is None  # until disorder is seen
         self._rows = self._behind = 0  # rows watched; those older than the newest of their type
         self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
-        self._sure_steps = np.empty((2, 0), dtype=np.int64)  # of the last stretch; see outcomes_of
         # A window closes after its end less this.
         self._lead_ns = windows.slide_ns if policy.early else 1
         self._settling = Settling(
@@ -243,9 +242,7 @@ class ProbSlackRun(GroundRun):
             self._settling.repeat(
                 times * count, early=times * early, denied=times * (budget.denied - pause.denied)
             )
-            self._calibration.repeat(
-                self._sure_steps, windows=count, every_ns=count * slide_ns, times=times
-            )
+            self._calibration.repeat(windows=count, every_ns=count * slide_ns, times=times)
             self._now_ns += times * count * slide_ns
             self._steps.append((np.array([self._now_ns]), np.array([self._account.open])))
         return None
@@ -328,7 +325,6 @@ class ProbSlackRun(GroundRun):
         raw = self._raw_chances(spans, settled)
         if self._policy.conditional:
             outcomes = outcomes_of(stretch, what, sure, settled)
-            self._sure_steps = np.stack([outcomes.sure_ns, outcomes.sure_open])
             raw = self._calibration.stated(settled, raw, outcomes)
         if len(settled.windows):
             early = int(settled.is_early.sum())
