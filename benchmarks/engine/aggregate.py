@@ -78,7 +78,9 @@ def run(options: Options) -> Result:
     return result
 
 
-def counting_flow(source: Mapped, sink: sw.connectors.Output, *, replicas: int = 1) -> sw.Dataflow:
+def counting_flow(
+    source: Mapped, sink: sw.connectors.Output, *, replicas: int | None = None
+) -> sw.Dataflow:
     """Return the flow; its sink is `counts`."""
     flow = sw.Dataflow("aggregate")
     flow.source(

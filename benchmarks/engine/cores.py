@@ -195,7 +195,7 @@ def _aggregate_work(seed: int, events: int, folder: Path) -> Work:
     source = write(table, folder / "events")
     expected = offline(arrays_of(table))
 
-    def build(replicas: int) -> sw.Dataflow:
+    def build(replicas: int | None) -> sw.Dataflow:
         return counting_flow(source, sw.collect_sink(), replicas=replicas)
 
     def verified(found: pa.Table) -> None:

@@ -95,7 +95,7 @@ class StepStatistics:
         for stage in stages:
             sample, (step, part) = seen[stage.name], stage.subject
             busy_s[step] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
-            if stage.replica is None:  # else the gate has counted its rows already
+            if not stage.shares_gate:  # else the gate has counted its rows already
                 rows_in[step] += sample.rows_in
             if part != GATE:
                 rows_out[step] += sample.rows_out

@@ -3,6 +3,7 @@
 ```
 pairs.gate ─┬─ pairs.1   curve ─┐
             └─ pairs.2   curve ─┴─▶ pairs: all replicas, and the gate's cost of a row
+counts.1, counts.2   curves ──────▶ counts: all replicas, each with a gate of its own
 ```
 
 A filter before a join keeps its share of one side, and so of the pairs in reach; the results of a
@@ -26,8 +27,28 @@ __all__ = ["of_fewer_keys", "step_curves"]
 
 
 @dataclass(frozen=True)
+class _Owners:
+    """Curve of all replicas of a step, each with a gate of its own.
+
+    Attributes:
+        each: the replicas' curves, fitted to the rows that leave the feeders.
+    """
+
+    each: tuple[CostCurve, ...]
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        return np.asarray(np.sum([c.load_s(arrivals, width_s) for c in self.each], axis=0))
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        return np.asarray(np.sum([c.events_out(arrivals, width_s) for c in self.each], axis=0))
+
+    def at_speed(self, speed: float) -> CostCurve:
+        return replace(self, each=tuple(curve.at_speed(speed) for curve in self.each))
+
+
+@dataclass(frozen=True)
 class _Replicas:
-    """Curve of all replicas of a step and their gate.
+    """Curve of all replicas of a step and the gate that they share.
 
     Attributes:
         each: the replicas' curves, fitted to the rows that leave the gate.
@@ -60,15 +81,21 @@ def step_curves(stages: Sequence[Stage], graph: QueryGraph) -> dict[str, CostCur
     """Return {step: its curve}, of the steps that have a curve.
 
     Args:
-        stages: stages of a plan in which each step is a stage, or a gate and its replicas.
+        stages: stages of a plan in which each step is a stage, or replicas, perhaps after a gate.
         graph: query graph of a sample of that plan.
     """
     known = {operator.name: operator for operator in graph.operators}
     curves_by_step: dict[str, CostCurve] = {}
+    owners: dict[str, list[CostCurve]] = {}
     for stage in stages:
         curve = known[stage.name].curve
-        if curve is not None and stage.subject.part is None:
+        if curve is None or stage.shares_gate or stage.subject.part == GATE:
+            continue
+        if stage.replica is None:
             curves_by_step[stage.name] = _of_inputs(curve, stage)
+        else:
+            owners.setdefault(stage.subject.step, []).append(_of_inputs(curve, stage))
+    curves_by_step |= {step: _Owners(tuple(curves)) for step, curves in owners.items()}
     for gate in (stage for stage in stages if stage.subject.part == GATE):
         replicas = [one for one in parts_of(gate.subject.whole, stages) if one is not gate]
         curves = [curve for each in replicas if (curve := known[each.name].curve) is not None]
@@ -95,7 +122,7 @@ def _once(stage: Stage) -> float:
 
 def of_fewer_keys(curve: CostCurve, share: float) -> CostCurve:
     """Return a curve for the share of the keys, > 0, that a filter keeps."""
-    if isinstance(curve, _Replicas):
+    if isinstance(curve, _Replicas | _Owners):
         return replace(curve, each=tuple(of_fewer_keys(each, share) for each in curve.each))
     if isinstance(curve, WindowCurve):
         return replace(curve, keys=curve.keys * share)

@@ -42,7 +42,7 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport], plan: Plan)
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return the notes of a plan at submit, and notes on its deadline."""
     notes = [*plan.verdict.notes]
-    gates = [s for s in plan.stages if s.is_gated and s.replica is None]
+    gates = [s for s in plan.stages if s.is_gated and not s.shares_gate]
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
         return [*notes, NO_DEADLINE] if waits else notes

@@ -46,7 +46,7 @@ def _keep_rule(stage: Stage) -> Keep | None:
 
 
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
-    if stage.replica or stage.is_ready_only or _keep_rule(stage) != "slack":
+    if stage.shares_gate or stage.is_ready_only or _keep_rule(stage) != "slack":
         return
     silent = ", ".join(repr(name) for name in _silent_above(stage, plan))
     if silent:
@@ -81,7 +81,7 @@ def _dropped_early(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) 
     report = stages[stage.name]
     if not report.dropped_early:
         return
-    gate = stages.get(stage.inputs[0].source, report) if stage.replica else report
+    gate = stages.get(stage.inputs[0].source, report) if stage.shares_gate else report
     waits = sorted(gate.held_back.items(), key=lambda pair: -pair[1])
     waited_for = ", ".join(_named(source, plan) for source, _ in waits) or "an input"
     yield (

@@ -50,7 +50,7 @@ class StageSample(JsonObject):
             order or late (Algorithm 3, 10).
         late: rows that came after newer rows had been released.
         rule: rule of its gate at the end of the second; ready-only if it has no gate.
-        readers: |PThreads| of Eq. 6, the stages that share the gate.
+        readers: |PThreads| of Eq. 6, the stages that share the gate; 0 if it is another stage.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
         last_event_ns: the newest event time processed so far; START_NS before the first.
         newest_ns: max_ts of Def. 3.1; of a stage without a gate as `last_event_ns`.

@@ -7,7 +7,8 @@ join.2      works  30 ms ─┘
 ```
 
 The latency of a step is that of its gate and then of its slowest replica, with the way there: so
-[ssg] Eq. 2 has the same sum over steps as over stages. A step that is one stage keeps its sample.
+[ssg] Eq. 2 has the same sum over steps as over stages. Where each replica has a gate, it is that of
+the slowest replica alone. A step that is one stage keeps its sample.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def _whole(step: Subject, parts: Sequence[StageSample]) -> StageSample | None:
     if parts[-1].subject == step:
         return parts[-1]
     gate = next((part for part in parts if part.subject.part == GATE), None)
-    if gate is None:
-        return None
     replicas = [part for part in parts if part is not gate]
+    if gate is None:
+        return _of_owners(step, replicas)
     return replace(
         gate,
         subject=step,
@@ -59,4 +60,27 @@ def _whole(step: Subject, parts: Sequence[StageSample]) -> StageSample | None:
         busy_ns=sum(part.busy_ns for part in parts),
         handed=sum(replica.handed for replica in replicas),
         slices=sum(part.slices for part in parts),
+    )
+
+
+def _of_owners(step: Subject, replicas: Sequence[StageSample]) -> StageSample | None:
+    """Return a step's sample from replicas with gates; None if they share one."""
+    if not all(replica.readers for replica in replicas):
+        return None
+    return replace(
+        max(replicas, key=attrgetter("took_ns")),
+        subject=step,
+        rows=sum(replica.rows for replica in replicas),
+        slack_ready=sum(replica.slack_ready for replica in replicas),
+        late=sum(replica.late for replica in replicas),
+        last_event_ns=max(replica.last_event_ns for replica in replicas),
+        newest_ns=max(replica.newest_ns for replica in replicas),
+        frontier_ns=min(replica.frontier_ns for replica in replicas),
+        held=sum(replica.held for replica in replicas),
+        held_ns=max(replica.held_ns for replica in replicas),
+        peak_ns=max(replica.peak_ns for replica in replicas),
+        busy_ns=sum(replica.busy_ns for replica in replicas),
+        came=sum(replica.came for replica in replicas),
+        handed=sum(replica.handed for replica in replicas),
+        slices=sum(replica.slices for replica in replicas),
     )

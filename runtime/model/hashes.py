@@ -17,9 +17,17 @@ import pyarrow as pa
 from slackwater.runtime.model.batch import Column
 from slackwater.runtime.model.nullable import Nullable
 
-__all__ = ["hashed", "mixed_hashes"]
+__all__ = ["HASH_VERSION", "KEY_GROUPS", "hashed", "key_hashes", "mixed_hashes", "owners"]
 
 _Hashes = npt.NDArray[np.uint64]
+
+KEY_GROUPS = 128
+"""Number of key groups. A replica owns a run of them: another number of replicas moves groups."""
+HASH_VERSION = 1
+"""Version of `key_hashes`: output that a run resumes has the order of one version."""
+_HASH_BITS = 48
+"""Bits of a key's hash: with a rank above them they are a writer (`RANK_SHIFT`)."""
+_GROUP_BITS = 7
 
 
 def hashed(column: Column) -> _Hashes:
@@ -38,6 +46,37 @@ def mixed_hashes(columns: Sequence[Column], rows: int) -> _Hashes:
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def key_hashes(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
+    """Return the hash of each row's key, of 48 bits.
+
+    It is the order of keys at one event time, and so part of a step's output (`HASH_VERSION`).
+
+    Args:
+        columns: the key columns, of shape (rows,).
+        rows: number of rows in each column.
+
+    Returns:
+        Shape (rows,).
+    """
+    return (mixed_hashes(columns, rows) >> np.uint64(64 - _HASH_BITS)).view(np.int64)
+
+
+def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8]:
+    """Return the replica that owns each key.
+
+    A replica owns a run of the 128 groups of keys. Its number is a byte: NumPy sorts by radix.
+
+    Args:
+        hashes: hashes of `key_hashes`, shape (rows,).
+        replicas: number of replicas, `KEY_GROUPS` at most.
+
+    Returns:
+        Shape (rows,).
+    """
+    groups = hashes >> (_HASH_BITS - _GROUP_BITS)
+    return ((groups * replicas) >> _GROUP_BITS).astype(np.uint8)
 
 
 def _whole(column: Column) -> _Hashes:

@@ -104,13 +104,16 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[s
     Each source, operator, gate and replica takes the slot with the fewest stages of its kind; among
     these the slot with the fewest of both kinds. Among these, sources take the first slot from the
     first node on, operators the first from the last node backwards, nodes before cores. Sources
-    leave the last slot to the operators; stateless stages and sinks stay with the stage that feeds
-    them. With two sources, a join and a sink on three nodes of one core, each source has its own
-    node, and an event goes from slot to slot once.
+    leave the last slot to the operators, unless replicas of one step take all; stateless stages and
+    sinks stay with the stage that feeds them. With two sources, a join and a sink on three nodes of
+    one core, each source has its own node, and an event goes from slot to slot once.
     """
     number = {node: n for n, node in enumerate(dict.fromkeys(slot.node for slot in slots))}
     forward = sorted(slots, key=lambda slot: (slot.core, number[slot.node]))
     backward = sorted(slots, key=lambda slot: (slot.core, -number[slot.node]))
+    replicas = [stage.replica.of for stage in stages if stage.replica and stage.replica.has_gate]
+    fills_all = max(replicas, default=0) >= len(forward)
+    of_sources = forward if fills_all else forward[:-1] or forward
     chosen: dict[str, SlotPlace] = {}
     sources: Counter[str] = Counter()  # {slot: number of sources}
     operators: Counter[str] = Counter()
@@ -118,7 +121,7 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[s
         if _stays(stage):
             chosen[stage.name] = chosen[stage.inputs[0].source]
         elif stage.kind == "source":
-            slot = min(forward[:-1] or forward, key=_fewest(sources, operators))
+            slot = min(of_sources, key=_fewest(sources, operators))
             chosen[stage.name] = slot
             sources[slot.name] += 1
         else:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.inside import functions_of
 from slackwater.runtime.model import ByDeadline, Release, ReleaseRule
+from slackwater.runtime.model.hashes import HASH_VERSION
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -37,13 +38,15 @@ _LATER = frozenset(
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
+_OF_SINKS = frozenset({"output", "puts_in_order"})
+"""Fields of sinks without effect on the rows of the steps before them."""
 _NAMES = {"release": "slack_ns"}
 """Older names of settings: earlier releases wrote output that a run may resume."""
 
 
 def canonical_step(step: Step) -> str:
     """Return the text of a step's settings, without a sink's output."""
-    return _Writer().settings(step, without=frozenset({"output"}))
+    return _Writer().settings(step, without=_OF_SINKS)
 
 
 def canonical_work(step: Step) -> str:
@@ -51,7 +54,7 @@ def canonical_work(step: Step) -> str:
 
     Functions and objects count by their code alone. Their state may change as they work.
     """
-    return _WorkWriter().settings(step, without=frozenset({"output", "release", "replica"}))
+    return _WorkWriter().settings(step, without=_OF_SINKS | {"release", "replica"})
 
 
 def _is_unset(setting: Any) -> bool:
@@ -69,12 +72,21 @@ class _Writer:
 
     def settings(self, value: Any, *, without: Collection[str]) -> str:
         texts = [
-            f"{_NAMES.get(field.name, field.name)}={self.text(getattr(value, field.name))}"
+            f"{_NAMES.get(field.name, field.name)}={self._text_of(value, field.name)}"
             for field in fields(value)
             if field.name not in without
             and not (field.name in _LATER and _is_unset(getattr(value, field.name)))
         ]
         return f"{type(value).__name__}({', '.join(texts)})"
+
+    def _text_of(self, value: Any, name: str) -> str:
+        setting = getattr(value, name)
+        if name == "replicas" and isinstance(value, Step):
+            if setting is None:
+                return "1"  # as it was written when 1 was the default
+            if value.traits.orders_keys:
+                return f"by key, {HASH_VERSION}"  # the same output for any number
+        return self.text(setting)
 
     def text(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
         if isinstance(value, ByDeadline | ReleaseRule):

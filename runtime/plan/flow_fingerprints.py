@@ -163,7 +163,8 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
     """
     step = steps[name]
     has_partitions = isinstance(step, SourceStep) and step.source.traits.has_partitions
-    if not (has_partitions or step.traits.sharing.replicas > 1):
+    has_shared_gate = step.traits.sharing.replicas > 1 and not step.traits.orders_keys
+    if not (has_partitions or has_shared_gate):
         return ""
     if not _meets_no_gate(steps, name, upstream):
         return ""

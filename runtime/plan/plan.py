@@ -10,11 +10,13 @@ steps    buses ─ filter ─┐                    stages   [buses ▸ filter] 
          loops ──────────┘
 ```
 
-The replicas of a step are separate stages, after a stage that is their gate:
+The replicas of a step are separate stages. Each has a gate, and gets the rows of its keys from all
+feeders; where one gate decides for all replicas, it is a stage before them (`orders_keys`):
 
 ```
-[buses ▸ filter] ─┐            ┌─ [join.1 ▸ select] ─┐
-[loops] ──────────[join.gate]──┴─ [join.2 ▸ select] ─┴─ [out]
+[buses ▸ filter] ─┬─▶ [join.1 ▸ select] ─┐     [buses ▸ filter] ─┐           ┌─ [join.1] ─┐
+                  ├─▶ [join.2 ▸ select] ─┴─▶ [out]               [join.gate]─┴─ [join.2] ─┴─▶ [out]
+[loops] ──────────┘                            [loops] ──────────┘
 ```
 """
 
@@ -23,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -72,9 +74,38 @@ RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
 
+_PART_SHIFT = 16
+"""Replicas of a step have its rank; the low bits tell them apart, shifted by this."""
+
 PlacedBy = Literal["rule", "feed", "placement", "search"]
 """Reason for a stage's slot: the simple rule, its feeder's slot, the user's placement, or the
 search for the least latency."""
+
+
+class KeyPart(NamedTuple):
+    """Part of a stream for one replica: the rows of its keys.
+
+    Attributes:
+        columns: the key columns.
+        replica: number of the replica, from 0.
+        of: number of the replicas.
+    """
+
+    columns: tuple[str, ...]
+    replica: int
+    of: int
+
+
+class KeyOrder(NamedTuple):
+    """Order of a step's results at one event time: by the hash of their key.
+
+    Attributes:
+        columns: the key columns of the results; None if the operator itself gives them hashes.
+        rank: rank of the step, above the hash in the writer of a result.
+    """
+
+    columns: tuple[str, ...] | None
+    rank: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +137,7 @@ class Channel:
         diverted: the step whose diverted rows it carries; None if it carries others.
         replica: the index of the replica that a gate's channel feeds; None if it is another
             channel.
+        owned: the part of the rows that travels; None if all rows do.
     """
 
     name: str
@@ -125,6 +157,7 @@ class Channel:
     diverted: str | None = None
     replica: int | None = None
     shares_writers: bool = False
+    owned: KeyPart | None = None
 
     @cached_property
     def source(self) -> str:
@@ -153,6 +186,8 @@ class Stage:
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
     beginning: Beginning | None = None
     """Beginning of a source's replay; None if it is its own first arrival, or no replay."""
+    key_order: KeyOrder | None = None
+    """Order of its results by their keys; None if they leave as its gate released rows."""
     is_backlog: bool = False
     """Whether all sources of its flow read existing data as fast as they can."""
 
@@ -181,6 +216,12 @@ class Stage:
         return self.step.traits.has_gate
 
     @property
+    def shares_gate(self) -> bool:
+        """Whether the stage is a replica whose gate is another stage."""
+        replica = self.replica
+        return replica is not None and not replica.has_gate
+
+    @property
     def is_ready_only(self) -> bool:
         """Whether its gate releases only what is ready, now and later."""
         return self.is_gated and self.step.traits.release == READY_ONLY
@@ -197,7 +238,9 @@ class Stage:
 
     @property
     def readers(self) -> int:
-        """Number of replicas after its gate, |PThreads| of [ssg] Eq. 6; 1 for other stages."""
+        """Number of replicas after its gate, |PThreads| of [ssg] Eq. 6; 0 without its own."""
+        if self.shares_gate:
+            return 0
         return self.step.traits.sharing.replicas if isinstance(self.step, GateStep) else 1
 
     @property
@@ -295,7 +338,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
         DuplicateName: two stages would have one name.
     """
     graph.check()
-    steps = opened(graph.steps)
+    steps = _with_ordered_sinks(opened(graph.steps))
     ways = ArrivalWays.of(steps)
     needed = needed_columns(steps)
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
@@ -322,7 +365,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
         is_head = fused[name] == name
         rank = ranks.setdefault(fused[name], next_rank)
         parts = expanded(steps[name], tuple(chain), number=len(stages) + 1, rank=rank)
-        next_rank += len(parts) if is_head else 0
+        next_rank += is_head
         planned_of[name] = [part for part in parts if part.step.traits.role is not Role.SHARED_GATE]
         stages += parts
     check_names(stages)
@@ -355,9 +398,14 @@ def _finished(
     ways: ArrivalWays,
 ) -> Stage:
     step = planned.step
+    order: KeyOrder | None = None
     if isinstance(step, GatedStep):
         keeps_late = any(channel.late for channel in channels if channel.source == planned.name)
-        step = step.pruned(needed[planned.origin.name], keeps_late=keeps_late)
+        columns = needed[planned.origin.name]
+        if step.traits.orders_keys:
+            order = KeyOrder(step.traits.result_keys, planned.rank)
+            columns |= frozenset(order.columns or ())  # until the writers are set
+        step = step.pruned(columns, keeps_late=keeps_late)
     return Stage(
         subject=planned.subject,
         kind=planned.kind,
@@ -369,7 +417,23 @@ def _finished(
         needed=needed[planned.name] if isinstance(step, SourceStep) else frozenset(),
         arrivals=ways.sources.get(planned.name),
         is_uneven=planned.origin.name in ways.uneven,
+        key_order=order,
     )
+
+
+def _with_ordered_sinks(steps: Mapping[str, Step]) -> dict[str, Step]:
+    """Return the steps; a sink after replicas puts their rows in order."""
+    by_key: set[str] = set()  # steps whose rows leave with the hash of a key as their writer
+    planned: dict[str, Step] = {}
+    for name, step in steps.items():
+        follows = step.traits.role in (Role.EACH_ROW, Role.SINK) and by_key.issuperset(step.inputs)
+        if step.traits.orders_keys or follows:
+            by_key.add(name)
+        if follows and isinstance(step, SinkStep):
+            planned[name] = replace(step, puts_in_order=True)
+        else:
+            planned[name] = step
+    return planned
 
 
 def collect_sinks(plan: Plan) -> list[str]:
@@ -401,28 +465,36 @@ def _channels_into(
         two_writers = [*zip(target.step.inputs, ports, strict=True)].count((name, port)) > 1
         read = columns_read(steps, needed, origin, position)
         came, has_writers = expected[heads[name]], "writers" in fields.given[name]
+        replica, keys = target.step.traits.replica, origin.traits.port_keys
+        owned = None
+        if replica is not None and replica.has_gate and not is_side:
+            owned = KeyPart(keys[port], replica.index, replica.of)
         channels += [
             Channel(
                 name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
                 feeder=source.subject,
                 target=target.name,
                 port=port,
-                rank=(source.rank << RANK_SHIFT) + (position if two_writers else 0),
+                rank=(source.rank << RANK_SHIFT)
+                + (number << _PART_SHIFT)
+                + (position if two_writers else 0),
                 schema=_travelling(origin.schema, needed[origin.name])
                 if is_side
                 else _travelling(source.last.schema, read),
                 row_fields=fields.into(origin, name),
                 is_mixed=is_side or has_writers or came.is_disordered,
                 may_be_late=not is_side and came.may_be_late,
-                needs_promises=not is_sink,
+                needs_promises=has_gate or not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                 idle_ns=came.idle_ns if has_gate else None,
                 by_clock=came.by_clock and not is_side and has_gate,
                 late=late,
                 diverted=diverted,
-                shares_writers=has_writers and (source.kind == "stateless" or two_writers),
+                shares_writers=has_writers
+                and (source.kind == "stateless" or two_writers or source.step.traits.orders_keys),
+                owned=owned,
             )
-            for source in planned_of[heads[name]]
+            for number, source in enumerate(planned_of[heads[name]])
         ]
     return channels
 

@@ -46,7 +46,7 @@ class PlannedStage:
     origin: Step
     """Step as the user wrote it."""
     gate: PlannedStage | None = None
-    """Stage that feeds a replica; None if the stage is not a replica."""
+    """Stage whose gate a replica shares; None if the stage is another one."""
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -68,10 +68,23 @@ class PlannedStage:
 
 
 def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> list[PlannedStage]:
-    """Return the stages of a step: one, or a gate and its replicas."""
+    """Return the stages of a step: one, or replicas, perhaps after a shared gate."""
     if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
         return [PlannedStage(Subject(step.name), number, rank, step, chain, origin=step)]
-    replicas, share = step.traits.sharing
+    replicas, share, _ = step.traits.sharing
+    subjects = [Subject(step.name, index + 1) for index in range(replicas)]
+    if step.traits.orders_keys:
+        return [
+            PlannedStage(
+                subject,
+                number + index,
+                rank,
+                step.part(subject.name, Replica(index, replicas, share, has_gate=True)),
+                chain,
+                origin=step,
+            )
+            for index, subject in enumerate(subjects)
+        ]
     shared = Subject(step.name, GATE)
     gate_step = GateStep(
         name=shared.name,
@@ -85,14 +98,13 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> 
         PlannedStage(
             subject,
             number + index + 1,
-            rank + index + 1,
+            rank,
             step.part(subject.name, Replica(index, replicas, share)),
             chain,
             origin=step,
             gate=gate,
         )
-        for index in range(replicas)
-        for subject in [Subject(step.name, index + 1)]
+        for index, subject in enumerate(subjects)
     ]
 
 

@@ -84,6 +84,8 @@ def _given(
             len(planned_of[heads[feeder]]) > 1 for feeder in step.inputs
         ):
             own |= WRITERS  # replicas feed its stage, which tells their rows apart
+        if step.traits.orders_keys:
+            own |= WRITERS  # the hashes of keys
         given[name] = own.union(*[each.traits.gives_fields for each in (step, *chain)])
     return {name: given[head] for name, head in heads.items()}
 
@@ -96,7 +98,7 @@ def _read(steps: Mapping[str, Step], closing: Collection[str]) -> dict[str, froz
         own = read[step.name] | traits.reads_fields
         if step.name in closing:
             own |= {"arrivals"}
-        if traits.role is Role.AFTER_GATE:
+        if traits.has_gate:
             own, passed = own | WRITERS, passed - WRITERS
         if traits.passes_on:
             own |= passed

@@ -226,6 +226,8 @@ class SinkStep(Step):
     """Step by which results leave."""
 
     output: Output = field(metadata=USERS)
+    puts_in_order: bool = False
+    """In a plan: whether its gate puts rows into one order, see `StepTraits`."""
 
     @cached_property
     def traits(self) -> StepTraits:
@@ -233,6 +235,7 @@ class SinkStep(Step):
         return StepTraits(
             kind="sink",
             role=Role.SINK,
+            puts_in_order=self.puts_in_order,
             reads_fields=self.output.traits.reads_fields,
             runs_users_code=self.output.traits.runs_users_code,
         )

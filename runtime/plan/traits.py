@@ -42,6 +42,8 @@ class Replica:
     index: int
     of: int
     share: Share
+    has_gate: bool = False
+    """Whether the gate is its own; else a shared gate feeds it."""
 
 
 class Sharing(NamedTuple):
@@ -49,6 +51,13 @@ class Sharing(NamedTuple):
 
     replicas: int
     share: Share
+    is_written: bool = False
+    """Whether the user wrote `replicas=`, perhaps 1."""
+
+    @classmethod
+    def of(cls, written: int | None, share: Share = "keys") -> Sharing:
+        """Return the sharing of a step with `replicas=written`; None if it was not written."""
+        return cls(written or 1, share, written is not None)
 
 
 ALONE = Sharing(1, "keys")
@@ -112,6 +121,8 @@ class StepTraits:
             `keeps_late`.
         misses: things that late rows may miss, such as "partners".
         sharing: number of replicas, and the rows that each gets.
+        result_keys: columns of its results that have the key of the rows they are made of; None if
+            the operator itself gives results the hash of their key, where `orders_keys`.
         replica: the replica that it is; None if it is the whole step. The class has a field of this
             name if a step may have replicas.
         uses_clock: whether it uses the clock, too (`Result.due_ns`): two runs may differ.
@@ -140,16 +151,38 @@ class StepTraits:
     has_late_rows: bool = True
     misses: str = "others"
     sharing: Sharing = ALONE
+    result_keys: tuple[str, ...] | None = ()
     replica: Replica | None = None
     uses_clock: bool = False
     needs_rows: bool = False
     shed: object | None = None
     close: Closes | None = None
 
+    puts_in_order: bool = False
+    """Of a sink: whether its gate puts the rows of a step's replicas into one order."""
+
     @property
     def has_gate(self) -> bool:
         """Whether rows reach the step through a gate, or it is one."""
-        return self.role in (Role.AFTER_GATE, Role.SHARED_GATE)
+        return self.role in (Role.AFTER_GATE, Role.SHARED_GATE) or self.puts_in_order
+
+    @property
+    def orders_keys(self) -> bool:
+        """Whether results leave in the order (event time, hash of the key), whatever replicas.
+
+        So each replica has its own gate, and the rows of its keys are sent there. A gate that
+        decides by the clock, or by the rows of all keys, stays one for all replicas.
+        """
+        sharing = self.sharing
+        return (
+            sharing.is_written
+            and sharing.share == "keys"
+            and all(self.port_keys)
+            and self.release == READY_ONLY
+            and self.close is None
+            and self.shed is None
+            and (self.replica is None or self.replica.has_gate)
+        )
 
     @property
     def has_single_port(self) -> bool:

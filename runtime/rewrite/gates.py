@@ -76,7 +76,7 @@ class _Same:
 @lru_cache(maxsize=64)
 def _gates_of(same: _Same, *, fuse: bool) -> dict[str, Stage]:
     stages = plan_stages(same.graph, fuse=fuse)
-    return {s.subject.step: s for s in stages if s.is_gated and s.replica is None}
+    return {s.subject.step: s for s in stages if s.is_gated and not s.shares_gate}
 
 
 def _gates(graph: StepGraph, *, fuse: bool = True) -> dict[str, Stage]:

@@ -7,9 +7,17 @@ from abc import abstractmethod
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.merge import ReadSplitter, SlackGate
-from slackwater.runtime.model import NO_PROGRESS, START_NS, Batch, GateRead, Progress
+from slackwater.runtime.model import (
+    NO_PROGRESS,
+    START_NS,
+    Batch,
+    GateRead,
+    Progress,
+    concat_batches,
+)
+from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.plan import RANK_SHIFT, KeyOrder, Stage
 from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.progress import Wakeup
@@ -20,7 +28,7 @@ from slackwater.runtime.schedule.node import Handed, Node
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
-__all__ = ["OperatorNode", "SharedGateNode"]
+__all__ = ["OperatorNode", "OrderNode", "SharedGateNode"]
 
 
 class GatedNode(Node):
@@ -119,7 +127,7 @@ class SharedGateNode(GatedNode):
         report: StageReport,
     ) -> None:
         super().__init__(intake, queues, gate)
-        replicas, share = step.traits.sharing
+        replicas, share, _ = step.traits.sharing
         self._share, self._report = share, report
         self._splitter = ReadSplitter(step.traits.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
@@ -142,11 +150,22 @@ class SharedGateNode(GatedNode):
         report.share = self._share
 
 
+class OrderNode(GatedNode):
+    """Node of a sink whose gate puts the rows of replicas into one order."""
+
+    def of_read(self, read: GateRead, intake: IntakeResult, now_ns: int) -> Handed:  # noqa: D102 - see GatedNode
+        del now_ns
+        batches = [rows for rows in (*read.late, *read.ports) if rows is not None]
+        rows = concat_batches(batches) if batches else None
+        released = 0 if rows is None else len(rows)
+        return Handed(rows, read.progress, intake.used, intake.rows, released)
+
+
 class OperatorNode(GatedNode):
     """Node of an operator: its reads, its time by the clock, its counts.
 
     Args:
-        step: step of the operator.
+        stage: stage of the operator.
         intake: intake of the stage.
         queues: queues of the stage.
         gate: gate of the stage; None if it is a replica's, and another stage has the gate.
@@ -162,7 +181,7 @@ class OperatorNode(GatedNode):
 
     def __init__(
         self,
-        step: GatedStep,
+        stage: Stage,
         intake: GateIntake | SplitIntake,
         queues: PathQueues,
         gate: SlackGate | None,
@@ -171,7 +190,10 @@ class OperatorNode(GatedNode):
         most_kept_rows: int,
     ) -> None:
         super().__init__(intake, queues, gate)
+        step = stage.step
+        assert isinstance(step, GatedStep), "others have no operator"
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
+        self._order = stage.key_order
         self._ports = range(max(step.traits.ports) + 1)
         self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
         self._passes_on, self._uses_clock = step.traits.passes_on, step.traits.uses_clock
@@ -208,11 +230,14 @@ class OperatorNode(GatedNode):
             self._progress = read.progress.with_arrived(None)
         if self._sampler is not None and result.waited_ns:
             self._sampler.waited(result.waited_ns)
-        left = 0 if result.rows is None else len(result.rows.event_time_ns)
+        results = result.rows
+        left = 0 if results is None else len(results.event_time_ns)
+        if results is not None and self._order is not None:
+            results = _with_writers(results, self._order)
         self.counts.rows_out += left
         _, stimulus_ns, newest_ns, arrived = read.progress
         return Handed(
-            result.rows,
+            results,
             Progress(result.promise_ns, stimulus_ns, newest_ns, arrived),
             intake.used,
             intake.rows,
@@ -238,3 +263,13 @@ class OperatorNode(GatedNode):
 
     def charge(self, took_ns: int, idle_ns: int) -> None:  # noqa: D102 - see Node
         self.operator.charge(took_ns, idle_ns)
+
+
+def _with_writers(results: Batch, order: KeyOrder) -> Batch:
+    """Return results with the hash of their key, below the step's rank, as their writer."""
+    hashes = results.writers
+    if order.columns is not None:
+        columns = [results.columns[name] for name in order.columns]
+        hashes = key_hashes(columns, len(results.event_time_ns))
+    assert hashes is not None, "an operator whose results may lack the key gives them its hash"
+    return results.with_(writers=hashes | (order.rank << RANK_SHIFT))

@@ -4,9 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from slackwater.runtime.model import END_NS, NO_PROGRESS, START_NS, Batch, Message, Progress
+from slackwater.runtime.model.hashes import key_hashes, owners
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
+
+
+class Divided:
+    """Rows divided by their owners; one sort serves all channels with the same keys.
+
+    Args:
+        rows: the rows, those of one owner after those of another.
+        stops: shape (replicas,), where the rows of each owner stop.
+    """
+
+    __slots__ = ("_rows", "_stops")
+
+    def __init__(self, rows: Batch, stops: list[int]) -> None:
+        self._rows, self._stops = rows, stops
+
+    @classmethod
+    def of(cls, batch: Batch, columns: Sequence[str], replicas: int) -> Divided:
+        """Return a batch divided among replicas, each part in the order of the batch."""
+        rows = len(batch.event_time_ns)
+        hashes = key_hashes([batch.columns[name] for name in columns], rows)
+        owner = owners(hashes, replicas)
+        order = owner.argsort(kind="stable")
+        stops = owner.take(order).searchsorted(np.arange(replicas, dtype=np.uint8), side="right")
+        return cls(batch if rows == 1 else batch.take(order), stops.tolist())
+
+    def part(self, index: int) -> Batch | None:
+        """Return the rows of one owner; None if it has none."""
+        start, stop = self._stops[index - 1] if index else 0, self._stops[index]
+        return self._rows.slice(start, stop) if stop > start else None
 
 
 class StageOutputs:
@@ -23,6 +55,7 @@ class StageOutputs:
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its rows' fields, its place in what follows)
         self._outputs = [(c, c.schema.names, c.row_fields, n) for n, c in enumerate(outputs)]
+        self._keys = list(dict.fromkeys((c.owned.columns, c.owned.of) for c in outputs if c.owned))
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
         self.tells_arrivals = any("arrivals" in channel.row_fields for channel in outputs)
@@ -47,17 +80,22 @@ class StageOutputs:
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
         sends: list[tuple[Channel, Message]] = []
+        divided: dict[tuple[tuple[str, ...], int], Divided] = {}
+        if batch is not None:
+            divided = {keys: Divided.of(batch, *keys) for keys in self._keys}
         for channel, names, fields, at in self._outputs:
-            sent = progress
+            sent, part, owned = progress, batch, channel.owned
+            if batch is not None and owned is not None:
+                part = divided[owned.columns, owned.of].part(owned.replica)
             if arrived is not None and "arrivals" in fields:
                 sent = progress.with_arrived(arrived)
             elif (
-                batch is None
+                part is None
                 and promise_ns != END_NS
                 and (not channel.needs_promises or is_of_arrivals or self._is_too_soon(at, now_ns))
             ):
                 continue
-            part = None if batch is None else batch.part(names, fields)
+            part = None if part is None else part.part(names, fields)
             self._sent_ns[at], self._told_ns[at] = now_ns, promise_ns
             sends.append((channel, Message(part, sent)))
         self._silent_until_ns = self._until_ns()

@@ -20,8 +20,9 @@ from slackwater.runtime.progress import Frontier
 class UnionInput:
     """Several channels into a stage without a gate: rows pass as they come.
 
-    What it promises is the least of their promises. Each row is given the channel's rank as its
-    writer, so that a gate further on finds the same order however the channels took turns.
+    What it promises is the least of their promises. Each row keeps its writer, the hash of its key,
+    or is given the channel's rank; so a gate further on finds the same order however the channels
+    took turns.
     """
 
     STATE = Fields("_frontier")
@@ -37,7 +38,7 @@ class UnionInput:
         frontier.advance(self._writers[channel], progress.promise_ns)
         frontier.newest_ns = max(frontier.newest_ns, progress.newest_ns)
         batch = message.batch
-        if batch is not None:
+        if batch is not None and batch.writers is None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
             batch = batch.with_(writers=writers)
         promise_ns, _ = frontier.minimum()

@@ -25,7 +25,6 @@ from slackwater.runtime.model.diverted import MOST_REPORTED, DivertedRow
 from slackwater.runtime.model.state import Fields, restore, save
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
-from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep, SourceStep
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.progress import Wakeup
@@ -37,7 +36,7 @@ from slackwater.runtime.schedule.chain import (
     restore_report,
     steps_counted,
 )
-from slackwater.runtime.schedule.gated_nodes import OperatorNode, SharedGateNode
+from slackwater.runtime.schedule.gated_nodes import OperatorNode, OrderNode, SharedGateNode
 from slackwater.runtime.schedule.intake import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.node import Handed, Node
@@ -108,7 +107,7 @@ class StageMachine:
         )
         self.gate: SlackGate | None = None
         reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
-        if stage.replica is not None:
+        if stage.shares_gate:
             reads = ReplicaReads(len(stage.inputs))
         elif stage.is_gated:
             self.gate = SlackGate(
@@ -125,7 +124,8 @@ class StageMachine:
         looks = looks or Looks(self._limits.source_gap_ns)
         self.node = self._node_of(reads, looks, start_ns=start_ns)
         node = self.node
-        self.intake = node.intake if isinstance(node, OperatorNode | SharedGateNode) else None
+        gated = OperatorNode | SharedGateNode | OrderNode
+        self.intake = node.intake if isinstance(node, gated) else None
         self.source = self.node if isinstance(self.node, SourceNode) else None
         self.is_paced = self.source is not None and self.source.is_paced
         is_alone = stage.step.traits.role is Role.EACH_ROW
@@ -163,9 +163,10 @@ class StageMachine:
         intake = intake_of(stage, self.queues, self.report, sampler, start_ns=start_ns, held=held)
         if isinstance(step, GateStep):
             return SharedGateNode(stage, step, intake, self.queues, self.gate, self.report)
-        assert isinstance(step, GatedStep), "others have no gate"
+        if stage.kind == "sink":
+            return OrderNode(intake, self.queues, self.gate)
         most = self._limits.most_kept_rows
-        return OperatorNode(step, intake, self.queues, self.gate, sampler, most_kept_rows=most)
+        return OperatorNode(stage, intake, self.queues, self.gate, sampler, most_kept_rows=most)
 
     # -- what may be done ---------------------------------------------------------------
 

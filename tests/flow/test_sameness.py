@@ -78,6 +78,10 @@ def counts(stream: sw.Stream, **settings: Any) -> sw.Stream:
     return stream.aggregate(by="k", window=sw.tumbling("1s"), n=sw.count(), **settings)
 
 
+def shared(stream: sw.Stream) -> sw.Stream:
+    return stream.join(stream, on="k", within="1s", replicas=2, share="all")
+
+
 def in_time() -> dict[str, Any]:
     return {"close": sw.closing.probslack(miss=0.1)}
 
@@ -89,15 +93,18 @@ def in_time() -> dict[str, Any]:
         (lambda _, rows: [counts(rows)], {}, SAME),
         (lambda _, rows: [counts(rows, **in_time())], {"arrival": "ts"}, SAME),
         (lambda flow, rows: [flow.merge(counts(rows, replicas=2))], {}, SAME),
-        (lambda _, rows: [counts(rows, replicas=2)], {}, OTHER_ORDER),
-        (lambda _, rows: [rows, counts(rows, replicas=2)], {}, OTHER_ORDER),
-        (lambda _, rows: [counts(rows, replicas=2).filter(sw.col("n") > 0)], {}, OTHER_ORDER),
+        (lambda _, rows: [counts(rows, replicas=2)], {}, SAME),
+        (lambda _, rows: [rows, counts(rows, replicas=2)], {}, SAME),
+        (lambda _, rows: [counts(rows, replicas=2).filter(sw.col("n") > 0)], {}, SAME),
+        (lambda _, rows: [shared(rows)], {}, OTHER_ORDER),
+        (lambda _, rows: [shared(rows).filter(sw.col("k") != "a")], {}, OTHER_ORDER),
+        (lambda flow, rows: [flow.merge(shared(rows))], {}, SAME),
         (
             lambda _, rows: [counts(rows, replicas=2, **in_time())],
             {"arrival": "ts"},
             OTHER_ORDER,
         ),
-        (lambda _, rows: [rows.dedupe(on="k", within="1s", replicas=2)], {}, OTHER_ORDER),
+        (lambda _, rows: [rows.dedupe(on="k", within="1s", replicas=2)], {}, SAME),
         (lambda _, rows: [counts(rows, slack="1s")], {}, MAY_DIFFER),
         (lambda _, rows: [counts(rows)], {"idle": "1s"}, MAY_DIFFER),
         (lambda _, rows: [counts(counts(rows), **in_time())], {}, MAY_DIFFER),

@@ -58,8 +58,16 @@ def test_a_step_waits_in_its_gate_and_then_for_its_slowest_replica() -> None:
 
 def test_without_its_gate_a_step_is_not_there_and_without_a_replica_it_is() -> None:
     out = StageSample(subject=OUT, second=3)
-    assert by_step([part(1, latency_ns=9), out]) == {OUT: out}
+    assert by_step([part(1, latency_ns=9, readers=0), out]) == {OUT: out}
     assert by_step([gate(latency_ns=5), part(2, latency_ns=9)])[JOIN].latency_ns == 14
+
+
+def test_of_replicas_with_gates_the_slowest_has_the_latency_and_counts_are_summed() -> None:
+    slow = part(1, latency_ns=9, rows=3, frontier_ns=7, held=1, late=2)
+    fast = part(2, latency_ns=4, rows=5, frontier_ns=5, held=2)
+    whole = by_step([slow, fast])[JOIN]
+    assert (whole.latency_ns, whole.rows, whole.held, whole.late) == (9, 8, 3, 2)
+    assert whole.frontier_ns == 5
 
 
 def test_a_history_has_one_sample_for_each_step_and_second() -> None:

@@ -306,7 +306,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "too many replicas": (
         lambda: rows().key_by("kind").pattern(sw.patterns.seq(LOW), within="1s", replicas=2**63),
         SettingError,
-        "must be 1,024 at most",
+        "must be 128 at most",
     ),
     "a repeated sequence": (
         lambda: sw.patterns.repeat(sw.patterns.seq(A), 2),

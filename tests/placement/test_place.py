@@ -23,7 +23,9 @@ def node_of(plan: Plan, stage: str) -> str:
     return plan.places[plan.slots[stage]].node
 
 
-def stages(*, replicas: int = 1, sources: int = 2, joins: int = 1) -> tuple[Stage, ...]:
+def stages(
+    *, replicas: int = 1, sources: int = 2, joins: int = 1, share: Any = "all"
+) -> tuple[Stage, ...]:
     """Return sources, joins one behind the other, a filter that stands alone, and two sinks."""
     flow = sw.Dataflow("f")
     streams = [flow.source(f"s{n}", sw.table(ROWS), event_time="ts") for n in range(1, sources + 1)]
@@ -32,7 +34,9 @@ def stages(*, replicas: int = 1, sources: int = 2, joins: int = 1) -> tuple[Stag
     joined = streams[0]
     for n in range(1, joins + 1):
         other = streams[n % sources].select("key")
-        joined = joined.join(other, on="key", within="1s", name=f"j{n}", replicas=replicas)
+        joined = joined.join(
+            other, on="key", within="1s", name=f"j{n}", replicas=replicas, share=share
+        )
     joined.filter(sw.col("v") > 0, name="few").sink("some", sw.collect_sink())
     joined.sink("all", sw.collect_sink())
     return plan_stages(flow.graph)
@@ -99,6 +103,17 @@ def test_replicas_take_every_core_before_two_share_one() -> None:
         twelve.slots[s.name] for s in twelve.stages if s.kind in ("source", "gate", "join")
     )
     assert set(busy.values()) == {1, 2}  # fifteen on eight cores
+
+
+def test_sources_are_in_all_slots_where_replicas_of_one_step_are() -> None:
+    plan = planned({"a": 2}, stages(replicas=2, share="keys"))
+    assert {name: plan.slots[name] for name in ("s1", "s2", "j1.1", "j1.2")} == {
+        "s1": "a/1",
+        "s2": "a/2",
+        "j1.1": "a/1",
+        "j1.2": "a/2",
+    }
+    assert planned({"a": 3}, stages(replicas=2, share="keys")).slots["s2"] == "a/2"
 
 
 def test_sources_and_operators_spread_over_nodes_before_cores() -> None:

@@ -52,7 +52,8 @@ def closing(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
 
 
 def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
-    made = stream.aggregate(by="n", window=sw.tumbling("1s"), name="w", replicas=2, c=sw.count())
+    seconds = window(stream, flow)
+    made = seconds.join(seconds, on="n", within="1s", name="w", replicas=2, share="all")
     return made.filter(sw.col("c") > 0)
 
 

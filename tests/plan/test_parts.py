@@ -15,22 +15,34 @@ from slackwater.runtime.plan.plan import Stage, plan_stages
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 
 
-def stages(replicas: int) -> tuple[Stage, ...]:
+def stages(replicas: int, *, slack: str | None = None) -> tuple[Stage, ...]:
     source = sw.table(ROWS)
     flow = sw.Dataflow("f")
     rows = flow.source("rows", source, event_time="ts")
     counts = rows.aggregate(
-        by="key", window=sw.tumbling("1s"), n=sw.count(), name="counts", replicas=replicas
+        by="key",
+        window=sw.tumbling("1s"),
+        n=sw.count(),
+        name="counts",
+        slack=slack,
+        replicas=replicas,
     )
     counts.select("n", name="less").sink("out", sw.collect_sink())
     return plan_stages(flow.graph)
 
 
 @pytest.mark.parametrize(
-    ("replicas", "parts"), [(1, ["counts"]), (3, ["counts.gate", *[f"counts.{n}" for n in "123"]])]
+    ("replicas", "slack", "parts"),
+    [
+        (1, None, ["counts"]),
+        (3, None, [f"counts.{n}" for n in "123"]),
+        (3, "1s", ["counts.gate", *[f"counts.{n}" for n in "123"]]),
+    ],
 )
-def test_a_step_has_the_stages_of_all_its_parts(replicas: int, parts: list[str]) -> None:
-    planned = stages(replicas)
+def test_a_step_has_the_stages_of_all_its_parts(
+    replicas: int, slack: str | None, parts: list[str]
+) -> None:
+    planned = stages(replicas, slack=slack)
     assert [stage.name for stage in parts_of(Subject("counts"), planned)] == parts
     assert parts_named("counts", planned) == parts_of(Subject("counts"), planned)
 

@@ -12,7 +12,7 @@ from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
 from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
-from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.plan import KeyPart, plan_stages
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1], "v": [1.0, 2.0]})
 
@@ -31,7 +31,24 @@ def joined(*, slack: str | None = None, **options: Any) -> sw.Dataflow:
 
 
 def test_one_replica_is_the_operator_behind_its_own_gate_as_ever() -> None:
-    assert [s.name for s in plan_stages(joined(replicas=1).graph)] == ["a", "b", "pairs", "out"]
+    for replicas in (1, None):
+        stages = plan_stages(joined(replicas=replicas).graph)
+        assert [s.name for s in stages] == ["a", "b", "pairs", "out"]
+        assert stages[-1].is_gated is (replicas == 1), "its rows are put into the order of keys"
+
+
+def test_each_replica_has_a_gate_and_gets_the_rows_of_its_keys_from_all_feeders() -> None:
+    stages = {s.name: s for s in plan_stages(joined(replicas=2).graph)}
+    assert list(stages) == ["a", "b", "pairs.1", "pairs.2", "out"]
+    for index in (0, 1):
+        part = stages[f"pairs.{index + 1}"]
+        assert (part.kind, part.rule, part.shares_gate) == ("join", READY_ONLY, False)
+        assert [(c.source, c.owned) for c in part.inputs] == [
+            ("a", KeyPart(("key",), index, 2)),
+            ("b", KeyPart(("key",), index, 2)),
+        ]
+    assert all(c.is_mixed and c.shares_writers for c in stages["out"].inputs)
+    assert stages["out"].is_gated
 
 
 def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
@@ -46,7 +63,7 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
 
 
 def test_a_stage_knows_its_step_and_its_part_and_a_channel_its_replica() -> None:
-    stages = {s.name: s for s in plan_stages(joined(replicas=2).graph)}
+    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="1s").graph)}
     assert [s.subject for s in stages.values()] == [
         Subject("a"),
         Subject("b"),
@@ -66,7 +83,8 @@ def test_a_stage_knows_its_step_and_its_part_and_a_channel_its_replica() -> None
 
 
 def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
-    plan = place("f", plan_stages(joined(replicas=2).graph), [f"node-{n}" for n in range(1, 6)])
+    graph = joined(replicas=2, share="all").graph
+    plan = place("f", plan_stages(graph), [f"node-{n}" for n in range(1, 6)])
     own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
     assert own == ["node-5", "node-4", "node-3"]
     assert plan.slots["a"] == "node-1"
@@ -76,18 +94,31 @@ def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
 def test_the_name_of_the_step_places_all_its_parts_but_those_named_themselves() -> None:
     placement = {"pairs.2": "node-1", "pairs": "node-2"}
     slots = ["node-1", "node-2", "node-3"]
-    plan = place("f", plan_stages(joined(replicas=2).graph), slots, placement=placement)
+    graph = joined(replicas=2, share="all").graph
+    plan = place("f", plan_stages(graph), slots, placement=placement)
     own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
     assert own == ["node-2", "node-2", "node-1"]
 
 
 def test_explain_says_how_replicas_share() -> None:
-    assert (
-        "replicas 2 after that gate, each reads the rows of its keys"
-        in joined(replicas=2).explain()
-    )
-    assert "stores its share" in joined(replicas=2, share="all").explain()
+    text = joined(replicas=2).explain()
+    assert "replicas 2, each with a gate, to which the rows of its keys are sent" in text
+    assert "order    event time, hash of the key, order within the key" in text
+    assert "order    event time, hash of the key" in joined(replicas=1).explain()
+    text = joined(replicas=2, slack="1s").explain()
+    assert "replicas 2 after that gate, each reads the rows of its keys" in text
+    assert "order    as replicas' results come, since the gate releases by slack 1.00 s" in text
+    text = joined(replicas=2, share="all").explain()
+    assert "stores its share" in text
+    assert "order    as replicas' results come, since share='all' divides the rows of a key" in text
     assert "replicas" not in joined().explain()
+    assert "order    " not in joined().explain()
+
+
+@pytest.mark.parametrize("replicas", [129, 10**30])
+def test_more_replicas_than_groups_of_keys_are_refused(replicas: int) -> None:
+    with pytest.raises(SettingError, match="must be 128 at most, since keys have 128 groups"):
+        joined(replicas=replicas)
 
 
 @pytest.mark.parametrize("replicas", [0, -1, 1.5, True, "2"])

@@ -60,7 +60,7 @@ def test_marks_travel_from_the_steps_that_give_them() -> None:
     }
 
 
-def test_rows_of_replicas_get_writers_where_they_meet() -> None:
+def test_rows_of_replicas_have_the_hashes_of_keys_as_writers_up_to_a_gate() -> None:
     flow = sw.Dataflow("replicas")
     counts = source(flow, "a", has_writers=False).aggregate(
         by="key", window=sw.tumbling("1s"), n=sw.count(), replicas=2, name="counts"
@@ -68,11 +68,10 @@ def test_rows_of_replicas_get_writers_where_they_meet() -> None:
     met = counts.filter(sw.col("n") > 0, name="met")
     met.dedupe(on="key", within="1s", name="first").sink("out", sw.collect_sink())
     assert carried(flow) == {
-        "a→counts.gate": set(),
-        "counts.gate→counts.1:1": set(),
-        "counts.gate→counts.2:1": set(),
-        "counts.1→met": {"marks"},
-        "counts.2→met": {"marks"},
+        "a→counts.1": set(),
+        "a→counts.2": set(),
+        "counts.1→met": {"marks", "writers"},
+        "counts.2→met": {"marks", "writers"},
         "met→first": {"marks", "writers"},
         "first→out": {"marks"},
     }

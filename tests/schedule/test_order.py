@@ -164,7 +164,7 @@ def union_slot(order: Any) -> Slot:
     """A slot whose only stage, behind two replicas, has messages waiting on both paths."""
     flow = sw.Dataflow("union")
     left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
-    pairs = left.join(right, on="key", within="5ns", name="pairs", replicas=2)
+    pairs = left.join(right, on="key", within="5ns", name="pairs", replicas=2, share="all")
     pairs.sink("out", sw.collect_sink())
     placed = place(flow.name, plan_stages(flow.graph), ["a", "b"], placement={"*": "a", "out": "b"})
     slot = Slot("b", placed.stages_of("b"), start_ns=0, limits=Limits(order=order))

@@ -40,6 +40,6 @@ def test_each_channel_carries_what_its_own_target_reads() -> None:
     a.select("n").sink("numbers", sw.collect_sink())
     plan = sw.Simulation(nodes=2).submit(flow).plan
     carried = {channel.name: channel.schema.names for channel in plan.channels}
-    assert carried["a→join-1.gate"] == ["k"]
-    assert carried["join-1.gate→join-1.1:1"] == ["k"]
+    assert carried["a→join-1.1"] == carried["a→join-1.2"] == ["k"]
+    assert carried["join-1.1→out"] == ["k"]
     assert carried["a→select-2"] == ["n"]

@@ -124,7 +124,7 @@ def test_samples_count_what_is_slack_ready_or_late_once_and_name_the_readers(sha
         sums[0] += sample.rows
         sums[1] += sample.slack_ready
         sums[2] += sample.late
-        assert sample.readers == (2 if sample.stage == "pairs.gate" else 1)
+        assert sample.readers == {"pairs.gate": 2, "pairs.1": 0, "pairs.2": 0}.get(sample.stage, 1)
         if sample.stage.startswith("pairs"):
             assert sample.window_ns == NS_PER_SECOND
     gate = stages["pairs.gate"]
@@ -183,27 +183,26 @@ def silent(*, replicas: int, idle: str | None) -> sw.Dataflow:
     return flow
 
 
-def test_a_shared_gate_goes_on_without_a_silent_source_and_says_so() -> None:
+def test_gates_of_replicas_go_on_without_a_silent_source_and_say_so() -> None:
     found = {}
     for replicas in (1, 2):
         job = sw.Simulation(nodes=3).submit(silent(replicas=replicas, idle="4s"))
         report = job.wait()
         assert imbalances(report) == []
-        name = "pairs" if replicas == 1 else "pairs.gate"
-        gate = next(stage for stage in report.stages if stage.name == name)
-        assert gate.idle_marks == {"right": 1}
-        assert gate.late > 0
+        gates = [stage for stage in report.stages if stage.kind == "join"]
+        assert len(gates) == replicas
+        assert all(gate.idle_marks == {"right": 1} for gate in gates)
+        assert sum(gate.late for gate in gates) > 0
         pairs = job.result("out").to_pylist()
         found[replicas] = sorted((row["key"], row["t"], row["t_right"]) for row in pairs)
         assert report.ledger.is_balanced
     assert found[1] == found[2]
 
 
-def test_behind_replicas_rows_are_mixed_if_a_source_before_their_gate_may_fall_silent() -> None:
+def test_each_replica_knows_how_long_a_source_may_be_silent_and_its_rows_are_mixed() -> None:
     for idle in ("4s", None):
         stages = {stage.name: stage for stage in plan_stages(silent(replicas=2, idle=idle).graph)}
         expected = None if idle is None else 4 * NS_PER_SECOND
-        assert [channel.idle_ns for channel in stages["pairs.gate"].inputs] == [expected] * 2
         for name in ("pairs.1", "pairs.2"):
-            assert [channel.idle_ns for channel in stages[name].inputs] == [None] * 2
-        assert all(c.is_mixed is (idle is not None) for c in stages["merged"].inputs)
+            assert [channel.idle_ns for channel in stages[name].inputs] == [expected] * 2
+        assert all(channel.is_mixed for channel in stages["merged"].inputs)

@@ -10,7 +10,7 @@ ORDERS = (
     FifoOrder(),
     RoundRobin(),
     LongestQueue(),
-    sw.schedule.Priorities({"pairs": 2, "pairs.gate": 1, "counts": -1}),
+    sw.schedule.Priorities({"pairs": 2, "pairs.2": 1, "counts": -1}),
     sw.schedule.CoarseStimulus("20ms", LongestQueue()),
     sw.schedule.CoarseStimulus("5ms", FifoOrder()),
 )

@@ -58,7 +58,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
         if not traits.has_gate:
             continue
         summary = traits.summaries[0]
-        shared = None if stage.replica is None else gated[stage.inputs[0].source]
+        shared = gated[stage.inputs[0].source] if stage.shares_gate else None
         feeds = tuple((channel.source, channel.port) for channel in stage.inputs)
         gated[stage.name] = GatedOperator(
             name=stage.name,

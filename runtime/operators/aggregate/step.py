@@ -55,7 +55,8 @@ class AggregateStep(GatedStep):
     window: Window
     aggregates: Mapping[str, Aggregate]
     release: Release
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     late: Late = "drop"
     close: CloseInTime | None = None
     """None: by the watermark."""
@@ -82,7 +83,8 @@ class AggregateStep(GatedStep):
             windows_ns=(self.window.size_ns, self.window.slide_ns),
             keep_rule="promise" if self.late == "correct" else None,
             misses="windows",
-            sharing=Sharing(self.replicas, "keys"),
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.keys,
             replica=self.replica,
             uses_clock=self.close is not None and self.close.by_clock,
             close=self.close,
@@ -129,8 +131,9 @@ def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
             f"         by the clock of its slot, for {', '.join(close.untold)} tell no arrival: "
             "results depend on when rows come"
         )
-    if step.replicas > 1:
-        part = f"1/{step.replicas} of the budget"
+    replicas = step.traits.sharing.replicas
+    if replicas > 1:
+        part = f"1/{replicas} of the budget"
         yield f"         each replica by the rows of its own keys, with {part}"
 
 
@@ -165,7 +168,7 @@ class Aggregating(AnyStream):
         late: Late = "drop",
         close: Closing | None = None,
         drift: DriftGiven = None,
-        replicas: int = 1,
+        replicas: int | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:

@@ -28,7 +28,8 @@ class DedupeStep(GatedStep):
     on: tuple[str, ...]
     within_ns: int
     release: Release
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -45,7 +46,8 @@ class DedupeStep(GatedStep):
             port_keys=(self.on,),
             keep_rule="promise",  # so that a late row finds the row that it equals
             misses="the rows that they are like",
-            sharing=Sharing(self.replicas, "keys"),
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.on,
             replica=self.replica,
         )
 
@@ -75,7 +77,7 @@ class Deduping(AnyStream):
         *,
         within: Duration,
         slack: Slack = AS_FLOW,
-        replicas: int = 1,
+        replicas: int | None = None,
         name: str | None = None,
     ) -> Self:
         """Keep the first of rows with equal keys and close event times.

@@ -40,7 +40,8 @@ class FollowedByStep(GatedStep):
     within_ns: int
     release: Release
     drift: Drift | None = None
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -60,7 +61,8 @@ class FollowedByStep(GatedStep):
             # With drift another event may come before the later row of a match.
             makes="rows" if self.drift is None else "on its time",
             misses="matches",
-            sharing=Sharing(self.replicas, "keys"),
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.keys,
             replica=self.replica,
         )
 
@@ -109,7 +111,7 @@ class FollowedBy(AnyStream):
         by: Names = (),
         drift: DriftGiven = None,
         slack: Slack = AS_FLOW,
-        replicas: int = 1,
+        replicas: int | None = None,
         name: str | None = None,
     ) -> Self:
         """Pair every event that is `first` with the next one that is `then`.

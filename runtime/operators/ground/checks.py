@@ -21,11 +21,9 @@ from slackwater.runtime.errors import (
 from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, checked_condition, lit
 from slackwater.runtime.expressions.result_types import type_declared, type_read
+from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.shown import shown
-
-MOST_REPLICAS = 1024
-"""The most replicas of a step: a plan has a stage and a channel from each writer for each."""
 
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
 """The columns that a user's function returns: {column: type, or its name}."""
@@ -192,21 +190,24 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(count: int, *, keys: Sequence[str], step: str) -> None:
-    """Check a step's number of replicas.
+def replicas(count: int | None, *, keys: Sequence[str], step: str) -> None:
+    """Check a step's number of replicas; None: it was not written.
 
     Raises:
-        SettingError: not from 1 to `MOST_REPLICAS`.
+        SettingError: not from 1 to the number of key groups.
         FlowError: a step without keys cannot share its rows by keys.
     """
+    if count is None:
+        return
     if count < 1:
         raise SettingError(
             f"step {step!r}: replicas={shown(count)} must be a whole number, 1 or more"
         )
-    if count > MOST_REPLICAS:
+    if count > KEY_GROUPS:
         raise SettingError(
-            f"step {step!r}: replicas={count} must be {MOST_REPLICAS:,} at most, since each is a "
-            "stage of the plan; give as many as there are slots for them"
+            f"step {step!r}: replicas={count} must be {KEY_GROUPS} at most, since keys have "
+            f"{KEY_GROUPS} groups, and a replica owns one or more; give as many as there are slots "
+            "for them"
         )
     if count > 1 and not keys:
         raise FlowError(

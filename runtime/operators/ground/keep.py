@@ -14,6 +14,23 @@ _SHARES: dict[Share, str] = {
 }
 
 
+_NO_ORDER = "as replicas' results come, since "
+
+
+def _why_no_order(step: Step) -> str:
+    """Return why results of replicas leave in no fixed order."""
+    traits = step.traits
+    if traits.sharing.share == "all":
+        return "share='all' divides the rows of a key"
+    if traits.close is not None:
+        return "windows close in time"
+    if traits.shed is not None:
+        return "events are shed by load"
+    if not all(traits.port_keys):
+        return "the step has no key"
+    return f"the gate releases by {traits.release.text}"
+
+
 def default_keep(steps: Mapping[str, Step], inputs: Sequence[str]) -> Keep:
     """Return the `keep` of a join of these inputs if no `keep=` was written.
 
@@ -36,12 +53,18 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
 
 def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     """Yield the lines of `explain` on a gate, the rows kept there, and replicas."""
-    replicas, share = step.traits.sharing
+    replicas, share, is_written = step.traits.sharing
     yield f"gate     {step.traits.release.text}"
     if rows := step.keeps(steps):
         yield f"keeps    {rows}"
-    if replicas > 1:
+    if step.traits.orders_keys:
+        each = "each with a gate, to which the rows of its keys are sent" if replicas > 1 else ""
+        yield f"replicas {replicas}" + (f", {each}" if each else "")
+        yield "order    event time, hash of the key, order within the key: for any replicas="
+    elif replicas > 1:
         yield f"replicas {replicas} after that gate, {_SHARES[share]}"
+    if is_written and not step.traits.orders_keys:
+        yield f"order    {_NO_ORDER}{_why_no_order(step)}"
 
 
 def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:

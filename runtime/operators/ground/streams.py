@@ -28,7 +28,7 @@ class GateSettings(TypedDict):
     """Settings of a step's gate: fields of the step."""
 
     release: Release
-    replicas: int
+    replicas: int | None
 
 
 class AnyStream(SaysItHasNoParts):
@@ -64,7 +64,7 @@ class AnyStream(SaysItHasNoParts):
         return type(self)(self.flow, step)
 
     def _gate(
-        self, slack: Slack, replicas: int, keys: tuple[str, ...], *, step: str
+        self, slack: Slack, replicas: int | None, keys: tuple[str, ...], *, step: str
     ) -> GateSettings:
         """Return the settings of the gate of a step that keeps rows of its keys.
 

@@ -52,7 +52,8 @@ class JoinStep(GatedStep):
     release: Release
     drift: Drift | None = None
     keep: Keep = "promise"
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     share: Share = "keys"
     replica: Replica | None = None
     """In a plan: the number of this replica among several."""
@@ -74,7 +75,8 @@ class JoinStep(GatedStep):
             makes="pairs",
             keep_rule=self.keep,
             misses="partners",
-            sharing=Sharing(self.replicas, self.share),
+            sharing=Sharing.of(self.replicas, self.share),
+            result_keys=self.left_on,
             replica=self.replica,
             needs_rows=True,
         )
@@ -232,7 +234,7 @@ class Joining(AnyStream):
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
         keep: Keep | None = None,
-        replicas: int = 1,
+        replicas: int | None = None,
         share: Share = "keys",
         name: str | None = None,
     ) -> Self:
@@ -255,10 +257,10 @@ class Joining(AnyStream):
             keep: "promise": a row stays until no partner of it can follow, so that late rows find
                 all of theirs. "slack": until what was released is more than `within` past it, as
                 in [ssg]; late rows may miss some. None: as the flow says.
-            replicas: the number of replicas, in slots of their own, after one gate that is a
-                stage of its own. 1: gate and join are one stage. The rows are the same for any
-                number of them; a sink gets them in an order that differs from run to run, unless a
-                gate (`merge`) stands before it.
+            replicas: the number of replicas, 128 at most, in slots of their own. Each has a gate,
+                and owns keys. Pairs leave by event time, then by the hash of their key: the same
+                rows in the same order for any number, 1 included. None: one stage, and pairs leave
+                in the order of their later rows.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
                 stores its share of them, and compares all with what it stores: for few keys,
                 or if a few keys have most of the rows.

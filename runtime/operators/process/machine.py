@@ -23,6 +23,7 @@ import numpy as np
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
@@ -68,6 +69,7 @@ class ProcessMachine(LateOperator):
         self._tidied = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self._failed = failed_rows(step.on_error)
+        self._orders_keys = step.traits.orders_keys
         self.timers = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
@@ -139,7 +141,9 @@ class ProcessMachine(LateOperator):
         if not is_late.all():
             rows = batch.keep(~is_late)
             keys = [rows.columns[name] for name in self._step.keys]
-            self._waiting.append(rows.with_(codes=self._keys.codes(keys, len(rows))))
+            hashes = key_hashes(keys, len(rows)) if self._orders_keys else None
+            codes = self._keys.codes(keys, len(rows))
+            self._waiting.append(rows.with_(codes=codes, writers=hashes))
 
     def _ready(self, until_ns: int) -> Batch | None:
         """Return the rows that happened before that, in order; the others wait on."""
@@ -159,7 +163,7 @@ class ProcessMachine(LateOperator):
         return rows.slice(0, ready) if ready else None
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
-        rows_out = _Made(stimulus_ns)
+        rows_out = _Made(stimulus_ns, orders_keys=self._orders_keys)
         ready, rows = self._given(ready)
         if ready is not None:
             self._hand_out(ready, rows, rows_out)
@@ -200,6 +204,8 @@ class ProcessMachine(LateOperator):
             for code, places in _places_by_key(codes, start, stop).items():
                 values = tuple([rows[places[0]][name] for name in names])
                 one = self._objects.of(code, values[0] if len(values) == 1 else values, time_ns)
+                if batch.writers is not None:
+                    one.key_hash = batch.writers.item(places[0])
                 one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in places]])
                 self._give(one, KeyedRows([rows[place] for place in places], time_ns), about, made)
                 self._note_due(one)
@@ -261,10 +267,12 @@ class _Made:
 
     Args:
         stimulus_ns: the stimulus of the watermark's move, which they waited for.
+        orders_keys: whether each row has the hash of its key as its writer.
     """
 
-    def __init__(self, stimulus_ns: int) -> None:
+    def __init__(self, stimulus_ns: int, *, orders_keys: bool) -> None:
         self._stimulus_ns = stimulus_ns
+        self._hashes: list[int] | None = [] if orders_keys else None
         self._rows: list[Mapping[str, Any]] = []
         self._times: list[int] = []
         self._stimuli: list[int] = []
@@ -273,6 +281,8 @@ class _Made:
         self._rows += rows
         self._times += [time_ns] * len(rows)
         self._stimuli += [max(one.stimulus_ns, self._stimulus_ns)] * len(rows)
+        if self._hashes is not None:
+            self._hashes += [one.key_hash] * len(rows)
 
     def batch(self, step: ProcessStep) -> Batch | None:
         """Return the rows as a batch; None if there are none."""
@@ -283,6 +293,7 @@ class _Made:
             event_time_ns=np.array(self._times),
             stimulus_time_ns=np.array(self._stimuli),
             columns=columns,
+            writers=None if self._hashes is None else np.array(self._hashes, dtype=np.int64),
         )
 
 

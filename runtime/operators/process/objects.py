@@ -57,6 +57,7 @@ class Keyed:
         stimulus_ns: the latest stimulus of its rows.
         due_ns: when `on_time` is called next, by event time; None: not.
         called_ns: when `on_time` was called last, by event time.
+        key_hash: hash of the key, where results leave in the order of hashes; else 0.
     """
 
     number: int
@@ -67,6 +68,7 @@ class Keyed:
     stimulus_ns: int = START_NS
     due_ns: int | None = None
     called_ns: int = START_NS
+    key_hash: int = 0
 
 
 class Objects:
@@ -238,6 +240,7 @@ class Objects:
                     "stimulus_ns": one.stimulus_ns,
                     "due_ns": one.due_ns,
                     "called_ns": one.called_ns,
+                    "key_hash": one.key_hash,
                 }
                 for one in self.by_code.values()
             ],

@@ -36,7 +36,8 @@ class ProcessStep(GatedStep):
     """Fate of rows for which `on_rows` raises."""
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -53,7 +54,8 @@ class ProcessStep(GatedStep):
             port_keys=(self.keys,),
             makes="on its time",
             misses="their turn",
-            sharing=Sharing(self.replicas, "keys"),
+            sharing=Sharing.of(self.replicas),
+            result_keys=None,  # its rows need not have the keys
             replica=self.replica,
             diverts=self.on_error == "divert",
         )
@@ -86,7 +88,7 @@ class Processing(AnyStream):
         by: Names = (),
         on_error: OnBad = "error",
         slack: Slack = AS_FLOW,
-        replicas: int = 1,
+        replicas: int | None = None,
         name: str | None = None,
     ) -> Self:
         """Give each key a custom object, which takes the key's rows and makes others.

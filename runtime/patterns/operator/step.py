@@ -94,7 +94,8 @@ class PatternStep(GatedStep):
     type_column: str | None = None
     id_column: str | None = None
     shed: PatternShedding | None = None
-    replicas: int = 1
+    replicas: int | None = None
+    """None: not written."""
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -113,7 +114,8 @@ class PatternStep(GatedStep):
             makes="rows" if self.leaves_with_rows else "on its time",
             counts_events=isinstance(self.scope, CountWindows),
             misses="matches",
-            sharing=Sharing(self.replicas, "keys"),
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.keys,
             replica=self.replica,
             uses_clock=self.shed is not None,  # load is a matter of time
             shed=self.shed,

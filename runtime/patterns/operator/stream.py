@@ -61,7 +61,7 @@ class Patterning(AnyStream):
         by: Names = (),
         shed: PatternShedding | None = None,
         slack: Slack = AS_FLOW,
-        replicas: int = 1,
+        replicas: int | None = None,
         name: str | None = None,
     ) -> Self:
         """Find sequences of events, of equal keys, in the order of the stream.

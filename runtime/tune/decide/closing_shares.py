@@ -91,7 +91,7 @@ def _certain_ns(plan: Plan, hop_ns: int) -> dict[Subject, float]:
         step = stage.subject.whole
         hops = [plan.slots[hop.source] != plan.slots[hop.target] for hop in stage.inputs]
         own_ns = hop_ns * any(hops) if hops else plan.limits.source_gap_ns
-        before_ns = 0 if stage.replica is None else to_stage_ns[stage.inputs[0].source]
+        before_ns = to_stage_ns[stage.inputs[0].source] if stage.shares_gate else 0
         to_stage_ns[stage.name] = before_ns + own_ns
         certain_ns[step] = max(certain_ns.get(step, 0), before_ns + own_ns)
     return certain_ns
