@@ -126,12 +126,14 @@ class FlowGraph:
         return tuple(dict.fromkeys(part.slot for part in self.parts))
 
     def parts_for(self, command: Command) -> list[PlacedPart]:
-        """Return the parts that carry out a command; a slack is for the gate."""
+        """Return the parts that carry out a command; a slack is for gates."""
         parts = parts_of(command.subject, self.parts)
         if len(parts) == 1:
             return parts
-        is_slack = isinstance(command, SetRelease)
-        return [part for part in parts if (part.subject.part == GATE) == is_slack]
+        gates = [part for part in parts if part.subject.part == GATE]
+        if gates and isinstance(command, SetRelease):
+            return gates
+        return [part for part in parts if part not in gates]
 
 
 def _node(step: Subject, plan: Plan, steps: Mapping[str, Subject]) -> StepNode:

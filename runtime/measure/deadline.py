@@ -18,21 +18,20 @@ NO_DEADLINE = "no deadline: gates release only what is ready, however long that 
 def with_totals(tuning: TuningReport, stages: Iterable[StageReport], plan: Plan) -> TuningReport:
     """Return the report with the counts of its gates' stages since the start."""
     reports = {stage.name: stage for stage in stages}
-    counted = {
-        stage.subject.step: reports[stage.name]
-        for stage in plan.stages
-        if stage.is_tuned and stage.name in reports
-    }
+    counted: dict[str, list[StageReport]] = {}
+    for stage in plan.stages:
+        if stage.is_tuned and stage.name in reports:
+            counted.setdefault(stage.subject.step, []).append(reports[stage.name])
     gates = [
         replace(
             gate,
-            slack_ready=counts.unready,
-            late=counts.late,
-            late_ready=counts.late_ready,
-            late_dropped=counts.late_dropped,
-            rows_in=counts.rows_in,
+            slack_ready=sum(report.unready for report in own),
+            late=sum(report.late for report in own),
+            late_ready=sum(report.late_ready for report in own),
+            late_dropped=sum(report.late_dropped for report in own),
+            rows_in=sum(report.rows_in for report in own),
         )
-        if (counts := counted.get(gate.step)) is not None
+        if (own := counted.get(gate.step)) is not None
         else gate
         for gate in tuning.gates
     ]

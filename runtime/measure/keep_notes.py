@@ -48,11 +48,13 @@ def _keep_rule(stage: Stage) -> Keep | None:
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
     if stage.shares_gate or stage.is_ready_only or _keep_rule(stage) != "slack":
         return
+    if stage.replica is not None and stage.replica.index:
+        return  # the first replica has the note for all
     silent = ", ".join(repr(name) for name in _silent_above(stage, plan))
     if silent:
         yield (
-            f"{stage.name!r} keeps its rows by what was released, so that late ones may miss "
-            f"partners: by promises it would keep all of them, for {silent} can promise "
+            f"{stage.subject.step!r} keeps its rows by what was released, so that late ones may "
+            f"miss partners: by promises it would keep all of them, for {silent} can promise "
             "nothing before its end; let it promise, with idle=, disorder= or promise=, or write "
             "keep='promise', which keeps all, up to most_kept_rows"
         )

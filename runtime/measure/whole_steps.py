@@ -19,6 +19,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Tried
 from slackwater.runtime.model.subject import GATE, Subject
 
 __all__ = ["by_step", "history_by_step"]
@@ -83,4 +84,15 @@ def _of_owners(step: Subject, replicas: Sequence[StageSample]) -> StageSample | 
         came=sum(replica.came for replica in replicas),
         handed=sum(replica.handed for replica in replicas),
         slices=sum(replica.slices for replica in replicas),
+        tried=_tried(replicas),
     )
+
+
+def _tried(replicas: Sequence[StageSample]) -> tuple[Tried, ...]:
+    """Return the results of each trial over all gates of a step."""
+    by_name: dict[str, Tried] = {}
+    for tried in (tried for replica in replicas for tried in replica.tried):
+        known = by_name.get(tried.name, Tried(tried.name, 0, 0))
+        ready, wait_ns = known.slack_ready + tried.slack_ready, max(known.wait_ns, tried.wait_ns)
+        by_name[tried.name] = Tried(tried.name, ready, wait_ns)
+    return tuple(by_name.values())

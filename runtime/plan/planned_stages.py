@@ -73,7 +73,7 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> 
         return [PlannedStage(Subject(step.name), number, rank, step, chain, origin=step)]
     replicas, share, _ = step.traits.sharing
     subjects = [Subject(step.name, index + 1) for index in range(replicas)]
-    if step.traits.orders_keys:
+    if step.traits.owns_keys:
         return [
             PlannedStage(
                 subject,

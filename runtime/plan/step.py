@@ -141,8 +141,10 @@ class GatedStep(Step):
             )
 
     def part(self, name: str, replica: Replica) -> Self:
-        """Return one replica of the step, under that name, whose gate is another stage."""
-        own: dict[str, Any] = {"release": READY_ONLY, "replica": replica}
+        """Return one replica of the step, under that name; a shared gate is another stage."""
+        own: dict[str, Any] = {"replica": replica}
+        if not replica.has_gate:
+            own["release"] = READY_ONLY
         return replace(self, name=name, **own)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> Self:

@@ -167,22 +167,25 @@ class StepTraits:
         return self.role in (Role.AFTER_GATE, Role.SHARED_GATE) or self.puts_in_order
 
     @property
-    def orders_keys(self) -> bool:
-        """Whether results leave in the order (event time, hash of the key), whatever replicas.
+    def owns_keys(self) -> bool:
+        """Whether each replica has a gate, to which the rows of its keys are sent.
 
-        So each replica has its own gate, and the rows of its keys are sent there. A gate that
-        decides by the clock, or by the rows of all keys, stays one for all replicas.
+        One gate stays for all replicas where it decides by the rows of all keys, or by load.
         """
         sharing = self.sharing
         return (
             sharing.is_written
             and sharing.share == "keys"
             and all(self.port_keys)
-            and self.release == READY_ONLY
             and self.close is None
             and self.shed is None
             and (self.replica is None or self.replica.has_gate)
         )
+
+    @property
+    def orders_keys(self) -> bool:
+        """Whether results leave by event time and hash of the key, whatever replicas."""
+        return self.owns_keys and self.release == READY_ONLY
 
     @property
     def has_single_port(self) -> bool:

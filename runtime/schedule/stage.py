@@ -166,6 +166,8 @@ class StageMachine:
         if stage.kind == "sink":
             return OrderNode(intake, self.queues, self.gate)
         most = self._limits.most_kept_rows
+        if stage.replica is not None:  # a limit of the step, of which each has a part
+            most = -(-most // stage.replica.of)
         return OperatorNode(stage, intake, self.queues, self.gate, sampler, most_kept_rows=most)
 
     # -- what may be done ---------------------------------------------------------------

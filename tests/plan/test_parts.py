@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from slackwater.runtime.plan.plan import Stage, plan_stages
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 
 
-def stages(replicas: int, *, slack: str | None = None) -> tuple[Stage, ...]:
+def stages(replicas: int, *, close: Any = None) -> tuple[Stage, ...]:
     source = sw.table(ROWS)
     flow = sw.Dataflow("f")
     rows = flow.source("rows", source, event_time="ts")
@@ -24,7 +25,7 @@ def stages(replicas: int, *, slack: str | None = None) -> tuple[Stage, ...]:
         window=sw.tumbling("1s"),
         n=sw.count(),
         name="counts",
-        slack=slack,
+        close=close,
         replicas=replicas,
     )
     counts.select("n", name="less").sink("out", sw.collect_sink())
@@ -32,17 +33,17 @@ def stages(replicas: int, *, slack: str | None = None) -> tuple[Stage, ...]:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "slack", "parts"),
+    ("replicas", "close", "parts"),
     [
         (1, None, ["counts"]),
         (3, None, [f"counts.{n}" for n in "123"]),
-        (3, "1s", ["counts.gate", *[f"counts.{n}" for n in "123"]]),
+        (3, sw.closing.event_driven(), ["counts.gate", *[f"counts.{n}" for n in "123"]]),
     ],
 )
 def test_a_step_has_the_stages_of_all_its_parts(
-    replicas: int, slack: str | None, parts: list[str]
+    replicas: int, close: Any, parts: list[str]
 ) -> None:
-    planned = stages(replicas, slack=slack)
+    planned = stages(replicas, close=close)
     assert [stage.name for stage in parts_of(Subject("counts"), planned)] == parts
     assert parts_named("counts", planned) == parts_of(Subject("counts"), planned)
 

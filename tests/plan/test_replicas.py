@@ -51,8 +51,15 @@ def test_each_replica_has_a_gate_and_gets_the_rows_of_its_keys_from_all_feeders(
     assert stages["out"].is_gated
 
 
-def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
+def test_gates_of_replicas_have_the_slack_of_the_step() -> None:
     stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s").graph)}
+    assert list(stages) == ["a", "b", "pairs.1", "pairs.2", "out"]
+    assert [stages[f"pairs.{n}"].rule.slack_ns for n in (1, 2)] == [3_000_000_000] * 2
+    assert not stages["out"].is_gated, "by a slack results are early, in no order"
+
+
+def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
+    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s", share="all").graph)}
     assert list(stages) == ["a", "b", "pairs.gate", "pairs.1", "pairs.2", "out"]
     gate, first = stages["pairs.gate"], stages["pairs.1"]
     assert (gate.kind, gate.rule.slack_ns, gate.replica) == ("gate", 3_000_000_000, None)
@@ -63,7 +70,7 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
 
 
 def test_a_stage_knows_its_step_and_its_part_and_a_channel_its_replica() -> None:
-    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="1s").graph)}
+    stages = {s.name: s for s in plan_stages(joined(replicas=2, share="all").graph)}
     assert [s.subject for s in stages.values()] == [
         Subject("a"),
         Subject("b"),
@@ -106,7 +113,7 @@ def test_explain_says_how_replicas_share() -> None:
     assert "order    event time, hash of the key, order within the key" in text
     assert "order    event time, hash of the key" in joined(replicas=1).explain()
     text = joined(replicas=2, slack="1s").explain()
-    assert "replicas 2 after that gate, each reads the rows of its keys" in text
+    assert "replicas 2, each with a gate, to which the rows of its keys are sent" in text
     assert "order    as replicas' results come, since the gate releases by slack 1.00 s" in text
     text = joined(replicas=2, share="all").explain()
     assert "stores its share" in text

@@ -19,6 +19,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.traits import Keep, Share
 from slackwater.runtime.schedule import Egress, Slot
+from slackwater.runtime.schedule.outputs import Divided
 from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})
@@ -67,10 +68,13 @@ class Work:
         if rows:
             times, keys, numbers = (list(column) for column in zip(*rows, strict=True))
             batch = batch_of(times, {"ts": times, "key": keys, "id": numbers})
-        name = next(
-            c.name for stage in self.plan.stages_of("x") for c in stage.inputs if c.source == source
-        )
-        self.slot.deliver(name, message_of(batch, promise_ns, 0), self.now_ns)
+        inputs = [channel for stage in self.plan.stages_of("x") for channel in stage.inputs]
+        for channel in inputs:
+            if channel.source == source:
+                part, owned = batch, channel.owned
+                if batch is not None and owned is not None:
+                    part = Divided.of(batch, owned.columns, owned.of).part(owned.replica)
+                self.slot.deliver(channel.name, message_of(part, promise_ns, 0), self.now_ns)
 
     def run(self) -> None:
         while (done := self.slot.step(self.now_ns)) is not None:

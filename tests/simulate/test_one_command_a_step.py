@@ -18,7 +18,7 @@ from slackwater.runtime.control.loop import ControlLoop, Tell
 from slackwater.runtime.control.rest import RestDownstream
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
-from slackwater.runtime.model.subject import GATE, Subject
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.simulate import CostModel, Simulation
 from slackwater.runtime.tune import SlackPolicy, TuningRecord, make_policy
@@ -124,10 +124,10 @@ def test_the_loop_finds_the_parts_that_carry_a_command_out(replicas: int) -> Non
     commands: list[Command] = [SetRelease(COUNTS, ReleaseRule.slack(5)), Shed(FOUND, 7)]
     tells = [one for one in loop.begin(0, [Wanted("mine", commands)]) if isinstance(one, Tell)]
     told = [(type(tell.command), tell.command.subject, tell.slot) for tell in tells]
-    gate = Subject("counts", GATE) if replicas > 1 else COUNTS
+    gates = [Subject("counts", n + 1) for n in range(replicas)] if replicas > 1 else [COUNTS]
     sheds = [Subject("found", n + 1) for n in range(replicas)] if replicas > 1 else [FOUND]
     assert told == [
-        (SetRelease, gate, graph.slots[gate.name]),
+        *[(SetRelease, gate, graph.slots[gate.name]) for gate in gates],
         *[(Shed, part, graph.slots[part.name]) for part in sheds],
     ]
     assert [tell.number for tell in tells] == [(0, n + 1) for n in range(len(tells))]

@@ -41,6 +41,7 @@ from slackwater.runtime.operators.followed_by.before import (
 from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import holds
@@ -103,8 +104,8 @@ class FollowedByMachine(LateOperator):
         if len(self._held) > self._most_kept_rows:
             raise OperatorError(
                 f"step {self._step.name!r}: {len(self._held):,} events wait for one that follows "
-                f"them, more than most_kept_rows={self._most_kept_rows:,}; make within= shorter, "
-                "let `first=` be true of less, or allow more with "
+                f"them, more than {most_text(self._step, self._most_kept_rows)}; "
+                "make within= shorter, let `first=` be true of less, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
         return Result(matches, released.progress.promise_ns, *self._missed.take())

@@ -57,13 +57,13 @@ def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     yield f"gate     {step.traits.release.text}"
     if rows := step.keeps(steps):
         yield f"keeps    {rows}"
-    if step.traits.orders_keys:
-        each = "each with a gate, to which the rows of its keys are sent" if replicas > 1 else ""
-        yield f"replicas {replicas}" + (f", {each}" if each else "")
-        yield "order    event time, hash of the key, order within the key: for any replicas="
+    if step.traits.owns_keys and replicas > 1:
+        yield f"replicas {replicas}, each with a gate, to which the rows of its keys are sent"
     elif replicas > 1:
         yield f"replicas {replicas} after that gate, {_SHARES[share]}"
-    if is_written and not step.traits.orders_keys:
+    if step.traits.orders_keys:
+        yield "order    event time, hash of the key, order within the key: for any replicas="
+    elif is_written:
         yield f"order    {_NO_ORDER}{_why_no_order(step)}"
 
 
@@ -72,3 +72,10 @@ def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:
     silent = silent_sources(steps, inputs)
     who = f"{', '.join(silent)} promise{'' if len(silent) > 1 else 's'}"
     return f"{who} nothing before its end" if silent else ""
+
+
+def most_text(step: Step, most: int) -> str:
+    """Return the text of a limit of kept rows; a replica has a part."""
+    replica = step.traits.replica
+    part = "" if replica is None else f", the part of one of {replica.of} replicas"
+    return f"most_kept_rows={most:,}{part}"

@@ -28,6 +28,7 @@ from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted_columns
+from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import given, rows_of, sample_of
@@ -126,8 +127,9 @@ class ProcessMachine(LateOperator):
         if kept > most:
             raise OperatorError(
                 f"step {self._step.name!r}: {kept:,} keys are kept, more than "
-                f"most_kept_rows={most:,}\nwithin= is long, or None, which keeps each key to the "
-                "end\nforget keys with within=, add replicas=, or allow more with "
+                f"{most_text(self._step, most)}\n"
+                "within= is long, or None, which keeps each key to the end\n"
+                "forget keys with within=, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
         self._looks_at = max(most, kept + most // 8)  # its time is proportional to all keys

@@ -31,6 +31,7 @@ from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
+from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import holds
@@ -330,8 +331,8 @@ def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:
     """Return the error for more rows than may be held for matches to come."""
     return OperatorError(
         f"step {step.name!r}: {rows:,} rows are held for matches to come, more than "
-        f"most_kept_rows={most:,}: its windows or within= are long, or many are open; make them "
-        "shorter, let `where=` leave less, add replicas=, or allow more with "
+        f"{most_text(step, most)}: its windows or within= are long, or many are open; make them "
+        "shorter, let `where=` leave less, or allow more with "
         "limits=sw.Limits(most_kept_rows=…)"
     )
 
@@ -340,7 +341,7 @@ def too_many_matches(step: PatternStep, most: int) -> OperatorError:
     """Return the error for too many rows in the matches of one read."""
     return OperatorError(
         f"step {step.name!r}: the matches that one read makes have more than "
-        f"most_kept_rows={most:,} events between them, with selection={step.selection!r}; ask for "
+        f"{most_text(step, most)} events between them, with selection={step.selection!r}; ask for "
         "fewer with selection='first', skip='next' or matches=, make windows shorter, let `where=` "
         "leave less, or allow more with limits=sw.Limits(most_kept_rows=…)"
     )

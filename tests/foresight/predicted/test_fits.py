@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ ALONE = "stage gate alone needs 1.70 cores at these rates: it cannot be divided:
 
 
 def counting(
-    row_ns: int, *, replicas: int = 1, slack: str | None = None
+    row_ns: int, *, replicas: int = 1, close: Any = None
 ) -> tuple[sw.Dataflow, FlowSample]:
     """Counts by key, of which a row takes so long."""
     rows = times(2_000, every_ns=10 * MS)
@@ -29,7 +30,7 @@ def counting(
     stream = flow.source("a", sw.table(rows.append_column("k", keys)), event_time="ts")
     window = sw.tumbling("1s")
     counts = stream.key_by("k").aggregate(
-        window=window, n=sw.count(), name="counts", replicas=replicas, slack=slack
+        window=window, n=sw.count(), name="counts", replicas=replicas, close=close
     )
     counts.sink("out", sw.collect_sink())
     sample = sample_flow(flow)
@@ -118,8 +119,8 @@ def test_on_a_machine_of_fewer_cores_than_slots_it_is_cores_that_are_too_few() -
 
 
 def test_more_replicas_are_no_way_out_for_their_own_gate() -> None:
-    """All rows go through it, where a slack needs one gate for all replicas."""
-    flow, sample = counting(MS, replicas=2, slack="1s")
+    """All rows go through it, where windows close in time."""
+    flow, sample = counting(MS, replicas=2, close=sw.closing.event_driven())
     costs = {"counts.gate": "17ms"}
     made = sw.Simulation(nodes=4).predict(flow, 100, sample=sample, costs=costs)
     said = "stage counts.gate alone needs 1.70 cores at these rates: it cannot be divided"
