@@ -88,6 +88,7 @@ class SlackGate:
             for place in places:
                 self._ties[place] = places[0]
         self._ties.append(len(order) + 1)
+        self._is_shared = any(w.is_shared for w in self._writers)  # then none of a time may follow
         self._frontier = Frontier(len(order))
         self._readers = [ReaderState(self._writers) for _ in range(readers)]
         self._promise_stimulus_ns = START_NS
@@ -287,7 +288,9 @@ class SlackGate:
         END_NS: nothing less than its end does, for it has promised enough, or nothing is held.
         """
         oldest_ns = self._readers[0].oldest_ns()
-        return oldest_ns if self.promised_ns(writer) <= oldest_ns else END_NS
+        if self.promised_ns(writer) > oldest_ns:
+            return END_NS
+        return oldest_ns + (self._is_shared and oldest_ns < END_NS)
 
     def promised_ns(self, writer: int) -> int:
         """Return what a writer has promised."""

@@ -236,6 +236,7 @@ class SinkStep(Step):
             kind="sink",
             role=Role.SINK,
             puts_in_order=self.puts_in_order,
+            needs_rows=self.puts_in_order,
             reads_fields=self.output.traits.reads_fields,
             runs_users_code=self.output.traits.runs_users_code,
         )

@@ -48,6 +48,7 @@ class StageOutputs:
         progress: progress of the stream that leaves by them, whether a channel was told or not;
             without arrivals, of which each is told once.
         tells_arrivals: whether one of them tells how far arrivals have come.
+        least_requested_ns: promise that a consumer needs first; END_NS if none was requested.
     """
 
     STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns")
@@ -64,7 +65,7 @@ class StageOutputs:
         self._gap_ns = [channel.promise_gap_ns for channel in outputs]
         # {place: what a promise alone must reach to be of use}, of channels to stages that ask
         self._asked_ns: dict[int, int] = {}
-        self._least_requested_ns = END_NS
+        self.least_requested_ns = END_NS
         self.progress = NO_PROGRESS
         self._is_mixed = any(channel.is_mixed for channel in outputs)
         self._silent_until_ns = self._until_ns()
@@ -103,7 +104,7 @@ class StageOutputs:
 
     def silent_below_ns(self, now_ns: int) -> int:
         """Return below which no consumer needs a promise alone; START_NS if one may."""
-        return self._least_requested_ns if now_ns < self._silent_until_ns else START_NS
+        return self.least_requested_ns if now_ns < self._silent_until_ns else START_NS
 
     def reach(self, progress: Progress, batch: Batch | None = None) -> None:
         """Note how far the stream is now, with these rows, told or not."""
@@ -142,7 +143,7 @@ class StageOutputs:
 
     def _only_from(self, at: int, promise_ns: int) -> None:
         self._asked_ns[at] = promise_ns
-        self._least_requested_ns = min(self._asked_ns.values())
+        self.least_requested_ns = min(self._asked_ns.values())
         if self._gap_ns[at] != IDLE_PROMISE_NS:
             self._gap_ns[at] = IDLE_PROMISE_NS
             self._silent_until_ns = self._until_ns()
@@ -152,7 +153,7 @@ class StageOutputs:
         at = self._places[channel]
         del self._asked_ns[at]
         self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
-        self._least_requested_ns = min(self._asked_ns.values(), default=END_NS)
+        self.least_requested_ns = min(self._asked_ns.values(), default=END_NS)
         self._silent_until_ns = self._until_ns()
         return self.unsaid(channel)
 

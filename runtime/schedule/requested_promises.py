@@ -42,6 +42,7 @@ class RequestedPromises:
     """
 
     def __init__(self, stages: Mapping[str, StageMachine]) -> None:
+        asking = _asking(stages)
         self._sources = {
             name: [
                 (writer, channel, stages[channel.source])
@@ -49,7 +50,7 @@ class RequestedPromises:
                 if channel.source in stages
             ]
             for name, machine in stages.items()
-            if _asks(machine)
+            if name in asking
         }
         self._stages = stages
         self.asking = frozenset(name for name, sources in self._sources.items() if sources)
@@ -70,24 +71,46 @@ class RequestedPromises:
         return unsaid
 
     def after(self, machine: StageMachine) -> Iterable[Unsaid]:
-        """Ask for what a stage can use after its slice; return what is there already."""
-        sources = self._sources[machine.stage.name]
-        if machine.gate is None:
+        """Ask for what a stage can use after its slice; return what is there already.
+
+        It can use what its gate needs, and what was requested of itself.
+        """
+        sources, gate = self._sources[machine.stage.name], machine.gate
+        if gate is None:
             return ()
-        return [
-            Unsaid(source, channel, message)
-            for writer, channel, source in sources
-            if (message := source.outputs.ask(channel.name, machine.gate.use_ns(writer)))
-        ]
+        unsaid: list[Unsaid] = []
+        wanted_ns = machine.outputs.least_requested_ns
+        for writer, channel, source in sources:
+            use_ns = gate.use_ns(writer)
+            if gate.promised_ns(writer) < wanted_ns < use_ns:
+                use_ns = wanted_ns
+            before_ns = source.outputs.least_requested_ns
+            if message := source.outputs.ask(channel.name, use_ns):
+                unsaid.append(Unsaid(source, channel, message))
+            elif source.outputs.least_requested_ns < before_ns and self._sources.get(
+                source.stage.name
+            ):
+                unsaid += self.after(source)
+        return unsaid
 
 
-def _asks(machine: StageMachine) -> bool:
+def _asking(stages: Mapping[str, StageMachine]) -> set[str]:
+    """Return the stages that ask: each consumer that needs promises asks, too."""
+    asking: set[str] = set()
+    for name, machine in reversed(list(stages.items())):
+        consumers = [c.target for c in machine.stage.outputs if c.needs_promises]
+        if asking.issuperset(consumers) and _may_ask(machine):
+            asking.add(name)
+    return asking
+
+
+def _may_ask(machine: StageMachine) -> bool:
     stage = machine.stage
     if not (stage.step.traits.needs_rows and stage.is_ready_only):
         return False
-    if machine.gate is None or machine.is_sampled or not all(map(_is_certain, stage.inputs)):
-        return False
-    return not any(channel.needs_promises for channel in stage.outputs)
+    return (
+        machine.gate is not None and not machine.is_sampled and all(map(_is_certain, stage.inputs))
+    )
 
 
 def _is_certain(channel: Channel) -> bool:

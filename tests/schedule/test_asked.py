@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,13 @@ MS = 1_000_000
 LEFT, RIGHT = "left→pairs", "right→pairs"
 
 
-def flow_of(left: list[tuple[int, int]], right: list[tuple[int, int]], **options: Any) -> Any:
+def flow_of(
+    left: list[tuple[int, int]],
+    right: list[tuple[int, int]],
+    *,
+    replicas: int | None = None,
+    **options: Any,
+) -> Any:
     """A join of replays, each row (ms of event time, its value); those of value 0 are left out."""
     flow = sw.Dataflow("asked", **options)
     streams = []
@@ -35,7 +42,7 @@ def flow_of(left: list[tuple[int, int]], right: list[tuple[int, int]], **options
         )
         stream = flow.source(name, sw.table(table), event_time="ts", time_unit="ms", speed=1.0)
         streams.append(stream.filter(sw.col("v") > 0))
-    joined = streams[0].join(streams[1], on="k", within="10ms", name="pairs")
+    joined = streams[0].join(streams[1], on="k", within="10ms", name="pairs", replicas=replicas)
     joined.sink("out", sw.collect_sink())
     return flow
 
@@ -82,6 +89,15 @@ def test_a_join_is_told_of_a_promise_once_it_lets_a_row_go() -> None:
     left, right = slot.channels[LEFT].messages, slot.channels[RIGHT].messages
     # Its row, and what lets the other's go.
     assert left + right <= 6, "forty promises each, of which most let nothing go"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_sink_that_puts_rows_in_order_asks_joins_which_ask_sources(replicas: int) -> None:
+    flow = flow_of(every_ms(40, at_10=1), every_ms(40, at_12=2), replicas=replicas)
+    slot = slot_of(plan_of(flow))
+    assert results(steps(slot, 38 * MS)) == [(13, 1, 2)], "no other pair of 12 can follow"
+    messages = {name: channel.messages for name, channel in slot.channels.items()}
+    assert sum(messages.values()) <= 6 * 2 * replicas, messages
 
 
 def test_a_row_that_waits_for_what_was_promised_before_leaves_at_once() -> None:
