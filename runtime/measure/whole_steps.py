@@ -85,7 +85,19 @@ def _of_owners(step: Subject, replicas: Sequence[StageSample]) -> StageSample | 
         handed=sum(replica.handed for replica in replicas),
         slices=sum(replica.slices for replica in replicas),
         tried=_tried(replicas),
+        arrived=_arrived(replicas),
+        promised_ns=min(replica.promised_ns for replica in replicas),
+        stimulus_ns=max(replica.stimulus_ns for replica in replicas),
+        ended=all(replica.ended for replica in replicas),
     )
+
+
+def _arrived(parts: Sequence[StageSample]) -> tuple[tuple[int, int], ...]:
+    """Return the rows handed over by the stages of a source, by their stimulus time."""
+    rows: dict[int, int] = {}
+    for number, count in (pair for part in parts for pair in part.arrived):
+        rows[number] = rows.get(number, 0) + count
+    return tuple(sorted(rows.items()))
 
 
 def _tried(replicas: Sequence[StageSample]) -> tuple[Tried, ...]:

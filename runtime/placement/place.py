@@ -104,15 +104,15 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[s
     Each source, operator, gate and replica takes the slot with the fewest stages of its kind; among
     these the slot with the fewest of both kinds. Among these, sources take the first slot from the
     first node on, operators the first from the last node backwards, nodes before cores. Sources
-    leave the last slot to the operators, unless replicas of one step take all; stateless stages and
-    sinks stay with the stage that feeds them. With two sources, a join and a sink on three nodes of
-    one core, each source has its own node, and an event goes from slot to slot once.
+    leave the last slot to the operators, unless the stages of one step take all; stateless stages
+    and sinks stay with the stage that feeds them. With two sources, a join and a sink on three
+    nodes of one core, each source has its own node, and an event goes from slot to slot once.
     """
     number = {node: n for n, node in enumerate(dict.fromkeys(slot.node for slot in slots))}
     forward = sorted(slots, key=lambda slot: (slot.core, number[slot.node]))
     backward = sorted(slots, key=lambda slot: (slot.core, -number[slot.node]))
-    replicas = [stage.replica.of for stage in stages if stage.replica and stage.replica.has_gate]
-    fills_all = max(replicas, default=0) >= len(forward)
+    parts = Counter(stage.subject.step for stage in stages if not stage.shares_gate)
+    fills_all = max(parts.values()) >= len(forward)
     of_sources = forward if fills_all else forward[:-1] or forward
     chosen: dict[str, SlotPlace] = {}
     sources: Counter[str] = Counter()  # {slot: number of sources}

@@ -22,7 +22,7 @@ feeders; where one gate decides for all replicas, it is a stage before them (`or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -88,7 +88,7 @@ class KeyPart(NamedTuple):
     Attributes:
         columns: the key columns.
         replica: number of the replica, from 0.
-        of: number of the replicas.
+        of: number of replicas of the step.
     """
 
     columns: tuple[str, ...]
@@ -180,6 +180,8 @@ class Stage:
     outputs: tuple[Channel, ...]
     needed: frozenset[str]
     """Columns that a source reads."""
+    rank: int = 0
+    """Rank of its rows among those of other steps: see `PlannedStage`."""
     arrivals: ArrivalSettings | None = None
     """Arrivals that a source tells; None if no step uses them."""
     is_uneven: bool = False
@@ -326,12 +328,18 @@ class Plan:
         return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
 
 
-def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
+def plan_stages(
+    graph: StepGraph,
+    *,
+    fuse: bool = True,
+    source_parts: Mapping[str, Sequence[SourceStep]] | None = None,
+) -> tuple[Stage, ...]:
     """Return the stages of a flow's steps, in topological order, not placed yet.
 
     Args:
         graph: graph of the steps.
         fuse: whether a stateless step runs in the stage of the step that feeds it alone.
+        source_parts: {source: the source with a part of its partitions, for each of its stages}.
 
     Raises:
         FlowError: the steps cannot run; see `StepGraph.check`.
@@ -364,7 +372,13 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     for name, chain in chains.items():
         is_head = fused[name] == name
         rank = ranks.setdefault(fused[name], next_rank)
-        parts = expanded(steps[name], tuple(chain), number=len(stages) + 1, rank=rank)
+        parts = expanded(
+            steps[name],
+            tuple(chain),
+            number=len(stages) + 1,
+            rank=rank,
+            parts=() if name in ways.sources else (source_parts or {}).get(name, ()),
+        )
         next_rank += is_head
         planned_of[name] = [part for part in parts if part.step.traits.role is not Role.SHARED_GATE]
         stages += parts
@@ -414,7 +428,8 @@ def _finished(
         chain=planned.chain,
         inputs=tuple(channel for channel in channels if channel.target == planned.name),
         outputs=tuple(channel for channel in channels if channel.source == planned.name),
-        needed=needed[planned.name] if isinstance(step, SourceStep) else frozenset(),
+        needed=needed[planned.origin.name] if isinstance(step, SourceStep) else frozenset(),
+        rank=planned.rank,
         arrivals=ways.sources.get(planned.name),
         is_uneven=planned.origin.name in ways.uneven,
         key_order=order,
@@ -491,7 +506,12 @@ def _channels_into(
                 late=late,
                 diverted=diverted,
                 shares_writers=has_writers
-                and (source.kind == "stateless" or two_writers or source.step.traits.orders_keys),
+                and (
+                    source.kind == "stateless"
+                    or two_writers
+                    or source.step.traits.orders_keys
+                    or len(planned_of[heads[name]]) > 1
+                ),
                 owned=owned,
             )
             for number, source in enumerate(planned_of[heads[name]])

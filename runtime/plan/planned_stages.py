@@ -6,7 +6,7 @@ replicas}, and `heads` is {step: the step that begins its stage}.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from slackwater.runtime.errors import DuplicateName
@@ -67,8 +67,30 @@ class PlannedStage:
         return self.chain[-1] if self.chain else self.step
 
 
-def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> list[PlannedStage]:
-    """Return the stages of a step: one, or replicas, perhaps after a shared gate."""
+def expanded(
+    step: Step,
+    chain: tuple[Step, ...],
+    *,
+    number: int,
+    rank: int,
+    parts: Sequence[SourceStep] = (),
+) -> list[PlannedStage]:
+    """Return the stages of a step: one, or replicas, perhaps after a shared gate.
+
+    Args:
+        step: the step with these stages.
+        chain: stateless steps that run in its stages.
+        number: number of the first stage in the plan.
+        rank: rank of all stages of the step.
+        parts: the step with a part of its partitions each; empty if one stage reads all.
+    """
+    if parts:
+        return [
+            PlannedStage(
+                Subject(step.name, index + 1), number + index, rank, part, chain, origin=step
+            )
+            for index, part in enumerate(parts)
+        ]
     if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
         return [PlannedStage(Subject(step.name), number, rank, step, chain, origin=step)]
     replicas, share, _ = step.traits.sharing

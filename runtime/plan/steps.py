@@ -12,13 +12,16 @@ from functools import cached_property
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.model.schema import is_read
+from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks.fingerprint import InputPrint
 from slackwater.runtime.sinks.output import Output
+from slackwater.runtime.sources.input_part import InputPart
 from slackwater.runtime.sources.named_reader import called_by_name
+from slackwater.runtime.sources.partition_set import partitions_of
 from slackwater.runtime.sources.spec import SourceSpec, missing_methods
 
 
@@ -86,6 +89,36 @@ class SourceStep(Step):
                 f"{a_kind(fixed)}; it must return an input, such as itself"
             )
         return replace(self, source=replace(self.source, input=fixed))
+
+    def parts(self, most: int) -> list[SourceStep]:
+        """Return the source with a part of its partitions, for each of its stages.
+
+        Args:
+            most: the most stages that may read it.
+
+        Returns:
+            An empty list if one stage reads all.
+
+        Raises:
+            IngestError, SchemaError: the input cannot name its partitions.
+        """
+        if most < 2 or not self.source.traits.has_partitions:
+            return []
+        known = tuple(sorted(partitions_of(self.name, self.source.input)))
+        of = min(len(known), most)
+        if of < 2:
+            return []
+        parts = [
+            InputPart(self.source.input, index=index, of=of, known=known) for index in range(of)
+        ]
+        return [
+            replace(
+                self,
+                name=Subject(self.name, index + 1).name,
+                source=replace(self.source, input=part),
+            )
+            for index, part in enumerate(parts)
+        ]
 
     def notes(self) -> list[str]:
         """Return notes on the input for the report, such as files not read.
@@ -278,7 +311,7 @@ def times_text(spec: SourceSpec) -> str:
     if spec.writer is not None:
         words.append(f"a writer for each {spec.writer}")
     if spec.traits.has_partitions:
-        words.append("a writer for each partition")
+        words.append("a writer for each partition, in up to as many stages as slots")
     if spec.sequence is not None:
         words.append(f"numbered by {spec.sequence}")
     if spec.promise is not None:

@@ -17,12 +17,12 @@ from dataclasses import replace
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
-from slackwater.runtime.placement.place import place
+from slackwater.runtime.placement.place import open_slots, place
 from slackwater.runtime.plan.beginning import beginnings, far_note
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.plan.verdict import Verdict
 from slackwater.runtime.schedule.orders import check_order
@@ -62,9 +62,12 @@ def prepare(
         for name, step in flow.steps.items()
     }
     begins = beginnings(steps)
+    most = len(open_slots(slots, placement=placement, free=free))  # stages that read a source
+    parts = {step.name: step.parts(most) for step in sources_among(steps.values())}
+    graph = replace(flow.graph, steps=steps)
     stages = [
-        replace(stage, beginning=begins.get(stage.name))
-        for stage in plan_stages(replace(flow.graph, steps=steps), fuse=limits.fuse)
+        replace(stage, beginning=begins.get(stage.subject.step))
+        for stage in plan_stages(graph, fuse=limits.fuse, source_parts=parts)
     ]
     check_order(limits.order, (stage.subject for stage in stages))
     placed = place(
@@ -91,6 +94,6 @@ def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
     steps = plan.sources
     sources = {step.name: step.source for step in steps}
     known = [unpaced_note(plan.deadline_ns, sources), far_note(plan.beginnings)]
-    of_inputs = [each for step in steps for each in step.notes()]
+    of_inputs = dict.fromkeys(note for step in steps for note in step.notes())
     texts = [note for note in [*known, *notes, *of_inputs] if note is not None]
     return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(texts))

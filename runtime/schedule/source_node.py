@@ -789,7 +789,7 @@ def source_of(stage: Stage, step: SourceStep, *, start_ns: int, looks: Looks) ->
         stage.name,
         step.source,
         step.schema,
-        writer_id=stage.number,
+        writer_id=stage.rank,
         start_ns=start_ns,
         needed=stage.needed,
         teller=teller_of(stage, step),

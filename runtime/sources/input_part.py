@@ -1,0 +1,46 @@
+"""Part of an input's partitions, for one source stage of several."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from slackwater.runtime.sources.spec import Input, Partition
+
+__all__ = ["InputPart"]
+
+
+class InputPart:
+    """An input with some of the partitions of another.
+
+    Those that are known when the flow is planned take turns among the stages. One that appears
+    later goes to a stage by its name, without a word between stages.
+
+    Args:
+        inner: the whole input with all partitions.
+        index: number of the stage, from 0.
+        of: number of the stages.
+        known: names of the partitions that the plan knows, in its order.
+    """
+
+    def __init__(self, inner: Input, *, index: int, of: int, known: tuple[str, ...]) -> None:
+        self.inner = inner
+        self._index, self._of = index, of
+        self._stages = {name: number % of for number, name in enumerate(known)}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the whole input has."""
+        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def partitions(self) -> list[Partition]:
+        """Return the partitions of this part."""
+        listed: list[Partition] = self.inner.partitions()  # type: ignore[attr-defined]
+        return [partition for partition in listed if self._is_here(partition.name)]
+
+    def _is_here(self, name: str) -> bool:
+        stage = self._stages.get(name)
+        if stage is None:
+            stage = zlib.crc32(name.encode()) % self._of
+        return stage == self._index
