@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.merge.lanes import Piece
+from slackwater.runtime.merge.lanes import Piece, in_order
 from slackwater.runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
 from slackwater.runtime.model.batch import RowFields, concat_fields
 
 _FEW_RUNS = 8
 
 
-def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bool) -> Batch:
+def merge_pieces(
+    pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bool, has_ties: bool = False
+) -> Batch:
     """Return the rows of the pieces in the order (event time, writer, order within it).
 
     Args:
@@ -22,12 +24,14 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
             their coming.
         ranks: the rank of each writer, by its place.
         is_sorted: they follow each other already (one writer, in order).
+        has_ties: rows of one time in a piece may be of several writers, in any order.
 
     The rows no longer know their writers: after a gate, the gate is the writer.
     """
     _, first, start, stop = pieces[0]
     if len(pieces) == 1:
-        return without_writers(first.slice(start, stop))
+        rows = first.slice(start, stop)
+        return without_writers(in_order(rows) if has_ties else rows)
     # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
     # per column and piece would take as long as the merging.
     time_parts: list[Int64Array] = []

@@ -69,11 +69,14 @@ class ReaderState:
         ports = 1 + max(writer.port for writer in writers)
         self._is_shared = any(writer.is_shared for writer in writers)
         self._is_mixed = [writer.is_mixed for writer in writers]
-        self._ports: list[tuple[list[int], bool]] = []  # places; whether their rows are in order
+        # Places; whether their rows are in order; whether rows of one time may be in none.
+        self._ports: list[tuple[list[int], bool, bool]] = []
         for port in range(ports):
             places = [place for place, writer in enumerate(writers) if writer.port == port]
-            is_sorted = len(places) == 1 and not self._is_mixed[places[0]]
-            self._ports.append((places, is_sorted))
+            own = [writers[place] for place in places]
+            has_ties = any(writer.is_shared and not writer.is_mixed for writer in own)
+            is_sorted = len(places) == 1 and not own[0].is_mixed and not has_ties
+            self._ports.append((places, is_sorted, has_ties))
         self._late_rows = LateQueue([writer.port for writer in writers])
         self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
@@ -183,7 +186,7 @@ class ReaderState:
         last, slack_ready, released = self._seen, 0, 0
         ports: list[Batch | None] = []
         lanes, heads = self.lanes, self._heads
-        for places, is_sorted in self._ports:
+        for places, is_sorted, has_ties in self._ports:
             pieces: list[Piece] = []
             for place in places if heads is None else _candidates(heads, places, cut_ns):
                 lane = lanes[place]
@@ -199,7 +202,7 @@ class ReaderState:
                     slack_ready += _beyond(ready, piece)
                     key = _last_key(piece)
                     last = key if key > last else last
-            merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
+            merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted, has_ties=has_ties)
             released += len(merged.event_time_ns)
             ports.append(merged)
         watermark_ns = self._come_to(last, cut, ready)

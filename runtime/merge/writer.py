@@ -14,6 +14,7 @@ class Writer:
         rank: its place in the tie order; unique, and the same on every run.
         is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
             itself, or it may send rows that are late already; they are sorted on the way in.
+            Without that rows of one time may still be of several writers, if it is shared.
         is_shared: these writers may be those of other inputs of its port, too: what they sent was
             divided further up, and is put into one order by their ranks.
     """

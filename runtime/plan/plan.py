@@ -123,7 +123,8 @@ class Channel:
             downstream reads. With arrivals, messages say how far these have gone on, too.
         shares_writers: rows' writers are from further upstream, so other channels may carry them,
             too.
-        is_mixed: rows may have another order than that of their event times.
+        is_mixed: rows may have another order than that of their event times, or rows of one time
+            another one than that of their writers, if no other channel carries these.
         may_be_late: rows may be older than the channel's promise: from a gate with a slack, or from
             a writer that was idle.
         needs_promises: promises without rows are worth sending (the target has a gate).
@@ -497,7 +498,9 @@ def _channels_into(
                 if is_side
                 else _travelling(source.last.schema, read),
                 row_fields=fields.into(origin, name),
-                is_mixed=is_side or has_writers or came.is_disordered,
+                is_mixed=is_side
+                or came.is_disordered
+                or (has_writers and not source.is_in_time_order),
                 may_be_late=not is_side and came.may_be_late,
                 needs_promises=has_gate or not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,

@@ -62,6 +62,13 @@ class PlannedStage:
         return self.step.traits.replica
 
     @property
+    def is_in_time_order(self) -> bool:
+        """Whether rows with writers leave in the order of event times, without late ones."""
+        if isinstance(self.step, SourceStep):
+            return self.step.has_single_partition
+        return self.step.traits.orders_keys
+
+    @property
     def last(self) -> Step:
         """Step that its rows leave."""
         return self.chain[-1] if self.chain else self.step

@@ -120,6 +120,12 @@ class SourceStep(Step):
             for index, part in enumerate(parts)
         ]
 
+    @property
+    def has_single_partition(self) -> bool:
+        """Whether it is the part of a source that reads one partition, to its end."""
+        part = self.source.input
+        return isinstance(part, InputPart) and part.is_single
+
     def notes(self) -> list[str]:
         """Return notes on the input for the report, such as files not read.
 

@@ -18,8 +18,8 @@ class InputPart:
 
     Args:
         inner: the whole input with all partitions.
-        index: number of the stage, from 0.
-        of: number of the stages.
+        index: number of this stage, from 0.
+        of: number of all its stages.
         known: names of the partitions that the plan knows, in its order.
     """
 
@@ -33,6 +33,12 @@ class InputPart:
         if name.startswith("__") or name == "inner":  # asked for while it is unpickled
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the part has one partition and gets no other."""
+        known = list(self._stages.values())
+        return known.count(self._index) == 1 and not getattr(self.inner, "grows", False)
 
     def partitions(self) -> list[Partition]:
         """Return the partitions of this part."""

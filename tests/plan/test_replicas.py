@@ -47,7 +47,7 @@ def test_each_replica_has_a_gate_and_gets_the_rows_of_its_keys_from_all_feeders(
             ("a", KeyPart(("key",), index, 2)),
             ("b", KeyPart(("key",), index, 2)),
         ]
-    assert all(c.is_mixed and c.shares_writers for c in stages["out"].inputs)
+    assert all(c.shares_writers and not c.is_mixed for c in stages["out"].inputs)
     assert stages["out"].is_gated
 
 
