@@ -112,6 +112,7 @@ def _array(values: Any) -> Any:
         return pa.array(values, pa.uint64())  # whole numbers from 2**63 on
 
 
+@checked_call
 def blocks(parts: Iterable[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
     """Return copies of Arrow blocks as an input that hands them over uncut.
 

@@ -23,7 +23,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.other_names import answer_to, option_choices
 from slackwater.runtime.shown import shown
 
-__all__ = ["checked_call", "checked_fields", "checked_methods", "must_be"]
+__all__ = ["checked_call", "checked_fields", "checked_methods", "checked_options", "must_be"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -53,6 +53,25 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     The function that is returned raises SettingError for such a call: an option is not there or
     missing, or a value is not of its annotation. Classes of ours are not checked here.
     """
+    return _checked(function, must_be)
+
+
+def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Refuse calls whose options are unknown or missing, of a function that checks its values.
+
+    Only a word of a few that is not text is refused here: the function looks for it among them.
+    """
+    return _checked(function, _must_be_word)
+
+
+def _must_be_word(kind: Any, value: object) -> str | None:
+    is_word = isinstance(value, str) or get_origin(kind) is not Literal
+    return None if is_word else must_be(kind, value)
+
+
+def _checked(
+    function: Callable[_P, _R], rule_of: Callable[[Any, object], str | None]
+) -> Callable[_P, _R]:
     call = signature(function)
     every = call.parameters.values()
     named = [
@@ -83,7 +102,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
             checked_here = {*named} - {*_NAMES}
             kinds.update((name, _kind(call.parameters[name], function)) for name in checked_here)
         for name, value in bound.items():
-            if name in kinds and (rule := must_be(kinds[name], value)) is not None:
+            if name in kinds and (rule := rule_of(kinds[name], value)) is not None:
                 hint = _hint(name, value, rule) or as_written
                 raise SettingError(f"{who}(): {name}={shown(value, 60)} must be {rule}{hint}")
         return function(*args, **options)

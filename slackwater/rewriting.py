@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.rewrite.moves import FlowPlan, rewrites_of, thinkable
@@ -10,6 +11,7 @@ from slackwater.runtime.shown import shown
 __all__ = ["rewritten"]
 
 
+@checked_call
 def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
     """Return a flow with the same results whose filters stand elsewhere.
 

@@ -296,6 +296,7 @@ def print_sink(limit: int = 20) -> PrintOutput:
     return PrintOutput(limit)
 
 
+@checked_call
 def collect_sink() -> CollectOutput:
     """Return an output in memory; the job hands its rows over at its end."""
     return CollectOutput()

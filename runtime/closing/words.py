@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import ByTime, EventDriven
@@ -15,6 +16,7 @@ from slackwater.runtime.shown import shown
 DEFAULT_MISS = 0.1
 
 
+@checked_options
 def ignore(*, tick: Duration = "1ms") -> Closing:
     """Close a window at its end by the clock of arrivals: later rows are late.
 
@@ -29,6 +31,7 @@ def ignore(*, tick: Duration = "1ms") -> Closing:
     return ByTime(0, tick_ns=duration_ns(tick, what="tick", positive=True))
 
 
+@checked_options
 def event_driven(
     *,
     disorder: Duration = 0,
@@ -57,6 +60,7 @@ def event_driven(
     return policy if type is None else Typed(policy, type)
 
 
+@checked_options
 def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Closing:
     """Close a window a fixed time after its end, by the clock of arrivals.
 
@@ -75,6 +79,7 @@ def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Clos
     )
 
 
+@checked_options
 def probslack(
     miss: float | None = None,
     *,

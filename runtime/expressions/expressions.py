@@ -759,6 +759,7 @@ def duration(value: Duration) -> Expr:
     return Literal(duration_ns(value), pa.int64(), f"duration({quoted(value)})")
 
 
+@checked_call
 def event_time() -> Expr:
     """Return each row's event time, int64 nanoseconds since 1970 UTC.
 

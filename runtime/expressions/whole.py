@@ -22,6 +22,7 @@ from slackwater.runtime.model.exact_casts import EXACT_POWER
 
 Kernel = Callable[..., Column]
 _FAR = 2.0**62
+_MOST_DIGITS = 20  # half of that power of ten is beyond 64 bits: all is rounded to 0
 _FIRST_WITHOUT_FRACTION = 2.0**52
 _LIMITS = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}  # {kind of the result: its ends}
 _SHORT = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
@@ -158,6 +159,7 @@ def rounded(call: Call) -> Kernel:
     if digits >= 0:
         return widened
     least, most = _limits(call)
+    digits = max(digits, -_MOST_DIGITS)  # Python makes the power of ten, however large
 
     def compute(values: Any) -> Column:
         values = widened(values)

@@ -174,6 +174,7 @@ class Dataflow(FlowMethods):
         other.check()
         return other
 
+    @checked_call
     def with_deadline(self, deadline: Duration) -> Dataflow:
         """Return a copy of the flow with another deadline.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from numbers import Integral, Real
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.shown import shown
@@ -67,12 +68,12 @@ def _parse(value: Duration, what: str) -> int:
         raise SettingError(f"{what}={shown(value)} is not a length of time; write it like '6s'")
     if isinstance(value, timedelta):
         return (value.days * 86_400 + value.seconds) * NS_PER_SECOND + value.microseconds * 1_000
-    if isinstance(value, int):
-        return value * NS_PER_SECOND
-    if isinstance(value, float):
+    if isinstance(value, Integral):
+        return int(value) * NS_PER_SECOND
+    if isinstance(value, Real):
         if not math.isfinite(value):
             raise SettingError(f"{what}={shown(value)} is not finite; write it like '6s'")
-        return round(value * NS_PER_SECOND)
+        return _nanoseconds(float(value), NS_PER_SECOND)
     match = _PATTERN.match(value) if isinstance(value, str) else None
     if match is None or match.group(2) not in _UNIT_NS:
         units = ", ".join(_UNIT_NS)
@@ -80,7 +81,15 @@ def _parse(value: Duration, what: str) -> int:
             f"{what}={shown(value)} is not a length of time; write a number and one of {units}, "
             "like '500ms' or '6s', or a number of seconds"
         )
-    return round(float(match.group(1)) * _UNIT_NS[match.group(2)])
+    return _nanoseconds(float(match.group(1)), _UNIT_NS[match.group(2)])
+
+
+def _nanoseconds(number: float, unit_ns: int) -> int:
+    """Return whole nanoseconds; a number that floats cannot hold is beyond each bound."""
+    nanoseconds = number * unit_ns
+    if math.isfinite(nanoseconds):
+        return round(nanoseconds)
+    return LONGEST_NS + 1 if nanoseconds > 0 else -1
 
 
 def format_ns(nanoseconds: float) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Duration, Int64Array, duration_ns, format_ns
 from slackwater.runtime.model.state import Fields
@@ -39,6 +40,7 @@ from slackwater.runtime.order.settings import is_number
 from slackwater.runtime.shown import shown
 
 
+@checked_options
 def aq_k_slack(
     *,
     window: Duration,

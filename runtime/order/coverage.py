@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
@@ -23,6 +24,7 @@ Of = Literal["count", "sum", "mean"]
 _OF = ("count", "sum", "mean")
 
 
+@checked_options
 def error_within(
     error: float, *, delta: float = 0.05, of: Of = "mean", spread: float = 1.0
 ) -> ErrorWithin:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.buffer import (
@@ -32,6 +33,7 @@ from slackwater.runtime.order.reorder import Reordering
 HOUR = "1h"
 
 
+@checked_options
 def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
     """Return the policy that holds each row until the newest is `slack` ahead.
 
@@ -47,6 +49,7 @@ def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
     return KSlack(duration_ns(slack, what="k_slack: slack"), late=late)
 
 
+@checked_options
 def mp_k_slack(
     *, at_most: Duration = HOUR, delay_from: DelayFrom = "next", late: Late = "drop"
 ) -> MpKSlack:

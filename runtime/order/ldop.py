@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
 from slackwater.runtime.model.state import Fields
@@ -21,6 +22,7 @@ from slackwater.runtime.shown import shown
 _US = 1_000
 
 
+@checked_options
 def ldop(
     *, window: Duration, factor: float = 1.0, at_most: Duration = "1h", late: Late = "drop"
 ) -> Ldop:

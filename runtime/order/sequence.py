@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.order.reorder import AsTheyCome, Reordering
@@ -158,6 +159,7 @@ class BySequence:
         return AsTheyCome().begin()  # the numbers have put the rows in order (`sequence_order.py`)
 
 
+@checked_options
 def by_sequence(  # noqa: PLR0913 - a word for each setting
     *,
     timeout: Duration = "500ms",

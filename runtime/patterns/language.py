@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, overload
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Duration, duration_ns
@@ -104,6 +105,7 @@ class CountWindow:
     every: int
 
 
+@checked_call
 def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event:
     """Describe an event of a pattern.
 
@@ -136,6 +138,7 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
     return Event(name, types, where)
 
 
+@checked_call
 def seq(*parts: Part) -> Seq:
     """Put parts in order; what lies between them is skipped.
 
@@ -145,6 +148,7 @@ def seq(*parts: Part) -> Seq:
     return Seq(_parts("seq", parts))
 
 
+@checked_call
 def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
     """Ask for n different ones of these events, in any order.
 
@@ -162,12 +166,14 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
     return AnyOf(_whole("any_of: n", n, 1, most), some, distinct)
 
 
+@checked_call
 def all_of(*events: Event) -> AnyOf:
     """Ask for all of these events, in any order."""
     some = _events("all_of", events)
     return AnyOf(len(some), some, None)
 
 
+@checked_call
 def either(*parts: Part) -> Either:
     """Ask for one of these parts; A | B is the same."""
     return Either(_parts("either", parts))
@@ -177,6 +183,7 @@ def either(*parts: Part) -> Either:
 def repeat(part: Event | Either, least: int, most: int | None = ..., /) -> Repeat: ...
 @overload
 def repeat(part: Event | Either, /, *, at_least: int) -> Repeat: ...
+@checked_call
 def repeat(
     part: Event | Either,
     least: int | None = None,
@@ -207,6 +214,7 @@ def repeat(
     return Repeat(part, fewest, fewest if most is None else _whole("repeat: most", most, fewest))
 
 
+@checked_call
 def no(part: Event | Either) -> No:
     """Forbid these events between the parts before and after; at the end: to the end.
 
@@ -220,6 +228,7 @@ def no(part: Event | Either) -> No:
     raise FlowError(f"no takes an event, or one of several, not {shown(part)}")
 
 
+@checked_call
 def opened_by(
     event: Event, *, within: Duration | None = None, events: int | None = None
 ) -> OpenedBy:
@@ -243,6 +252,7 @@ def opened_by(
     return OpenedBy(event, duration_ns(within, what="opened_by: within", positive=True), None)
 
 
+@checked_call
 def count_window(size: int, *, every: int | None = None) -> CountWindow:
     """Return windows of so many events of a key.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.shown import shown
 
@@ -47,6 +48,7 @@ class ClockColumns:
         return f"its clock corrected by {self.offset}{within} in {self.unit}"
 
 
+@checked_call
 def clock_columns(
     offset: str, bound: str | None = None, *, unit: Literal["ns", "us", "ms", "s"]
 ) -> ClockColumns:

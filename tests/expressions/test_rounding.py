@@ -56,6 +56,13 @@ def test_a_float_near_a_half_is_rounded_as_by_python(value: float, digits: int) 
     assert one(value, digits) == round(value, digits)
 
 
+@pytest.mark.parametrize("digits", [-20, -21, -(10**30)])
+def test_whole_numbers_rounded_to_a_power_beyond_64_bits_are_zero(digits: int) -> None:
+    values = np.array([2**63 - 1, -(2**63), 5], np.int64)
+    kernel = rounded(Call((Operand(pa.int64()),), digits, pa.int64()))
+    np.testing.assert_array_equal(kernel(values), [0, 0, 0])
+
+
 HALVES = st.builds(
     lambda whole, digits: (whole + 0.5) / 10**digits, st.integers(), st.integers(0, 22)
 )

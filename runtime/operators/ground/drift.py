@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
 from slackwater.runtime.model import (
     Batch,
@@ -110,6 +111,7 @@ DriftGiven: TypeAlias = Duration | ClockBound | None
 """A length, a column's name, or `clock_bound(column, most=…)`."""
 
 
+@checked_call
 def clock_bound(column: str, *, most: Duration, unit: Unit = "ns") -> ClockBound:
     """Return a value of `drift=`, for a column of small values or another unit.
 

@@ -94,6 +94,7 @@ S = TypeVar("S", bound=AnyStream)
 class FlowMerging(FlowBuilder):
     """Flows can merge their streams."""
 
+    @checked_call
     def merge(self, *streams: S, slack: Slack = AS_FLOW, name: str | None = None) -> S:
         """Put the rows of streams with the same columns into one, in event-time order.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.shedding.contest import ContestShedder
@@ -53,6 +54,7 @@ def named(word: Callable[P, S]) -> Callable[P, S]:
     return of_word
 
 
+@checked_options
 @named
 def espice(
     latency: Duration,
