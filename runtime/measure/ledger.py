@@ -19,6 +19,7 @@ from slackwater.runtime.errors import LedgerError
 from slackwater.runtime.measure.balance import Ledger
 from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
+    COMBINED,
     FAILED,
     FILTERED,
     FORGOTTEN,
@@ -214,7 +215,9 @@ class _Tally:
             self.counts[outcome] += stage.counts[outcome]
         self.copies += max(sent - stage.rows_out, 0)
         self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
-        went_on = stage.used + stage.exploded - stage.counts[FILTERED] - stage.counts[FAILED]
+        counts = stage.counts
+        went_on = stage.used + stage.exploded
+        went_on -= counts[FILTERED] + counts[FAILED] + counts[COMBINED]
         self.counts[IN_FLIGHT] += max(went_on - stage.rows_out, 0)
         self.copies += stage.exploded
 

@@ -30,6 +30,7 @@ from slackwater.runtime.shown import shown
 __all__ = [
     "AT_STAGE",
     "BAD_TIME",
+    "COMBINED",
     "DIVERTED",
     "DUPLICATE",
     "FAILED",
@@ -355,6 +356,13 @@ FILTERED = registered(
         LedgerPlace.LEFT_LATER,
         "Dropped by the user's filters in this stage, before an operator saw them.",
         is_usual=True,
+    )
+)
+COMBINED = registered(
+    Outcome(
+        "combined",
+        LedgerPlace.LEFT_LATER,
+        "Counted in another row, a partial result that was made beside the source.",
     )
 )
 FAILED = registered(

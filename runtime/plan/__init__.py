@@ -9,6 +9,7 @@
   comparison.
 - `flow_fingerprints.py`: Fingerprints of flows: whether a later run can resume a sink's output.
 - `graph.py`: Graph of a flow's steps: their order, checks, and the columns that they need.
+- `partial_results.py`: Partial results beside the source, for steps whose replicas get rows by key.
 - `parts.py`: Parts of steps: from a subject to the stages of a plan.
 - `plan.py`: Plans: the stages of a flow's steps, their channels, and their slots.
 - `planned_stages.py`: Planned stages: the stages of each step, and traits of their rows, before

@@ -43,6 +43,7 @@ from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
 from slackwater.runtime.plan.graph import StepGraph, columns_read, needed_columns
+from slackwater.runtime.plan.partial_results import with_partial_results
 from slackwater.runtime.plan.planned_stages import (
     LateOf,
     PlannedStage,
@@ -348,6 +349,8 @@ def plan_stages(
     """
     graph.check()
     steps = _with_ordered_sinks(opened(graph.steps))
+    if fuse:
+        steps = with_partial_results(steps)
     ways = ArrivalWays.of(steps)
     needed = needed_columns(steps)
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
@@ -500,7 +503,7 @@ def _channels_into(
                 row_fields=fields.into(origin, name),
                 is_mixed=is_side
                 or came.is_disordered
-                or (has_writers and not source.is_in_time_order),
+                or ((has_writers or source.mixes_writers) and not source.is_in_time_order),
                 may_be_late=not is_side and came.may_be_late,
                 needs_promises=has_gate or not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,

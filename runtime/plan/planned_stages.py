@@ -69,6 +69,17 @@ class PlannedStage:
         return self.step.traits.orders_keys
 
     @property
+    def combines(self) -> bool:
+        """Whether partial results leave, without the writers of their rows."""
+        return any(step.traits.combines for step in self.chain)
+
+    @property
+    def mixes_writers(self) -> bool:
+        """Whether partial results are of several writers, and so in no order of event times."""
+        step = self.step
+        return self.combines and isinstance(step, SourceStep) and step.source.has_writers
+
+    @property
     def last(self) -> Step:
         """Step that its rows leave."""
         return self.chain[-1] if self.chain else self.step

@@ -86,7 +86,8 @@ def _given(
             own |= WRITERS  # replicas feed its stage, which tells their rows apart
         if step.traits.orders_keys:
             own |= WRITERS  # the hashes of keys
-        given[name] = own.union(*[each.traits.gives_fields for each in (step, *chain)])
+        own = own.union(*[each.traits.gives_fields for each in (step, *chain)])
+        given[name] = own - WRITERS if stages[0].combines else own
     return {name: given[head] for name, head in heads.items()}
 
 

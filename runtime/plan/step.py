@@ -158,6 +158,16 @@ class GatedStep(Step):
         own: dict[str, Any] = {"keeps_late": keeps_late}
         return replace(self, **own) if self.traits.has_late_rows else self
 
+    def beside_source(self, schema: pa.Schema, name: str) -> tuple[EachRowStep, GatedStep] | None:
+        """Return a step of partial results and their sum; None by default.
+
+        Args:
+            schema: columns of its input, which is fed by a source alone.
+            name: name of the step of partial results.
+        """
+        del schema, name
+        return None
+
     def late_columns(
         self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
     ) -> tuple[Mapping[str, str] | None, ...]:

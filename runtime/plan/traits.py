@@ -105,6 +105,7 @@ class StepTraits:
         runs_users_code: whether it calls users' functions, inputs apart.
         reads_fields: fields of rows (`ROW_FIELDS`) that it reads, beside those that its gate reads.
         gives_fields: fields of rows that it adds.
+        combines: whether a row that leaves stands for several that came, made beside the source.
 
     Of a step after a gate:
 
@@ -140,6 +141,7 @@ class StepTraits:
     diverts: bool = False
     reads_fields: frozenset[str] = frozenset()
     gives_fields: frozenset[str] = frozenset()
+    combines: bool = False
     release: Release = READY_ONLY
     ports: tuple[int, ...] = (0,)
     port_keys: tuple[tuple[str, ...], ...] = ((),)

@@ -11,7 +11,8 @@ from typing import Any
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating
+from slackwater.runtime.operators.aggregate.combine import CombineMachine
+from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating, CombineStep
 from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping
@@ -80,6 +81,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     MapRowsStep: MapRowsMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
+    CombineStep: CombineMachine,
     JoinStep: join_machine,
     DedupeStep: DedupeMachine,
     FollowedByStep: FollowedByMachine,

@@ -37,6 +37,22 @@ class Failed(NamedTuple):
     rows: list[DivertedRow]
 
 
+class Applied(NamedTuple):
+    """Rows after a chain, and their account.
+
+    Attributes:
+        batch: rows that remain.
+        rows: number of these.
+        added: number of rows that steps added.
+        combined: number of rows that count in partial results.
+    """
+
+    batch: Batch
+    rows: int
+    added: int
+    combined: int
+
+
 class Chain:
     """Steps that look at each row alone, one after the other.
 
@@ -47,6 +63,7 @@ class Chain:
     def __init__(self, steps: Sequence[Step]) -> None:
         self.counts = [StepReport(step.name, step.traits.kind, [0]) for step in steps]
         self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
+        self._combines = {step.name for step in steps if step.traits.combines}
         self._failing = [
             (counts.name, machine.failed)
             for machine, counts in self._steps
@@ -71,14 +88,14 @@ class Chain:
             return ()
         return [Failed(name, rows.is_diverted, rows.take()) for name, rows in self._failing]
 
-    def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int, int]:
-        """Return the rows that remain, their number, and how many rows steps added.
+    def apply(self, batch: Batch, first: int = 0) -> Applied:
+        """Return what the steps make of rows.
 
         Args:
             batch: rows of the source.
             first: the number of the step that they reach first.
         """
-        rows, added = len(batch.event_time_ns), 0
+        rows, added, combined = len(batch.event_time_ns), 0, 0
         for machine, counts in self._steps[first:] if first else self._steps:
             before = rows
             counts.rows_in[0] += rows
@@ -87,9 +104,11 @@ class Chain:
             counts.rows_out += rows
             if rows > before:
                 added += rows - before
+            elif rows < before and counts.name in self._combines:
+                combined += before - rows
             if not rows:
                 break
-        return batch, rows, added
+        return Applied(batch, rows, added, combined)
 
 
 def steps_counted(stage: Stage, own: StepReport | None, chain: Chain) -> list[StepReport]:

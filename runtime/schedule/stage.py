@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure.outcomes import DIVERTED, FAILED, FILTERED
+from slackwater.runtime.measure.outcomes import COMBINED, DIVERTED, FAILED, FILTERED
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
@@ -354,8 +354,8 @@ class StageMachine:
     def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
-        batch, rows, added = self.chain.apply(batch, first)
-        missing = before + added - rows
+        batch, rows, added, combined = self.chain.apply(batch, first)
+        missing = before + added - rows - combined
         for failed in self.chain.failed():
             missing -= len(failed.rows)
             self._count_failed(failed, is_input=is_input)
@@ -363,6 +363,8 @@ class StageMachine:
         if is_input:
             if missing:
                 report.counts[FILTERED] += missing
+            if combined:
+                report.counts[COMBINED] += combined
             report.exploded += added
         else:
             report.results_filtered += missing

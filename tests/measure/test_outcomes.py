@@ -203,6 +203,15 @@ def test_a_stage_and_a_ledger_as_they_were_written_before_words_were_open_are_re
     assert {*ledger.to_json()} == {
         *("entered", "copies", "out", "late", "filtered", "in_flight"),
         *("late_used", "slack_ready", "is_final", "results", "untold", "unreported"),
-        *("duplicate", "given_up", "shed", "bad_time", "unreadable", "failed", "diverted"),
+        *(
+            "duplicate",
+            "given_up",
+            "shed",
+            "bad_time",
+            "unreadable",
+            "failed",
+            "combined",
+            "diverted",
+        ),
         *("forgotten", "balanced"),
     }

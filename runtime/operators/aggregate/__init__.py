@@ -5,6 +5,7 @@
 - `cells.py`: A cell is the rows of one key in one pane.
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
+- `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
 - `machine.py`: Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they
   close.
 - `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.

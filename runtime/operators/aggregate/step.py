@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
+
+import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.policy import Closing
@@ -36,8 +38,8 @@ from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
+from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits, each_row
 from slackwater.runtime.shown import shown
 
 
@@ -100,6 +102,16 @@ class AggregateStep(GatedStep):
     def _wait_ns(self) -> int:
         return self.drift.most_ns if self.drift else 0
 
+    def beside_source(self, schema: pa.Schema, name: str) -> tuple[EachRowStep, GatedStep] | None:  # noqa: D102 - see GatedStep
+        if self.late != "drop" or self.drift is not None or self.close is not None:
+            return None
+        wholes = _sums_of_parts(self, schema)
+        if wholes is None:
+            return None
+        fields = [self.schema.field(column) for column in (*self.keys, *self.aggregates)]
+        beside = CombineStep(name=name, inputs=self.inputs, schema=pa.schema(fields), of=self)
+        return beside, replace(self, inputs=(name,), aggregates=wholes)
+
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
         # The rows of a key make its results. Not where windows close in time: when they do follows
         # from the rows of all keys.
@@ -119,6 +131,49 @@ class AggregateStep(GatedStep):
             yield f"keeps    {_panes_text(self, steps)}"
         if self.close is not None:
             yield from _close_text(self, self.close)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombineStep(EachRowStep):
+    """Partial results of a batch, made by the plan alone.
+
+    Columns that leave: the keys, then one for each aggregate, under its name. The event time of a
+    partial result is the last moment of its pane, so that it waits at the gate no longer than the
+    pane's window.
+    """
+
+    of: AggregateStep
+
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return replace(each_row("combine"), combines=True)
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
+        return self.of.reads(position, there, needed)
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield nothing: users do not write this step."""
+        yield from ()
+
+
+def _sums_of_parts(step: AggregateStep, schema: pa.Schema) -> dict[str, Aggregate] | None:
+    """Return the aggregates of partial results; None if a bit of a result could change."""
+    if any(pa.types.is_floating(schema.field(key).type) for key in step.keys):
+        return None  # 0.0 and −0.0 are one key, and which of them leaves depends on the order
+    wholes: dict[str, Aggregate] = {}
+    for column, aggregate in step.aggregates.items():
+        if aggregate.kind == "count":
+            wholes[column] = Aggregate("sum", column)
+            continue
+        kind = None if aggregate.column is None else schema.field(aggregate.column).type
+        if aggregate.kind not in ("sum", "min", "max") or not _is_whole(kind):
+            return None
+        wholes[column] = Aggregate(aggregate.kind, column)
+    return wholes
+
+
+def _is_whole(kind: pa.DataType | None) -> bool:
+    return kind is not None and pa.types.is_integer(kind) and kind != pa.uint64()
 
 
 def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
