@@ -134,6 +134,8 @@ class SheddingSettings(ABC):
     """The values that `drops` may have."""
 
     def __post_init__(self) -> None:
+        _of_espice("overload", self.overload, Overload)
+        _of_espice("model", self.model, Model)
         _whole("seed", self.seed, 0, 2**63 - 1)
         _one_of("drops", self.drops, self.units)
         if self.drops == "stretches" and self.feature is not None:
@@ -171,6 +173,14 @@ class SheddingSettings(ABC):
         """The line of `explain` about it."""
         what = self.ranking if self.ranks else "stretches of the stream"
         return f"{what}, to keep {self.overload.latency_ns / 1e9:g} s"
+
+
+def _of_espice(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise SettingError(
+            f"{name}={shown(value)} is not of class {kind.__name__}; write "
+            f"sw.shedding.espice(latency='1s', drops='events').{name}"
+        )
 
 
 def _is_number(value: object) -> bool:

@@ -154,7 +154,7 @@ class Patterning(AnyStream):
 
 
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
-    if not isinstance(shed, PatternShedding):
+    if isinstance(shed, type) or not isinstance(shed, PatternShedding):
         raise SettingError(
             f"step {step!r}: shed={shown(shed)} is not a way of shedding; write "
             'sw.shedding.espice(latency="1s")'

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.inside import reads_event_time
@@ -27,6 +27,7 @@ from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
+from slackwater.runtime.operators.ground.user_code import called
 from slackwater.runtime.patterns.operator.machine import Inside, PatternMachine
 from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.scopes import CountWindows
@@ -34,6 +35,7 @@ from slackwater.runtime.patterns.settings import Found, Worked
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.losses import Judged
 from slackwater.runtime.shedding.settings import SheddingSettings
+from slackwater.runtime.shedding.shedder import Shedder
 from slackwater.runtime.shedding.wrapper.kept import Kept
 from slackwater.runtime.shedding.wrapper.kinds import shown_columns
 from slackwater.runtime.shedding.wrapper.shed_matchers import SheddingMatchers
@@ -63,7 +65,15 @@ class EventShedding(SheddingSettings):
                 repeat.
             ColumnError: it reads a column that is not there.
             FlowError: it is the same for all rows.
+            OperatorError: its `shedder` raises.
+            SettingError: its `shedder` returns something else.
         """
+        made = called(self.shedder, {}, step=step, shown=lambda: f"  shed={shown(self)}")
+        if not isinstance(made, Shedder):
+            raise SettingError(
+                f"step {step!r}: shedder() of {shown(self)} must return a sw.shedding.Shedder, not "
+                f"{shown(made)}"
+            )
         return replace(self, feature=_checked_feature(self.feature, schema, step=step))
 
     def machine(self, step: PatternStep, *, most_kept_rows: int) -> Operator:
