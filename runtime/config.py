@@ -178,6 +178,8 @@ class Tuning:
                 raise SettingError(f"{name}={shown(value)} is {a_kind(value)}; write {example}")
         if not 0.5 <= self.probability < 1:
             raise SettingError(f"probability={self.probability} must be in [0.5, 1), such as 0.99")
+        if self.seed < 0:
+            raise SettingError(f"seed={self.seed} must be zero or more, such as 7")
         if not 0 < self.alpha < 1:
             raise SettingError(f"alpha={self.alpha} must be between 0 and 1")
         if self.window_s < 60 or self.retrain_s < 1:

@@ -11,7 +11,9 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import check_admission
 from slackwater.runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
+from slackwater.runtime.simulate.models import MeasuredCost
 from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
@@ -23,6 +25,21 @@ if TYPE_CHECKING:
 
 MOST_SLOTS = 1_000
 """Most slots: a plan for this many takes seconds, for ten times as many minutes."""
+
+
+def _check_models(seed: int, cost: object, link: object) -> None:
+    if seed < 0:
+        raise SettingError(f"seed={seed} must be zero or more, such as 7")
+    if cost is not None and not isinstance(cost, CostModel | MeasuredCost):
+        raise SettingError(
+            f"cost={shown(cost)} is not a model of costs; write "
+            "sw.testing.CostModel(per_row_ns=250)"
+        )
+    if link is not None and not isinstance(link, LinkModel):
+        raise SettingError(
+            f"link={shown(link)} is not a model of links; write "
+            "sw.testing.LinkModel(delay_ns=20_000_000)"
+        )
 
 
 class Simulation(FlowHost):
@@ -56,6 +73,7 @@ class Simulation(FlowHost):
                 f"to {MOST_SLOTS:,}, since a plan for more takes minutes: choose fewer nodes or "
                 "cores (--nodes, --cores)"
             )
+        _check_models(seed, cost, link)
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
         self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link

@@ -10,7 +10,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
-from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
+from slackwater.runtime.operators.ground.checks import no_function, unique_columns
 from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks.named_sink import called_by_name as called_of_output
 from slackwater.runtime.sinks.output import Output, SinkTraits
@@ -55,6 +55,12 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
     schema = inside_schema(outside, source=step)
+    promise: object = spec.promise
+    if promise is not None and not isinstance(promise, Expr):
+        raise TypeMismatch(
+            f"source {step!r}: promise={shown(promise)} is not an expression of a time; write "
+            "promise=sw.col('heard') - sw.duration('30s')"
+        )
     check_source_columns(step, spec, schema, schema.names)
     if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(
@@ -67,8 +73,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
                 f"source {step!r}: event_time={spec.event_time!s} names no column of the input; "
                 f"there are: {', '.join(schema.names)}"
             )
-    if spec.promise is not None:
-        promise = expression(spec.promise, step=step, what="promise")
+    if promise is not None:
         no_function(promise, step=step, what="promise")
         kind = promise.as_operand(schema, step=step).type
         if not (pa.types.is_timestamp(kind) or kind == pa.int64()):

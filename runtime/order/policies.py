@@ -48,18 +48,18 @@ def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
     Raises:
         SettingError: `out_of_order` is neither; or a policy with its own bound also got a disorder.
     """
-    if isinstance(out_of_order, str) and out_of_order in _WITHIN:
+    if not isinstance(out_of_order, str):
+        _refuse_no_reorder(out_of_order)
+        policy: Reorder = out_of_order
+    elif out_of_order in _WITHIN:
         return _WITHIN[out_of_order](disorder_ns)
-    if out_of_order == "sequence":
-        policy: Reorder = by_sequence()
-    elif isinstance(out_of_order, str):
+    elif out_of_order == "sequence":
+        policy = by_sequence()
+    else:
         raise SettingError(
             f"out_of_order={shown(out_of_order)} must be 'error', 'sort', 'late' or 'sequence', or "
             "an order such as sw.order.k_slack('2s')"
         )
-    else:
-        _refuse_no_reorder(out_of_order)
-        policy = out_of_order
     if disorder_ns:
         raise SettingError(
             f"disorder= is for out_of_order='error', 'sort' and 'late'; {shown(out_of_order)} has "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +16,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule import Slice
+from slackwater.runtime.shown import shown
 
 _T = TypeVar("_T")
 
@@ -54,11 +57,24 @@ class CostModel:
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        costs = [self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter]
-        for each in (self.stages, self.slices, self.compared, self.results):
-            costs += each.values()
-        if min(costs) < 0:
-            raise SettingError(f"costs cannot be negative: {self}")
+        costs: dict[str, object] = {
+            name: getattr(self, name)
+            for name in ("per_slice_ns", "per_row_ns", "per_comparison_ns", "jitter")
+        }
+        for name in ("stages", "slices", "compared", "results"):
+            costs |= {f"{name}[{stage!r}]": cost for stage, cost in getattr(self, name).items()}
+        for name, cost in costs.items():
+            if not (isinstance(cost, Real) and 0 <= float(cost) < math.inf):
+                raise SettingError(
+                    f"CostModel: {name}={shown(cost)} must be a finite number, zero or more; costs "
+                    "are nanoseconds, such as 250"
+                )
+        for stage, factor in self.load.items():
+            if not callable(factor):
+                raise SettingError(
+                    f"CostModel: load[{stage!r}]={shown(factor)} must be a function of the virtual "
+                    f"time; write load={{{stage!r}: lambda now_ns: 3.0}}"
+                )
 
     def for_stages(self, stages: Iterable[Stage]) -> CostModel:
         """Return the model with the settings of each step for its replicas, too."""
@@ -211,6 +227,12 @@ class LinkModel:
                 f"a link of bytes_per_s={self.bytes_per_s} carries nothing or anything; give a "
                 "finite number above 0, or None for a link without a limit"
             )
+        for pair, link in self.between.items():
+            if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(link, LinkModel)):
+                raise SettingError(
+                    f"`between` has {shown(pair)}: {shown(link)}; write "
+                    "{('node-1', 'node-2'): LinkModel(…)}"
+                )
         if any(link.between for link in self.between.values()):
             raise SettingError("a model in `between` has a `between` of its own; omit it there")
 

@@ -395,7 +395,7 @@ class SourceSpec:
         Raises:
             SettingError: `start` is not a time, or beyond 1677 to 2262.
         """
-        if self.start is None or self.start == OWN_START:
+        if self.start is None or (isinstance(self.start, str) and self.start == OWN_START):
             return None
         given, time = self.start, None
         if isinstance(given, datetime) and given == given:  # noqa: PLR0124 - NaT of pandas is not
