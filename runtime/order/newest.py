@@ -61,6 +61,8 @@ def newest_before(
     """
     if len(writers) == 0:
         return event_time_ns
+    if bool((writers == writers[0]).all()):  # as those of a partition are
+        return _newest_of_single(writers.item(0), event_time_ns, newest_ns)
     order = by_writer(writers, len(newest_ns))
     writer = writers[order]
     times = event_time_ns[order]
@@ -81,3 +83,14 @@ def newest_before(
     unsorted = np.empty_like(before)
     unsorted[order] = before
     return unsorted
+
+
+def _newest_of_single(writer: int, times_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+    """Return what `newest_before` does for rows of one writer."""
+    before = np.empty_like(times_ns)
+    before[0] = newest_ns[writer]
+    before[1:] = times_ns[:-1]
+    if bool((times_ns < before).any()):
+        np.maximum.accumulate(before, out=before)
+    newest_ns[writer] = max(times_ns.item(-1), before.item(-1))
+    return before

@@ -11,80 +11,151 @@ bit: counts, and sums, least and greatest of whole numbers.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from slackwater.runtime.expressions.whole import ends_of
-from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, Progress
-from slackwater.runtime.model.nullable import Nullable, valid_of
-from slackwater.runtime.operators.aggregate.machine import AggregateMachine
+from slackwater.runtime.model import START_NS, Batch, Column, Columns, Int64Array
+from slackwater.runtime.model.nullable import Nullable, nulled, valid_of
 from slackwater.runtime.operators.aggregate.step import CombineStep
 from slackwater.runtime.operators.aggregate.window import Windows
-from slackwater.runtime.operators.aggregate.written import tumbling
+from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.contract import PlainStateless
+from slackwater.runtime.operators.ground.keys import KeyIndex
 
 __all__ = ["CombineMachine"]
 
 _FEW_ROWS = 256
 """A smaller batch is not combined: that would take longer than the rows at their gate."""
+_MOST_KEYS = 65_536
+"""With more keys, those that are known are forgotten: only their codes of a batch matter."""
 _LARGEST = 2**62
 
 
 class CombineMachine(PlainStateless):
-    """The machine of a `CombineStep`: it keeps nothing from one batch to the next."""
+    """The machine of a `CombineStep`: no result depends on an earlier batch.
+
+    It remembers codes of keys, which saves finding them again.
+    """
 
     def __init__(self, step: CombineStep) -> None:
         of = step.of
+        self._aggregates, self._key_names = of.aggregates, of.keys
         self._pane_ns = Windows(of.window).pane_ns
-        pane = tumbling(f"{self._pane_ns}ns")
-        self._step = replace(of, window=pane, replicas=None, keeps_late=False)
-        self._columns = step.schema.names
+        self._keys = KeyIndex(len(of.keys))
         sums = [a.column for a in of.aggregates.values() if a.kind == "sum" and a.column]
         self._sums = list(dict.fromkeys(sums))
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        rows = len(batch.event_time_ns)
+        times = batch.event_time_ns
+        rows = len(times)
+        panes = times // self._pane_ns
         if rows < _FEW_ROWS or not self._fits(batch, rows):
-            return self._alone(batch, rows)
-        machine = AggregateMachine(self._step, most_kept_rows=rows)
-        progress = Progress(END_NS, START_NS, END_NS)
-        result = machine.work(GateRead([batch], [None], END_NS, progress), 0).rows
-        assert result is not None, "each row is in a window"
-        return result.part(self._columns, result.fields)
+            return self._alone(batch, panes)
+        if len(self._keys) > _MOST_KEYS:
+            self._keys = KeyIndex(len(self._key_names))
+        codes = self._keys.codes([batch.columns[name] for name in self._key_names], rows)
+        keys, first = len(self._keys), panes.item(panes.argmin())
+        size = (panes.item(panes.argmax()) - first + 1) * keys
+        if size > 4 * rows:  # cells are as many as rows: little is gained
+            return self._alone(batch, panes)
+        return self._combined(batch, panes, (panes - first) * keys + codes, size)
+
+    def _combined(self, batch: Batch, panes: Int64Array, cells: Int64Array, size: int) -> Batch:
+        """Return a row for each cell, in the order of panes.
+
+        Args:
+            batch: the rows.
+            panes: shape (rows,), the pane of each.
+            cells: shape (rows,), the cell of each, less than `size`.
+            size: number of possible cells.
+        """
+        rows = len(cells)
+        last = np.full(size, -1, dtype=np.int64)
+        last[cells] = np.arange(rows)  # of equal indices the last one stays
+        there = (last >= 0).nonzero()[0]
+        last = last.take(there)
+        columns = {name: batch.columns[name].take(last) for name in self._key_names}
+        for name, aggregate in self._aggregates.items():
+            columns[name] = _of_cells(batch, aggregate, cells, size, there)
+        stimuli = np.full(size, START_NS, dtype=np.int64)
+        np.maximum.at(stimuli, cells, batch.stimulus_time_ns)
+        marks = batch.marks
+        if marks is not None:
+            of_cells = np.zeros(size, dtype=marks.dtype)
+            np.bitwise_or.at(of_cells, cells, marks)
+            marks = of_cells.take(there)
+        return Batch(
+            event_time_ns=(panes.take(last) + 1) * self._pane_ns - 1,
+            stimulus_time_ns=stimuli.take(there),
+            columns=columns,
+            marks=marks,
+        )
 
     def _fits(self, batch: Batch, rows: int) -> bool:
         """Whether no partial sum of the batch leaves 64 bits."""
         for name in self._sums:
-            column = batch.columns[name]
-            values = column.values if isinstance(column, Nullable) else column
-            least, most = ends_of(values)
+            least, most = ends_of(_values_of(batch.columns[name]))
             if max(abs(least), abs(most)) * rows >= _LARGEST:
                 return False
         return True
 
-    def _alone(self, batch: Batch, rows: int) -> Batch:
+    def _alone(self, batch: Batch, panes: Int64Array) -> Batch:
         """Return each row as a partial result of its own."""
-        own = self._step
-        columns = {name: batch.columns[name] for name in own.keys}
-        for name, aggregate in own.aggregates.items():
+        columns: Columns = {name: batch.columns[name] for name in self._key_names}
+        for name, aggregate in self._aggregates.items():
             if aggregate.kind == "count":
-                there = (
-                    None if aggregate.column is None else valid_of(batch.columns[aggregate.column])
-                )
-                ones = np.ones(rows, dtype=np.int64)
-                columns[name] = ones if there is None else there.astype(np.int64)
-                continue
-            assert aggregate.column is not None, "only a count needs no column"
-            column = batch.columns[aggregate.column]
-            columns[name] = _as_int64(column) if aggregate.kind == "sum" else column
-        panes = batch.event_time_ns // self._pane_ns
+                columns[name] = _counted(batch, aggregate)
+            else:
+                assert aggregate.column is not None, "only a count needs no column"
+                column = batch.columns[aggregate.column]
+                columns[name] = _as_int64(column) if aggregate.kind == "sum" else column
         times = (panes + 1) * self._pane_ns - 1
         return batch.with_(event_time_ns=times, columns=columns, writers=None)
 
 
+def _of_cells(
+    batch: Batch, aggregate: Aggregate, cells: Int64Array, size: int, there: Int64Array
+) -> Column:
+    """Return an aggregate of each cell that has rows; null where it has no value."""
+    if aggregate.column is None:
+        return np.bincount(cells, minlength=size).take(there)
+    column = batch.columns[aggregate.column]
+    valid = valid_of(column)
+    own = cells if valid is None else cells[valid]
+    if aggregate.kind == "count":
+        return np.bincount(own, minlength=size).take(there)
+    values = _values_of(column)
+    values = values if valid is None else values[valid]
+    limits = np.iinfo(values.dtype)
+    if aggregate.kind == "sum":
+        state = np.zeros(size, dtype=np.int64)
+        np.add.at(state, own, values.astype(np.int64, copy=False))
+    elif aggregate.kind == "max":
+        state = np.full(size, limits.min, dtype=values.dtype)
+        np.maximum.at(state, own, values)
+    else:
+        state = np.full(size, limits.max, dtype=values.dtype)
+        np.minimum.at(state, own, values)
+    if valid is None:
+        return state.take(there)
+    has_value = np.zeros(size, dtype=np.bool_)
+    has_value[own] = True
+    return nulled(state.take(there), has_value.take(there))
+
+
+def _counted(batch: Batch, aggregate: Aggregate) -> Int64Array:
+    valid = None if aggregate.column is None else valid_of(batch.columns[aggregate.column])
+    if valid is None:
+        return np.ones(len(batch.event_time_ns), dtype=np.int64)
+    return valid.astype(np.int64)
+
+
+def _values_of(column: Column) -> Int64Array:
+    values = column.values if isinstance(column, Nullable) else column
+    assert isinstance(values, np.ndarray), "whole numbers are arrays of NumPy"
+    return values
+
+
 def _as_int64(column: Column) -> Column:
-    if isinstance(column, Nullable):
-        return Nullable(column.values.astype(np.int64, copy=False), column.valid)
-    assert isinstance(column, np.ndarray), "whole numbers are arrays of NumPy"
-    return column.astype(np.int64, copy=False)
+    values = _values_of(column).astype(np.int64, copy=False)
+    return Nullable(values, column.valid) if isinstance(column, Nullable) else values
