@@ -22,7 +22,7 @@ def scaled(scale: Scale, hits: FloatArray, rates: FloatArray, expected: FloatArr
     """Return utilities, shape (types, cells).
 
     Args:
-        scale: the scale.
+        scale: the scale of its windows.
         hits: shape (types, cells), counted.
         rates: shape (types, cells), hits for each event.
         expected: shape (types, cells), events of a window.
