@@ -24,7 +24,7 @@ from slackwater.runtime.simulate import CostModel, Simulation
 from slackwater.runtime.tune import SlackPolicy, TuningRecord, make_policy
 
 S = NS_PER_SECOND
-SECONDS = 5
+SECONDS = 3
 FOUND, COUNTS = Subject("found"), Subject("counts")
 REPLICAS = pytest.mark.parametrize("replicas", [1, 2, 3])
 
