@@ -27,13 +27,13 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 SPARK_LIMIT_S = 300  # a first session takes 10-15 s on an idle machine, far more on a busy one
 
-# No deadline: the machine's other work would decide. On CI every run tries the same examples, and
-# more of them; elsewhere each run draws others.
+# No deadline: the machine's other work would decide. On CI every run tries the same examples;
+# elsewhere each run draws others.
 settings.register_profile(
     "slackwater",
     deadline=None,
-    # Of each property; tests/support/examples.py has a multiple of it.
-    max_examples=50 if ON_CI else 30,
+    # Of each property; tests/support/examples.py has multiples of it.
+    max_examples=30,
     derandomize=ON_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.expressions import Expr, col, event_time, lit
 from slackwater.runtime.expressions.row_tests import row_tests
 from slackwater.runtime.model import batch_of
-from tests.support.examples import five_times
+from tests.support.examples import eight_times
 from tests.support.rows import evaluated
 
 NAN = float("nan")
@@ -66,7 +66,7 @@ def compared(op: str, column: Expr, number: int | float) -> Expr:
 tests = st.tuples(st.sampled_from("ab"), st.sampled_from(OPS), st.sampled_from(NUMBERS[:-2]))
 
 
-@five_times
+@eight_times
 @given(columns(), columns(), st.lists(tests, min_size=1, max_size=3))
 def test_few_rows_pass_as_they_would_in_arrays(
     a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], asked: list[tuple[str, str, int | float]]

@@ -27,7 +27,7 @@ from slackwater.runtime.life import (
     StopSlots,
     TimePassed,
 )
-from tests.support.examples import five_times
+from tests.support.examples import eight_times
 from tests.support.lives import NODE_IDS, SLOTS, TIME_LIMITS, S, Told
 
 LONGEST_S = sum(
@@ -120,7 +120,7 @@ class World:
             self.hear(answer)
 
 
-@five_times
+@eight_times
 @given(mood=st.data(), run=st.lists(st.tuples(st.floats(0, 4), heard), max_size=25))
 def test_a_life_in_which_anything_happens_ends_in_time_and_once(
     mood: st.DataObject, run: list[tuple[float, Any]]

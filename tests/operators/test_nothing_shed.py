@@ -23,7 +23,7 @@ from tests.operators.test_pattern import ASKED, SETTINGS, batch_of, left, step_o
 from tests.operators.test_pattern_shedding import leaves, read_of
 from tests.operators.test_pattern_shedding import step_of as typed_step_of
 from tests.patterns.worlds import BY_COUNT, BY_TIME, sequences
-from tests.support.examples import five_times
+from tests.support.examples import twice
 from tests.support.shedders import shed_machine
 from tests.support.told import gate_read
 
@@ -40,7 +40,7 @@ def check(drops: Any, first: Sequence, rows: Any, cuts: set[int], **given_: Any)
     assert left(sheds, rows, cuts) == left(plain, rows, cuts)
 
 
-@five_times
+@twice
 @given(
     drops=st.sampled_from(DROPS),
     first=sequences(has_end=False),
@@ -55,7 +55,7 @@ def test_shedding_that_drops_nothing_changes_no_match(
     check(drops, first, rows, cuts, **given_)
 
 
-@five_times
+@twice
 @given(
     drops=st.sampled_from(DROPS),
     first=sequences(has_end=True),
@@ -157,7 +157,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
     assert machine.counts()["shed"] == 0
 
 
-@five_times
+@twice
 @given(
     first=sequences(has_end=True),
     rows=streams(),

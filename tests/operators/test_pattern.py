@@ -26,7 +26,7 @@ from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.shedding.wrapper.shed_pattern import SheddingPattern
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
-from tests.support.examples import five_times, twice
+from tests.support.examples import twice
 from tests.support.rows import bound
 from tests.support.told import gate_read
 
@@ -164,7 +164,7 @@ def check(step: PatternStep, rows: list[dict[str, Any]], cuts: set[int]) -> None
     assert found == left(step, rows, set())
 
 
-@five_times
+@twice
 @given(
     first=sequences(has_end=True),
     rows=streams(),
@@ -178,7 +178,7 @@ def test_what_leaves_is_as_specified_key_by_key_however_rows_are_cut(
     check(step_of(Normal(ASKED[:4], (first,)), **given_), rows, cuts)
 
 
-@five_times
+@twice
 @given(
     first=sequences(has_end=False),
     rows=streams(),

@@ -33,7 +33,7 @@ from tests.patterns.worlds import (
     sequences,
     streams,
 )
-from tests.support.examples import five_times
+from tests.support.examples import eight_times
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_two_a_then_two_b_is_the_papers_example(
 # -- any pattern, any stream ---------------------------------------------------------------
 
 
-@five_times
+@eight_times
 @given(
     first=sequences(has_end=True),
     second=st.none() | sequences(has_end=True),
@@ -81,7 +81,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_time(
     same(Spec(pattern, skip="any", holds=no_condition, **given_), events)
 
 
-@five_times
+@eight_times
 @given(
     first=sequences(has_end=False),
     events=streams(),
@@ -97,7 +97,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_a_number_of_events(
     same(Spec(normal(first), skip="any", holds=no_condition, **given_), events)
 
 
-@five_times
+@eight_times
 @given(
     data=st.data(),
     events=streams(),
@@ -122,7 +122,7 @@ def test_predicates_over_earlier_events_are_as_specified(
     same(Spec(pattern, skip=skip, holds=holds, **given_), events)
 
 
-@five_times
+@eight_times
 @given(
     data=st.data(),
     events=streams(),
@@ -220,7 +220,7 @@ def test_no_number_of_places_is_too_many(selection: str) -> None:
 # -- put away, and with losses --------------------------------------------------------------
 
 
-@five_times
+@eight_times
 @given(
     first=sequences(has_end=True),
     events=streams(),
@@ -238,7 +238,7 @@ def test_a_matcher_that_was_put_away_goes_on_as_before(
     same(spec, events, put_away=put_away)
 
 
-@five_times
+@eight_times
 @given(
     first=sequences(has_end=False),
     second=st.none() | sequences(has_end=False),
@@ -261,7 +261,7 @@ def test_a_window_that_lost_events_is_as_if_it_never_had_them(
     same(spec, events, put_away=put_away)
 
 
-@five_times
+@eight_times
 @given(
     first=sequences(has_end=True),
     events=streams(),
@@ -275,7 +275,7 @@ def test_what_was_lost_forbids_nothing_up_to_the_end(
     same(Spec(normal(first), skip="any", holds=no_condition, lost=lost, **given_), events)
 
 
-@five_times
+@eight_times
 @given(
     letters=st.lists(st.sampled_from([A, B, C]), min_size=1, max_size=4),
     events=streams(),
