@@ -86,7 +86,7 @@ def test_a_cell_shows_flow_job_and_progress_and_ends_without_the_progress(kernel
 @pytest.mark.timeout(180)
 def test_an_interrupted_cell_leaves_the_job_on_ray_running(kernel: Kernel) -> None:
     assert errors(kernel.run(FLOW)) == []
-    kernel.run("nodes = sw.Cluster.local(nodes=2)\njob = nodes.submit(flow)")
+    kernel.run("nodes = sw.Cluster.local(nodes=1)\njob = nodes.submit(flow)")
     drawn = kernel.run("job.wait(progress=True)", interrupt_when_shown="results")
     assert errors(drawn) == ["KeyboardInterrupt"]
     assert shown(drawn, "update_display_data")[-1].endswith("></pre>")

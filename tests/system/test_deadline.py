@@ -34,6 +34,8 @@ pytestmark = pytest.mark.ray
 LIMIT_S = 60.0
 GONE_S = 10.0
 MS = 10**6
+ON_TWO = {"*": "node-1", "gate": "node-2"}
+"""For all that is no matter of three hosts: a slot costs more than a second to start."""
 
 
 def tuners() -> list[int]:
@@ -139,7 +141,7 @@ def test_at_half_a_second_slots_are_asked_and_the_deadline_is_judged_twice_as_of
 ) -> None:
     over = tmp_path / "over"
     flow = late_pair("late", lag_ms=6_000, over=over, deadline="3s")
-    job = cluster.submit(flow, tuning=sw.Tuning(policy="500ms", interval="500ms"))
+    job = cluster.submit(flow, placement=ON_TWO, tuning=sw.Tuning(policy="500ms", interval="500ms"))
     tuning = check_tuned(end(job, over))
     check_rows(job)
     assert tuning.interval_ns == 500 * MS
@@ -152,7 +154,7 @@ def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     flow = late_pair("late", over=tmp_path / "over", deadline="1s")
-    job = cluster.submit(flow, tuning=sw.Tuning(policy="500ms"))
+    job = cluster.submit(flow, placement=ON_TWO, tuning=sw.Tuning(policy="500ms"))
     (pid,) = until(tuners, within_s=LIMIT_S, what="a tuner")
     until(lambda: slacks_once_set(tuning_of(job)), within_s=LIMIT_S, what="a slack")
     until(lambda: tuning_of(job).seconds >= 2, within_s=LIMIT_S, what="two seconds")
@@ -175,7 +177,9 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     flow = late_pair("late apart", over=tmp_path / "over", deadline="1s")
-    job = cluster.submit(flow, detach=True, tuning=sw.Tuning(history=str(tmp_path)))
+    job = cluster.submit(
+        flow, detach=True, placement=ON_TWO, tuning=sw.Tuning(history=str(tmp_path))
+    )
     until(lambda: tuning_of(job).gates[0].by, within_s=LIMIT_S, what="a slack")
     running = cluster.job("late apart").report()
     assert running.tuning is not None
@@ -204,7 +208,7 @@ def test_a_policy_of_the_users_travels_and_what_no_slot_can_do_is_its_mistake(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     flow = late_pair("late own", over=tmp_path / "over", deadline="1s")
-    job = cluster.submit(flow, detach=True, tuning=sw.Tuning(policy=OwnPolicy()))
+    job = cluster.submit(flow, detach=True, placement=ON_TWO, tuning=sw.Tuning(policy=OwnPolicy()))
     until(lambda: tuning_of(job).errors, within_s=LIMIT_S, what="a slot to refuse")
     report = end(job, tmp_path / "over")
     tuning = report.tuning
@@ -233,10 +237,10 @@ def test_gaussian_processes_rule_on_ray_from_the_start_if_their_record_says_so(
 ) -> None:
     flow = late_pair("late", over=tmp_path / "over", deadline="1s")
     history = tmp_path / "history"
-    graph = FlowGraph.of(cluster.plan(flow))
+    graph = FlowGraph.of(cluster.plan(flow, placement=ON_TWO))
     problem = SampleHistory(history, graph, most=10_000).save(known_to_gain(60), job="0")
     assert problem is None
-    job = cluster.submit(flow, tuning=sw.Tuning(history=str(history)))
+    job = cluster.submit(flow, placement=ON_TWO, tuning=sw.Tuning(history=str(history)))
     until(lambda: tuning_of(job).gates[0].by == MODEL, within_s=LIMIT_S, what="the models to rule")
     tuning = check_tuned(end(job, tmp_path / "over"))
     check_rows(job)
@@ -262,7 +266,7 @@ def test_past_its_first_half_minute_on_ray_the_gaussian_processes_run_along(
 
 
 def test_a_job_that_is_stopped_takes_its_tuner_with_it(cluster: sw.Cluster) -> None:
-    job = cluster.submit(late_pair("stopped", deadline="1s"))
+    job = cluster.submit(late_pair("stopped", deadline="1s"), placement=ON_TWO)
     until(lambda: tuning_of(job).gates[0].by, within_s=LIMIT_S, what="a slack")
     assert len(tuners()) == 1
     job.stop()

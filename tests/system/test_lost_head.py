@@ -100,7 +100,7 @@ numbers.merge(name="gate").sink("calls", sw.callback_sink(lose))
 """
 LOST = {  # {what is killed: how many nodes there are, and the words on its command line}
     "the head": ("1", "gcs_server", "--node-ip-address"),
-    "the raylet": ("3", "raylet", "--node-name=node-1", "--raylet_socket_name"),
+    "the raylet": ("2", "raylet", "--node-name=node-1", "--raylet_socket_name"),
 }
 
 
@@ -119,7 +119,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subp
         for lost, words in LOST.items()
     }
     run = ["-m", "slackwater.cli.entry", "run", f"{folder}/flow.py", "--out", f"{folder}/run"]
-    commands["the raylet of a run"] = [*run, "--quiet"]
+    commands["the raylet of a run"] = [*run, "--nodes", "2", "--quiet"]
     with ExitStack() as stack:
         started = {}
         for lost, command in commands.items():

@@ -184,7 +184,7 @@ def test_every_kind_of_sink_gets_the_same_rows(
     late.sink("file", sw.parquet_sink(tmp_path / "one.parquet"))
     late.sink("lines", sw.jsonl_sink("rows.jsonl"))  # in the driver's working folder
     late.sink("called", sw.callback_sink(partial(write_down, str(tmp_path / "called.jsonl"))))
-    table, report = run(cluster, flow, "collected")
+    table, report = run(cluster, flow, "collected", placement=ONE_SLOT)
     rows = table.to_pylist()
     assert len(rows) > 100
     assert pq.read_table(tmp_path / "folder").equals(table)
@@ -212,7 +212,7 @@ def test_users_functions_run_on_workers(cluster: sw.Cluster, readings: pa.Table)
         stream.map_rows(labelled, schema=labels).sink("labels", sw.collect_sink())
         return made
 
-    job = cluster.submit(flow())
+    job = cluster.submit(flow(), placement=ONE_SLOT)
     job.wait(timeout=LIMIT_S)
     twice, labels = job.result("twice"), job.result("labels")
     assert twice.equals(simulate(flow(), "twice"))
@@ -244,7 +244,7 @@ def test_no_process_imports_runtime_actors_or_ingest_by_the_bare_name(
     rows = flow.source("events", sw.table(readings.slice(0, 3)), event_time="ts")
     columns = {"ts": pa.timestamp("ns"), "bare": "string"}
     rows.map_rows(bare, schema=columns).sink("names", sw.collect_sink())
-    table, _ = run(cluster, flow, "names")
+    table, _ = run(cluster, flow, "names", placement=ONE_SLOT)
     assert table["bare"].to_pylist() == [""] * 3
     assert not {"runtime", "actors", "ingest"} & sys.modules.keys()
 

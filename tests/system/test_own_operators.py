@@ -15,7 +15,7 @@ pytestmark = pytest.mark.ray
 
 def test_ray_and_the_simulator_give_the_same(cluster: sw.Cluster) -> None:
     flow = own_operator.flow()
-    job = cluster.submit(flow)
+    job = cluster.submit(flow, placement={"*": "node-2"})
     report = job.wait()
     assert not imbalances(report)
     assert job.result("out").to_pylist() == EXPECTED
