@@ -65,8 +65,8 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _must_be_word(kind: Any, value: object) -> str | None:
-    is_word = isinstance(value, str) or get_origin(kind) is not Literal
-    return None if is_word else must_be(kind, value)
+    takes_words = any(get_origin(each) is Literal for each in (kind, *get_args(kind)))
+    return must_be(kind, value) if takes_words and not isinstance(value, str) else None
 
 
 def _checked(

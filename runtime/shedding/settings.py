@@ -204,5 +204,5 @@ def _between(name: str, value: object, least: float, most: float) -> None:
 
 
 def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         raise SettingError(f"{name}={shown(value)} is none of {', '.join(map(repr, words))}")

@@ -37,6 +37,7 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
         ({"latency": "1s", "seed": True}, "seed=True must be a whole number"),
         ({"latency": "1s", "cells": 0}, "cells=0 must be a whole number, from 1 to 65536"),
         ({"latency": "1s", "scale": "best"}, "scale='best' is none of 'rank', 'probability'"),
+        ({"latency": "1s", "scale": ["rank"]}, "scale=['rank'] is none of 'rank', 'probability'"),
         ({"latency": "1s", "keep": 1.5}, "keep=1.5 must be a number from 0 to 1"),
         ({"latency": "1s", "explore": 0, "sample": 0}, "learn from nothing"),
         ({"latency": 10**30}, "must be 73 years at most"),

@@ -17,6 +17,7 @@ from slackwater.ingest import memory
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import LATEST_NS, LONGEST_NS
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.sources.clock_columns import ClockColumns
 from tests.support.sources import drain, machine, next_due_ns, take, times
 
 BY = sw.clocks.clock_columns("off", unit="ns")
@@ -218,7 +219,9 @@ def test_settings_that_name_no_columns_are_refused() -> None:
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock="off")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="unit='min' must be"):
         sw.clocks.clock_columns("off", unit="min")  # type: ignore[arg-type]
-    unnamed = sw.clocks.clock_columns(3, unit="ms")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="offset=3 must be text"):
+        sw.clocks.clock_columns(3, unit="ms")  # type: ignore[arg-type]
+    unnamed = ClockColumns(offset=3, bound=None, unit="ms")  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match="column 3 is not a column's name; write it as text"):
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock=unnamed)
 
