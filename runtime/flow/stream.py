@@ -122,13 +122,15 @@ class Stream(StreamMethods):
         return self._add(DivertedStep(name=name, inputs=self._in, schema=DIVERTED_SCHEMA))
 
     @checked_call
-    def sink(self, name: str, output: Output) -> None:
+    def sink(self, name: str, output: Output, *, ordered: bool = True) -> None:
         """Write the rows to an output, one of ours or a custom one (`Output`).
 
         Args:
             name: name of the sink.
             output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
                 collect_sink, or an `Output` of a custom class.
+            ordered: whether rows of a step with `replicas=` are put into one order. False: each
+                leaves as it comes, in an order that differs from run to run.
 
         Raises:
             TypeMismatch: `output` is not an output.
@@ -137,7 +139,9 @@ class Stream(StreamMethods):
         """
         name = self.flow.name_for("sink", name)
         checks.output(output, step=name)
-        self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, output=output))
+        self._add(
+            SinkStep(name=name, inputs=self._in, schema=self.schema, output=output, ordered=ordered)
+        )
 
 
 def _by_keys(

@@ -163,7 +163,11 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
     """
     step = steps[name]
     has_partitions = isinstance(step, SourceStep) and step.source.traits.has_partitions
-    has_shared_gate = step.traits.sharing.replicas > 1 and not step.traits.orders_keys
+    sink = steps[upstream[-1]]
+    is_put_in_order = step.traits.orders_keys and not (
+        isinstance(sink, SinkStep) and not sink.ordered
+    )
+    has_shared_gate = _may_be_several(step) and not is_put_in_order
     if not (has_partitions or has_shared_gate):
         return ""
     if not _meets_no_gate(steps, name, upstream):
@@ -172,8 +176,13 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
         return _as_they_have_rows(step)
     return (
         f"the replicas of {name!r} reach the sink without a gate that puts their rows in order; "
-        "put flow.merge(…) between"
+        "put flow.merge(…) between, and omit ordered=False and share='all'"
     )
+
+
+def _may_be_several(step: Step) -> bool:
+    """Whether a step has replicas, or may have them."""
+    return step.traits.sharing.replicas > 1 or vars(step).get("replicas") == "auto"
 
 
 class Sameness(NamedTuple):

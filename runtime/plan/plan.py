@@ -63,6 +63,7 @@ from slackwater.runtime.plan.steps import (
     SideStep,
     SinkStep,
     SourceStep,
+    leaves_by_key,
     sinks_among,
     sources_among,
 )
@@ -442,17 +443,12 @@ def _finished(
 
 def _with_ordered_sinks(steps: Mapping[str, Step]) -> dict[str, Step]:
     """Return the steps; a sink after replicas puts their rows in order."""
-    by_key: set[str] = set()  # steps whose rows leave with the hash of a key as their writer
-    planned: dict[str, Step] = {}
-    for name, step in steps.items():
-        follows = step.traits.role in (Role.EACH_ROW, Role.SINK) and by_key.issuperset(step.inputs)
-        if step.traits.orders_keys or follows:
-            by_key.add(name)
-        if follows and isinstance(step, SinkStep):
-            planned[name] = replace(step, puts_in_order=True)
-        else:
-            planned[name] = step
-    return planned
+    return {
+        name: replace(step, puts_in_order=True)
+        if isinstance(step, SinkStep) and step.ordered and leaves_by_key(step.inputs[0], steps)
+        else step
+        for name, step in steps.items()
+    }
 
 
 def collect_sinks(plan: Plan) -> list[str]:

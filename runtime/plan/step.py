@@ -17,6 +17,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.plan.traits import Replica, Role, StepTraits
 
 Side = Literal["left", "right"]
@@ -139,6 +140,13 @@ class GatedStep(Step):
                 f"{type(self).__name__}.traits has another release than the step {self.name!r}; "
                 "give StepTraits release=self.release"
             )
+
+    def for_slots(self, slots: int) -> Self:
+        """Return the step with a replica for each slot in place of "auto"."""
+        if vars(self).get("replicas") != "auto":
+            return self
+        own: dict[str, Any] = {"replicas": min(slots, KEY_GROUPS)}
+        return replace(self, **own)
 
     def part(self, name: str, replica: Replica) -> Self:
         """Return one replica of the step, under that name; a shared gate is another stage."""

@@ -265,6 +265,8 @@ class SinkStep(Step):
     """Step by which results leave."""
 
     output: Output = field(metadata=USERS)
+    ordered: bool = True
+    """Whether rows of replicas are put into the order of keys."""
     puts_in_order: bool = False
     """In a plan: whether its gate puts rows into one order, see `StepTraits`."""
 
@@ -289,6 +291,20 @@ class SinkStep(Step):
         first, *options = self.output.describe().splitlines() or [""]
         yield f"writes   {first}"
         yield from (f"         {line}" for line in options)
+        if leaves_by_key(self.inputs[0], steps):
+            yield f"order    {_ORDERED if self.ordered else _UNORDERED}"
+
+
+_ORDERED = "event time, hash of the key: a row waits until none of its time can follow"
+_UNORDERED = "as rows come from replicas (ordered=False)"
+
+
+def leaves_by_key(name: str, steps: Mapping[str, Step]) -> bool:
+    """Whether rows of a step have the hash of a key as their writer."""
+    step = steps[name]
+    if step.traits.role is Role.EACH_ROW:
+        return all(leaves_by_key(feeder, steps) for feeder in step.inputs)
+    return step.traits.orders_keys
 
 
 def sources_among(steps: Iterable[Step]) -> list[SourceStep]:

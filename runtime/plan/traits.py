@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from slackwater.runtime.model import READY_ONLY, Release
 from slackwater.runtime.plan.promises import PASSES, Summary
@@ -46,6 +46,10 @@ class Replica:
     """Whether the gate is its own; else a shared gate feeds it."""
 
 
+Replicas: TypeAlias = int | Literal["auto"] | None
+"""Written number of replicas: "auto": one for each slot of the job; None: not written."""
+
+
 class Sharing(NamedTuple):
     """Number of replicas of a step, and the rows that each gets."""
 
@@ -55,9 +59,9 @@ class Sharing(NamedTuple):
     """Whether the user wrote `replicas=`, perhaps 1."""
 
     @classmethod
-    def of(cls, written: int | None, share: Share = "keys") -> Sharing:
-        """Return the sharing of a step with `replicas=written`; None if it was not written."""
-        return cls(written or 1, share, written is not None)
+    def of(cls, written: Replicas, share: Share = "keys") -> Sharing:
+        """Return the sharing of a step with `replicas=written`; "auto" is 1 until it is planned."""
+        return cls(written if isinstance(written, int) else 1, share, written is not None)
 
 
 ALONE = Sharing(1, "keys")

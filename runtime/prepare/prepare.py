@@ -22,6 +22,7 @@ from slackwater.runtime.plan.beginning import beginnings, far_note
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep, sources_among
 from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.plan.verdict import Verdict
@@ -57,13 +58,10 @@ def prepare(
         IngestError: files of an input are gone.
     """
     limits = limits or Limits()
-    steps = {
-        name: step.planned() if isinstance(step, SourceStep) else step
-        for name, step in flow.steps.items()
-    }
+    slots_open = len(open_slots(slots, placement=placement, free=free))
+    steps = {name: _planned(step, slots_open) for name, step in flow.steps.items()}
     begins = beginnings(steps)
-    most = len(open_slots(slots, placement=placement, free=free))  # stages that read a source
-    parts = {step.name: step.parts(most) for step in sources_among(steps.values())}
+    parts = {step.name: step.parts(slots_open) for step in sources_among(steps.values())}
     graph = replace(flow.graph, steps=steps)
     stages = [
         replace(stage, beginning=begins.get(stage.subject.step))
@@ -77,6 +75,13 @@ def prepare(
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
     plan, notes = with_closing_shares(plan, hop_ns=hop_ns)
     return replace(plan, verdict=_verdict(plan, notes, hop_ns=hop_ns))
+
+
+def _planned(step: Step, slots: int) -> Step:
+    """Return a step as the plan fixes it: its input, or its number of replicas."""
+    if isinstance(step, SourceStep):
+        return step.planned()
+    return step.for_slots(slots) if isinstance(step, GatedStep) else step
 
 
 def admit(plan: Plan) -> Plan:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.errors import SettingError
 from tests.support.flows import sorted_rows
 from tests.support.replicas import ROWS, counts, paired, results, simulate
 
@@ -180,3 +181,29 @@ def test_rows_are_the_same_for_any_number_of_replicas_and_their_order_behind_a_g
         assert all(sorted_rows(table) == sorted_rows(one) for table in as_they_come)
         assert all(table.equals(by_time[0]) for table in by_time)
         assert sorted_rows(by_time[0]) == sorted_rows(one)
+
+
+def test_auto_is_a_replica_for_each_slot_and_changes_no_byte() -> None:
+    found = []
+    for nodes in (1, 2, 4):
+        flow, pairs = paired(replicas="auto")
+        found.append(results(flow, pairs, seed=nodes, nodes=nodes)[0])
+        joins = [s for s in sw.Simulation(nodes=nodes).plan(flow).stages if s.kind == "join"]
+        assert len(joins) == nodes
+    assert all(table.equals(found[0]) for table in found)
+    assert "replicas auto: one for each slot of the job" in flow.explain()
+    with pytest.raises(SettingError, match="must be a whole number or 'auto' or None"):
+        paired(replicas="all")
+
+
+def test_an_unordered_sink_has_no_gate_and_the_same_rows(alone: Any) -> None:
+    flow, pairs = paired(replicas=3)
+    pairs.select("line", "v", "v_right").sink("ordered", sw.collect_sink())
+    pairs.sink("out", sw.collect_sink(), ordered=False)
+    job, report = simulate(flow, seed=1)
+    assert sorted_rows(job.result("out")) == alone[0]
+    gates = {stage.name: stage.has_gate for stage in report.stages if stage.kind == "sink"}
+    assert gates == {"ordered": True, "out": False}
+    text = flow.explain()
+    assert "order    event time, hash of the key: a row waits until none of its time" in text
+    assert "order    as rows come from replicas (ordered=False)" in text

@@ -32,7 +32,7 @@ def rows(seed: int) -> pa.Table:
 
 
 def paired(
-    *, replicas: int = 1, share: Any = "keys", slack: str | None = None, speed: float | None = None
+    *, replicas: Any = 1, share: Any = "keys", slack: str | None = None, speed: float | None = None
 ) -> tuple[sw.Dataflow, sw.Stream]:
     """Return a flow and the pairs of its join, on which another filter waits as well."""
     flow = sw.Dataflow("pairs")
@@ -59,9 +59,11 @@ def simulate(flow: sw.Dataflow, **options: Any) -> Any:
     return job, report
 
 
-def results(flow: sw.Dataflow, pairs: sw.Stream, *, seed: int = 1) -> tuple[pa.Table, Any]:
+def results(
+    flow: sw.Dataflow, pairs: sw.Stream, *, seed: int = 1, **options: Any
+) -> tuple[pa.Table, Any]:
     pairs.sink("out", sw.collect_sink())
-    job, report = simulate(flow, seed=seed)
+    job, report = simulate(flow, seed=seed, **options)
     return job.result("out"), report
 
 

@@ -39,7 +39,15 @@ from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
-from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits, each_row
+from slackwater.runtime.plan.traits import (
+    MARKS,
+    Replica,
+    Replicas,
+    Role,
+    Sharing,
+    StepTraits,
+    each_row,
+)
 from slackwater.runtime.shown import shown
 
 
@@ -57,8 +65,7 @@ class AggregateStep(GatedStep):
     window: Window
     aggregates: Mapping[str, Aggregate]
     release: Release
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     late: Late = "drop"
     close: CloseInTime | None = None
     """None: by the watermark."""
@@ -223,7 +230,7 @@ class Aggregating(AnyStream):
         late: Late = "drop",
         close: Closing | None = None,
         drift: DriftGiven = None,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:

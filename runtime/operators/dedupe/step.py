@@ -15,7 +15,7 @@ from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import Replica, Replicas, Role, Sharing, StepTraits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,7 @@ class DedupeStep(GatedStep):
     on: tuple[str, ...]
     within_ns: int
     release: Release
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -77,7 +76,7 @@ class Deduping(AnyStream):
         *,
         within: Duration,
         slack: Slack = AS_FLOW,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         name: str | None = None,
     ) -> Self:
         """Keep the first of rows with equal keys and close event times.

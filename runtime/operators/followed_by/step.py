@@ -17,7 +17,7 @@ from slackwater.runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
 
 FIRST, THEN = 0, 1
 """The events of a match."""
@@ -40,8 +40,7 @@ class FollowedByStep(GatedStep):
     within_ns: int
     release: Release
     drift: Drift | None = None
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -111,7 +110,7 @@ class FollowedBy(AnyStream):
         by: Names = (),
         drift: DriftGiven = None,
         slack: Slack = AS_FLOW,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         name: str | None = None,
     ) -> Self:
         """Pair every event that is `first` with the next one that is `then`.

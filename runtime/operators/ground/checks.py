@@ -23,6 +23,7 @@ from slackwater.runtime.expressions.expressions import ColumnRef, Expr, checked_
 from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.nearest import no_column
+from slackwater.runtime.plan.traits import Replicas
 from slackwater.runtime.shown import shown
 
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
@@ -190,18 +191,19 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(count: int | None, *, keys: Sequence[str], step: str) -> None:
-    """Check a step's number of replicas; None: it was not written.
+def replicas(written: Replicas, *, keys: Sequence[str], step: str) -> None:
+    """Check a step's number of replicas, if it was written.
 
     Raises:
         SettingError: not from 1 to the number of key groups.
         FlowError: a step without keys cannot share its rows by keys.
     """
-    if count is None:
+    if written is None:
         return
+    count = 2 if written == "auto" else written  # two need keys, as any number does
     if count < 1:
         raise SettingError(
-            f"step {step!r}: replicas={shown(count)} must be a whole number, 1 or more"
+            f"step {step!r}: replicas={shown(count)} must be a whole number, 1 or more, or 'auto'"
         )
     if count > KEY_GROUPS:
         raise SettingError(
@@ -211,7 +213,7 @@ def replicas(count: int | None, *, keys: Sequence[str], step: str) -> None:
         )
     if count > 1 and not keys:
         raise FlowError(
-            f"step {step!r}: replicas={count} share its rows by key, and it has none; "
+            f"step {step!r}: replicas={shown(written)} share its rows by key, and it has none; "
             "give it a key, by=..., or replicas=1"
         )
 

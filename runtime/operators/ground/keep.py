@@ -57,7 +57,9 @@ def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     yield f"gate     {step.traits.release.text}"
     if rows := step.keeps(steps):
         yield f"keeps    {rows}"
-    if step.traits.owns_keys and replicas > 1:
+    if vars(step).get("replicas") == "auto":
+        yield "replicas auto: one for each slot of the job"
+    elif step.traits.owns_keys and replicas > 1:
         yield f"replicas {replicas}, each with a gate, to which the rows of its keys are sent"
     elif replicas > 1:
         yield f"replicas {replicas} after that gate, {_SHARES[share]}"

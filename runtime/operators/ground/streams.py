@@ -18,7 +18,7 @@ from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.plan.slack import Slack
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.traits import Role
+from slackwater.runtime.plan.traits import Replicas, Role
 from slackwater.runtime.shown import shown
 
 Names = str | Sequence[str]
@@ -28,7 +28,7 @@ class GateSettings(TypedDict):
     """Settings of a step's gate: fields of the step."""
 
     release: Release
-    replicas: int | None
+    replicas: Replicas
 
 
 class AnyStream(SaysItHasNoParts):
@@ -64,7 +64,7 @@ class AnyStream(SaysItHasNoParts):
         return type(self)(self.flow, step)
 
     def _gate(
-        self, slack: Slack, replicas: int | None, keys: tuple[str, ...], *, step: str
+        self, slack: Slack, replicas: Replicas, keys: tuple[str, ...], *, step: str
     ) -> GateSettings:
         """Return the settings of the gate of a step that keeps rows of its keys.
 

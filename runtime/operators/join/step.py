@@ -30,7 +30,16 @@ from slackwater.runtime.operators.ground.streams import (
 from slackwater.runtime.plan.promises import PASSES
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Side, Step
-from slackwater.runtime.plan.traits import MARKS, Keep, Replica, Role, Share, Sharing, StepTraits
+from slackwater.runtime.plan.traits import (
+    MARKS,
+    Keep,
+    Replica,
+    Replicas,
+    Role,
+    Share,
+    Sharing,
+    StepTraits,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +61,7 @@ class JoinStep(GatedStep):
     release: Release
     drift: Drift | None = None
     keep: Keep = "promise"
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     share: Share = "keys"
     replica: Replica | None = None
     """In a plan: the number of this replica among several."""
@@ -234,7 +242,7 @@ class Joining(AnyStream):
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
         keep: Keep | None = None,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         share: Share = "keys",
         name: str | None = None,
     ) -> Self:

@@ -18,7 +18,7 @@ from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_
 from slackwater.runtime.operators.ground.user_code import Units, units_of
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import USERS, GatedStep, Step
-from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import Replica, Replicas, Role, Sharing, StepTraits
 from slackwater.runtime.shown import shown, text_of
 
 
@@ -36,8 +36,7 @@ class ProcessStep(GatedStep):
     """Fate of rows for which `on_rows` raises."""
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -88,7 +87,7 @@ class Processing(AnyStream):
         by: Names = (),
         on_error: OnBad = "error",
         slack: Slack = AS_FLOW,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         name: str | None = None,
     ) -> Self:
         """Give each key a custom object, which takes the key's rows and makes others.

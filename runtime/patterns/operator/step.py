@@ -24,7 +24,7 @@ from slackwater.runtime.patterns.scopes import (
 )
 from slackwater.runtime.patterns.settings import Selection, Settings
 from slackwater.runtime.plan.step import GatedStep, Step
-from slackwater.runtime.plan.traits import MARKS, Replica, Role, Sharing, StepTraits
+from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
 
 WINDOW_START = "window_start"
 """The column with the beginning of a match's window."""
@@ -94,8 +94,7 @@ class PatternStep(GatedStep):
     type_column: str | None = None
     id_column: str | None = None
     shed: PatternShedding | None = None
-    replicas: int | None = None
-    """None: not written."""
+    replicas: Replicas = None
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False

@@ -36,6 +36,7 @@ from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.patterns.settings import Selection
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.plan.traits import Replicas
 from slackwater.runtime.shown import shown
 
 Skip = Literal["any", "next"]
@@ -61,7 +62,7 @@ class Patterning(AnyStream):
         by: Names = (),
         shed: PatternShedding | None = None,
         slack: Slack = AS_FLOW,
-        replicas: int | None = None,
+        replicas: Replicas = None,
         name: str | None = None,
     ) -> Self:
         """Find sequences of events, of equal keys, in the order of the stream.
