@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
 from slackwater.ingest.csv_input import CsvInput
 from slackwater.ingest.dialect import Dialect, checked_encoding
-from slackwater.ingest.inputs import Differing
+from slackwater.ingest.inputs import Differing, FileInput
 from slackwater.ingest.jsonl_input import JsonLinesInput
 from slackwater.ingest.parquet_input import ParquetInput
+from slackwater.ingest.partitioned_files import MOST_OPEN, PartitionedFiles, Parts
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
@@ -40,7 +41,9 @@ def parquet(
     types: Types | None = None,
     schema: Differing = "error",
     hive: bool | None = None,
-) -> ParquetInput:
+    partitions: Parts | None = None,
+    open_files: int | None = None,
+) -> ParquetInput | PartitionedFiles:
     """Return the rows of parquet files, file by file in the order of their names.
 
     Args:
@@ -54,18 +57,22 @@ def parquet(
             columns of all files, null where a file lacks one.
         hive: whether folders such as `day=2024-01-02` below the path are columns. If None, where
             all files have the same ones, and a column of that name in the files has precedence.
+        partitions: "files": each file is in an order of its own, and its rows are read where their
+            times are wanted; "row groups": each row group. If None, all files are one order.
+        open_files: most files that partitions have open at once; 64 if None.
 
     Raises:
-        SettingError: batch_rows < 1, or a type unknown to Arrow.
+        SettingError: batch_rows or open_files < 1, or a type unknown to Arrow.
         IngestError: the path has a scheme such as s3://.
     """
-    return ParquetInput(
+    files = ParquetInput(
         types=_typed(types), **_common("parquet", path, columns, batch_rows, schema, hive)
     )
+    return _in_parts(files, partitions, open_files)
 
 
 @checked_call
-def jsonl(
+def jsonl(  # noqa: PLR0913 - an option each
     path: Path,
     *,
     columns: Sequence[str] | None = None,
@@ -75,7 +82,9 @@ def jsonl(
     on_bad: OnBad = "error",
     schema: Differing = "error",
     hive: bool | None = None,
-) -> JsonLinesInput:
+    partitions: Literal["files"] | None = None,
+    open_files: int | None = None,
+) -> JsonLinesInput | PartitionedFiles:
     """Return the rows of files with one JSON object a line, unpacked as for `csv`.
 
     Args:
@@ -88,16 +97,19 @@ def jsonl(
         on_bad: rule for bad rows, as for `csv`.
         schema: schema as for `parquet`.
         hive: setting of folders' names, as for `parquet`.
+        partitions: "files", as for `parquet`.
+        open_files: most files open at once, as for `parquet`.
 
     Raises:
         SettingError, IngestError: as for `csv`.
     """
-    return JsonLinesInput(
+    files = JsonLinesInput(
         types=_typed(types),
         encoding=checked_encoding(encoding),
         on_bad=on_bad,
         **_common("jsonl", path, columns, batch_rows, schema, hive),
     )
+    return _in_parts(files, partitions, open_files)
 
 
 @checked_call
@@ -118,7 +130,9 @@ def csv(  # noqa: PLR0913 - an option each
     on_bad: OnBad = "error",
     schema: Differing = "error",
     hive: bool | None = None,
-) -> CsvInput:
+    partitions: Literal["files"] | None = None,
+    open_files: int | None = None,
+) -> CsvInput | PartitionedFiles:
     """Return the rows of CSV files; `.gz`, `.bz2`, `.zst` and `.lz4` are unpacked.
 
     Args:
@@ -141,6 +155,8 @@ def csv(  # noqa: PLR0913 - an option each
             reported; "divert": the same, and reported with its text.
         schema: schema as for `parquet`.
         hive: setting of folders' names, as for `parquet`.
+        partitions: "files", as for `parquet`.
+        open_files: most files open at once, as for `parquet`.
 
     Raises:
         SettingError: as for `parquet`; or an option is out of its range.
@@ -157,12 +173,30 @@ def csv(  # noqa: PLR0913 - an option each
         nulls=None if nulls is None else tuple(nulls),
         newlines_in_values=newlines_in_values,
     )
-    return CsvInput(
+    files = CsvInput(
         types=_typed(types),
         dialect=dialect,
         on_bad=on_bad,
         **_common("csv", path, columns, batch_rows, schema, hive),
     )
+    return _in_parts(files, partitions, open_files)
+
+
+F = TypeVar("F", bound=FileInput)
+
+
+def _in_parts(files: F, by: Parts | None, open_files: int | None) -> F | PartitionedFiles:
+    """Return files as one partition, or as several."""
+    if by is not None:
+        return PartitionedFiles(
+            files=files, by=by, most_open=MOST_OPEN if open_files is None else open_files
+        )
+    if open_files is not None:
+        raise SettingError(
+            f"open_files={open_files} is of partitions, and there is one, which has one file open; "
+            "write partitions='files' too, or omit open_files"
+        )
+    return files
 
 
 def _common(

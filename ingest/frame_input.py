@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
 
@@ -21,8 +21,8 @@ from slackwater.ingest.positions import check_name, digest_of, facts_of, positio
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import text_of
-from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
+from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Partition, Replay
 
 BLOCK_ROWS = 10_000
 """Most rows of a block; Spark's Arrow batches are no larger either."""
@@ -85,6 +85,18 @@ class FrameInput:
         reader.fetch_first()
         return reader
 
+    def open_part(self, part: int, at: bytes | None) -> FrameReader:
+        """Open one part; its rows may be on their way.
+
+        It begins at its first row, or at a block's position.
+
+        Raises:
+            IngestError: as `open`.
+        """
+        self.schema()
+        alone = replace(self, refs=self.refs[part : part + 1])
+        return FrameReader(alone, *alone._place_of(at))
+
     def _place_of(self, at: bytes | None) -> tuple[int, int]:
         """Return the part and row of a position."""
         if at is None:
@@ -97,6 +109,54 @@ class FrameInput:
                 who, f"its rows were prepared again since: {self.part} {part + 1} differs"
             )
         return part, row
+
+
+@dataclass(frozen=True, eq=False)
+class FrameParts:
+    """Rows in Ray's object store, whose parts are partitions. `spark` makes it.
+
+    Attributes:
+        frame: the rows.
+        rows: number of rows of each part.
+        firsts: first row of each part.
+    """
+
+    ends_with_driver: ClassVar[bool] = True
+    reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
+    is_history: ClassVar[bool] = True
+    replay: ClassVar[Replay] = "exact"
+    most_open: ClassVar[int] = 8
+    """So many are on their way at once."""
+    frame: FrameInput
+    rows: tuple[int, ...] = field(repr=False)
+    firsts: tuple[pa.RecordBatch, ...] = field(repr=False)
+
+    def describe(self) -> str:
+        """Return the number of parts, and that each is a partition."""
+        return f"{self.frame.describe()}, each read in its own order"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns; errors as `FrameInput.schema`."""
+        return self.frame.schema()
+
+    def partitions(self) -> list[Partition]:
+        """Return the parts, by their numbers."""
+        return [Partition(f"{part:05}", rows) for part, rows in enumerate(self.rows)]
+
+    def first_row(self, name: str, columns: list[str]) -> pa.RecordBatch:
+        """Return the first row of a part."""
+        return self.firsts[int(name)].select(columns)
+
+    def open(self, name: str = "", at: bytes | None = None) -> FrameReader:
+        """Open a part.
+
+        Raises:
+            IngestError: there is no such part; or as `FrameInput.open`.
+        """
+        if name not in {partition.name for partition in self.partitions()}:
+            raise IngestError(f"{self.describe()}: there is no partition {shown(name)}")
+        return self.frame.open_part(int(name), at)
 
 
 class FrameReader:

@@ -74,6 +74,12 @@ class Layout(NamedTuple):
     read: pa.Schema
     of_folders: FolderColumns
 
+    def only(self, columns: list[str]) -> Layout:
+        """Return the layout with some of its columns."""
+        read = [field for field in self.read if field.name in columns] or list(self.read)[:1]
+        schema = pa.schema([field for field in self.schema if field.name in columns])
+        return Layout(schema, pa.schema(read), self.of_folders)
+
     def completed(self, block: pa.RecordBatch, path: str) -> pa.RecordBatch:
         """Return rows of a file with the columns of its folders."""
         if self.read is self.schema or self.read == self.schema:
@@ -179,7 +185,7 @@ class FileInput(ABC):
             IngestError: no file, or an unreadable one.
             SchemaError: a column is missing or occurs twice, or no file has columns.
         """
-        return self._layout(self.files()).schema
+        return self.layout(self.files()).schema
 
     def open(self, name: str = "", at: bytes | None = None) -> FileReader:
         """Open the files, at the first row or at a block's position.
@@ -190,19 +196,20 @@ class FileInput(ABC):
         """
         check_name(name, self._which())
         files = self.files()
-        settings = digest_of(self.kind, self._settings())
-        place = self._place_of(at, files, settings)
-        layout = self._layout(files)
+        place = FilePlace() if at is None else self.place_of(at, files)
+        layout = self.layout(files)
         return FileReader(
-            self._read(files, layout, settings, place),
-            lambda path, row: self._line_of(path, row, layout.read),
+            self.read(files, layout, place), lambda path, row: self.line_of(path, row, layout)
         )
 
-    def _place_of(self, at: bytes | None, files: list[str], settings: str) -> FilePlace:
-        if at is None:
-            return FilePlace()
+    def place_of(self, at: bytes, files: list[str]) -> FilePlace:
+        """Return the place of a position in some files.
+
+        Raises:
+            IngestError: as `open`.
+        """
         who = self._which()
-        facts = facts_of(at, who=who, kind=self.kind, of=settings, count=FILE_FACTS)
+        facts = facts_of(at, who=who, kind=self.kind, of=self._digest, count=FILE_FACTS)
         with self._naming_all():
             return place_of(facts, files, who=who)
 
@@ -230,6 +237,10 @@ class FileInput(ABC):
         words = ", ".join([words, *self._settings_in_words()])
         return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
 
+    @property
+    def _digest(self) -> str:
+        return digest_of(self.kind, self._settings())
+
     def _settings(self) -> str:
         """Return the settings that change rows, as text."""
         names = {one.name for one in fields(self)} - _NO_SETTINGS
@@ -256,6 +267,15 @@ class FileInput(ABC):
         part = place if is_file else os.path.join(place, f"part-00000001.{kind}")
         return overlap(self.pattern, part, folder=self.folder, suffixes=self.suffixes)
 
+    def groups_of(self, files: list[str]) -> list[list[int]] | None:
+        """Return the rows of each file's row groups; None if files do not tell.
+
+        Raises:
+            IngestError: a file cannot be read.
+        """
+        del files
+        return None
+
     @abstractmethod
     def _shown(self, path: str) -> pa.Schema | None:
         """Return a file's columns, with type null if not shown; None if empty."""
@@ -269,9 +289,9 @@ class FileInput(ABC):
             BadText: a value cannot be read.
         """
 
-    def _line_of(self, path: str, row: int, schema: pa.Schema) -> int | None:
+    def line_of(self, path: str, row: int, layout: Layout) -> int | None:
         """Return the line of a file's row (from 0); None if it has no lines."""
-        for part in self._parts(path, schema, Mark()):
+        for part in self._parts(path, layout.read, Mark()):
             if not isinstance(part, Good):
                 continue
             if row < len(part.block):
@@ -284,7 +304,7 @@ class FileInput(ABC):
             return list(self.planned_files)
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
-    def _layout(self, files: list[str]) -> Layout:
+    def layout(self, files: list[str]) -> Layout:
         """Return the columns to read; a union's are kept while its files stay.
 
         A union costs the first megabyte of each file, and a flow asks when it is made and run.
@@ -412,10 +432,11 @@ class FileInput(ABC):
             f"{self.kind} {path}: {option}there is no column {name!r}; {choices(name, whole.names)}"
         )
 
-    def _read(
-        self, files: list[str], layout: Layout, settings: str, begin: FilePlace
+    def read(
+        self, files: list[str], layout: Layout, begin: FilePlace
     ) -> Generator[tuple[str, int, Block], None, None]:
         """Yield (file, rows of earlier files, block) from a place on."""
+        settings = self._digest
         while begin.file < len(files):
             path = files[begin.file]
             with self._naming(files, begin.file):

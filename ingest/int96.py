@@ -88,7 +88,10 @@ def _blocks_of(
     file: ParquetFile, path: str, names: list[str], rows: int, groups: range
 ) -> Iterator[Block]:
     wide = [name for name in _int96_columns(file, path) if name in names]
-    blocks = file.iter_batches(batch_size=rows, columns=names, row_groups=groups)
+    threads = len(names) > 1
+    blocks = file.iter_batches(
+        batch_size=rows, columns=names, row_groups=groups, use_threads=threads
+    )
     if not wide:
         yield from (Block(block, {}) for block in blocks)
         return

@@ -30,6 +30,14 @@ class ParquetInput(FileInput):
         with opened(path) as file:
             return file.schema_arrow.remove_metadata()
 
+    def groups_of(self, files: list[str]) -> list[list[int]]:  # noqa: D102 - see FileInput
+        groups = []
+        for number, path in enumerate(files):
+            with self._naming(files, number), opened(path) as file:
+                of_file = map(file.metadata.row_group, range(file.num_row_groups))
+                groups.append([group.num_rows for group in of_file])
+        return groups
+
     def _is_settled(self, whole: pa.Schema) -> bool:
         del whole
         return False  # any file may have a wider type

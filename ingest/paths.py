@@ -40,6 +40,21 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
     return sorted(names, key=_in_order)
 
 
+def start_of(pattern: str, *, folder: str) -> str:
+    """Return the folder from which names of a pattern's files count.
+
+    Args:
+        pattern: pattern as for `files_of`.
+        folder: start of a relative pattern.
+    """
+    path = os.path.join(folder, pattern)
+    if os.path.isdir(path):
+        return path
+    parts = os.path.dirname(path).split(os.sep)
+    plain = parts if os.path.exists(path) else parts[: _plain_parts(parts)]
+    return os.sep.join(plain) or os.sep
+
+
 def passed_over(
     pattern: str, files: Sequence[str], *, folder: str, suffixes: tuple[str, ...]
 ) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from slackwater.ingest.frame_input import FrameInput
+from slackwater.ingest.frame_input import FrameInput, FrameParts
 from slackwater.ingest.session import SparkOnRay, current
 from slackwater.ingest.spark_failure import user_cause
 from slackwater.ingest.spark_process import within
@@ -39,7 +39,8 @@ def spark(
     *,
     order_by: str | Sequence[str] | None = None,
     limit: Duration = "30min",
-) -> FrameInput:
+    partitions: Literal["frame"] | None = None,
+) -> FrameInput | FrameParts:
     """Run a bounded Spark frame; return its rows as an input, in order.
 
     Blocks until all rows are in Ray's object store. The session may stop afterwards.
@@ -48,6 +49,8 @@ def spark(
         frame: frame of a session that `SparkOnRay` started.
         order_by: sort by these columns first; rows that tie come in any order.
         limit: how long Spark may take.
+        partitions: "frame": each partition of the frame is in an order of its own, and `order_by`
+            sorts within it, without a shuffle. If None, all are one order.
 
     Raises:
         SchemaError: a column's type is unknown to Arrow, two columns have one name, or no column to
@@ -61,9 +64,27 @@ def spark(
     schema = arrow_schema_of(frame)
     by = order_columns(schema, order_by, who="spark")
     if by:
-        frame = frame.orderBy(*by)
-    refs = _stored(frame, owner, limit_s=duration_ns(limit, what="limit") / NS_PER_SECOND)
-    return FrameInput(tuple(refs), schema)
+        frame = frame.orderBy(*by) if partitions is None else frame.sortWithinPartitions(*by)
+    limit_s = duration_ns(limit, what="limit") / NS_PER_SECOND
+    parts = _stored(frame, owner, limit_s=limit_s)
+    rows = FrameInput(tuple(part.ref for part in parts), schema)
+    if partitions is None or not parts:
+        return rows
+    return FrameParts(rows, tuple(part.rows for part in parts), tuple(part.first for part in parts))
+
+
+class StoredPart(NamedTuple):
+    """Partition of a frame in Ray's object store.
+
+    Attributes:
+        ref: reference to its Arrow table.
+        rows: number of its rows.
+        first: its first row.
+    """
+
+    ref: ray.ObjectRef[pa.Table]
+    rows: int
+    first: pa.RecordBatch
 
 
 def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
@@ -131,8 +152,8 @@ def order_columns(
     return by
 
 
-def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]:
-    """Run the frame; return a reference to each non-empty partition's Arrow table."""
+def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[StoredPart]:
+    """Run the frame; return each partition that has rows."""
     job = f"slackwater-{uuid4().hex}"
     try:
         return within(limit_s, lambda: _run(frame, job, owner))
@@ -150,7 +171,7 @@ def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]
             frame.sparkSession.sparkContext.cancelJobGroup(job)
 
 
-def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
+def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[StoredPart]:
     """Make Spark keep the frame's Arrow bytes, fetch them, and make Spark drop them."""
     context: Any = frame.sparkSession.sparkContext
     context.setJobGroup(job, "slackwater: prepare a frame", interruptOnCancel=True)
@@ -159,12 +180,12 @@ def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
     cached = writer.prepareRecoverableRDD(frame._jdf, level)
     try:
         tables: list[Any] = []
-        counts: list[Any] = []
+        firsts: list[Any] = []
         in_flight: list[Any] = []
         for partition, executor in enumerate(cached.locations()):
             if len(in_flight) == FETCHES_PER_EXECUTOR * owner.executors:
                 _, in_flight = ray.wait(in_flight, num_returns=1)
-            table, count = _fetch.remote(
+            table, first = _fetch.remote(
                 f"raydp-executor-{executor}",
                 cached.rddId(),
                 partition,
@@ -172,16 +193,22 @@ def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
                 cached.driverAgentUrl(),
             )
             tables.append(table)
-            counts.append(count)
-            in_flight.append(count)
-        return [table for table, rows in zip(tables, ray.get(counts), strict=True) if rows]
+            firsts.append(first)
+            in_flight.append(first)
+        return [
+            StoredPart(table, rows, first)
+            for table, (rows, first) in zip(tables, ray.get(firsts), strict=True)
+            if rows
+        ]
     finally:
         writer.releaseRecoverableRDD(cached.rddId())
 
 
 @ray.remote(num_cpus=0, num_returns=2, max_retries=2)
-def _fetch(*where: Any) -> tuple[pa.Table, int]:
+def _fetch(*where: Any) -> tuple[pa.Table, tuple[int, pa.RecordBatch | None]]:
     """Fetch a partition's Arrow bytes from its executor into the object store.
+
+    The driver gets the number of its rows, and the first.
 
     RayDP's from_spark starts the same fetch. We do not call it. It fetches all partitions at once,
     and wraps them in a Ray Data set that prints on the terminal. It returns too early for Spark's
@@ -192,4 +219,6 @@ def _fetch(*where: Any) -> tuple[pa.Table, int]:
     )
 
     table = _fetch_arrow_table_from_executor._function(*where)
-    return table, table.num_rows
+    if not table.num_rows:
+        return table, (0, None)
+    return table, (table.num_rows, table.take([0]).combine_chunks().to_batches()[0])

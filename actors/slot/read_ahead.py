@@ -73,6 +73,7 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
         replay=own.traits.replay,
         partitions=getattr(own.input, "partitions", None),
         grows=own.traits.grows,
+        most_open=own.traits.most_open,
     )
     spec = replace(own, input=threaded)
     return replace(stage, step=replace(stage.step, source=spec)), threaded
@@ -90,6 +91,8 @@ class ReadAheadInput:
     """Whether the input is history, as its source declares."""
     charged_ns: int = 0
     """CPU time of the thread that its source has been charged for."""
+    cpu_before_ns: int = 0
+    """CPU time of threads that are over."""
     untaken: int = 0
     """Rows that were polled, but not taken before the end."""
     replay: Replay = "again"
@@ -98,6 +101,8 @@ class ReadAheadInput:
     """Lists those of the input, each read in a thread of its own; None if it has one."""
     grows: bool = False
     """Whether partitions may appear."""
+    most_open: int | None = None
+    """Most partitions, and so threads, at once; None if all may be open."""
     wakes: ClassVar[bool] = True
     """So the slot polls it after a call of `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
@@ -118,6 +123,10 @@ class ReadAheadInput:
 
     def open(self, name: str = "", at: bytes | None = None) -> ReadAhead:
         """Start the reading thread of a partition, at a position of it."""
+        over = [reader for reader in self.readers if reader.is_over]
+        self.cpu_before_ns += sum(reader.cpu_ns for reader in over)
+        for reader in over:
+            self.readers.remove(reader)
         reader = ReadAhead(self.source, self.inner, self.wake, at, name, self.readers)
         self.readers.append(reader)
         return reader
@@ -125,7 +134,7 @@ class ReadAheadInput:
     @property
     def cpu_ns(self) -> int:
         """CPU time of its threads so far."""
-        return sum(reader.cpu_ns for reader in self.readers)
+        return self.cpu_before_ns + sum(reader.cpu_ns for reader in self.readers)
 
     def standstill(self, *, is_over: bool) -> str | None:
         """Return a note on a call that hangs, or on lost rows; None if none."""
@@ -260,7 +269,7 @@ class ReadAhead:
         self._waits_for_room = False
         self._kind: BlockKind | None = None  # of the last block that was put
         self._end: EndOfInput | BaseException | None = None  # after the blocks
-        self._is_closed = False
+        self._is_closed = self._is_released = False
         self._waits_until_s = 0.0  # monotonic end of the wait for the thread, once it is told
         self._cpu_clock: int | None = None  # of the thread, while it runs
         self._cpu_ns = 0  # of the thread, once it has ended
@@ -328,6 +337,16 @@ class ReadAhead:
     def clock_counts(self) -> dict[str, int]:
         """Counts of a reader that compares clocks; see `NamedReader`."""
         return {} if self._reader is None else self._reader.clock_counts
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was released, and has ended without a problem."""
+        return self._is_released and not self._thread.is_alive() and self.close_problem is None
+
+    def release(self) -> None:
+        """Let the thread end, without waiting for it: another one reads on."""
+        self._is_released = True
+        self._tell()
 
     def close(self) -> None:
         """Let the thread end; it closes the reader once its call has returned.
@@ -436,7 +455,8 @@ class ReadAhead:
         # Under `_changed`. No poll will take these blocks.
         with self._takes:
             while self._blocks:
-                self.left_rows += self._blocks.popleft()[1]
+                rows = self._blocks.popleft()[1]
+                self.left_rows += 0 if self._is_released else rows  # which are read again
 
     @property
     def _has_room(self) -> bool:

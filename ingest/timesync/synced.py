@@ -115,6 +115,11 @@ class SyncedInput:
         """Whether partitions of the input may appear."""
         return traits_of(self.input).grows
 
+    @property
+    def most_open(self) -> int | None:
+        """Most partitions of the input that are open at once."""
+        return traits_of(self.input).most_open
+
     def planned(self) -> SyncedInput:
         """Return it with the files of the input fixed."""
         planned = getattr(self.input, "planned", None)

@@ -60,6 +60,7 @@ class SourceOptions(TypedDict, total=False):
     clock: ClockColumns | None
     sequence: str | None
     on_bad: OnBad
+    retry: int
     max_rows: int
 
 

@@ -30,7 +30,7 @@ from slackwater.runtime.sources.spec import SourceSpec
 __all__ = ["canonical_step", "canonical_work"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
-_PACE = frozenset({"input", "speed", "start", "max_rows"})
+_PACE = frozenset({"input", "speed", "start", "retry", "max_rows"})
 """Fields of a source without effect on its output: the input has its own fingerprint, and the pace
 changes no row."""
 _LATER = frozenset(

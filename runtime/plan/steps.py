@@ -104,7 +104,8 @@ class SourceStep(Step):
         """
         if most < 2 or not self.source.traits.has_partitions:
             return []
-        known = tuple(sorted(partitions_of(self.name, self.source.input)))
+        partitions = partitions_of(self.name, self.source.input)
+        known = tuple(sorted(partition.name for partition in partitions))
         of = min(len(known), most)
         if of < 2:
             return []
@@ -317,6 +318,15 @@ def sinks_among(steps: Iterable[Step]) -> list[SinkStep]:
     return [step for step in steps if isinstance(step, SinkStep)]
 
 
+def _partition_words(spec: SourceSpec) -> Iterator[str]:
+    if spec.traits.has_partitions:
+        most = spec.traits.most_open
+        bound = "" if most is None else f", at most {most} open at once in each"
+        yield f"a writer for each partition, in up to as many stages as slots{bound}"
+    if spec.retry:
+        yield f"opened again up to {spec.retry} times after it raised"
+
+
 def times_text(spec: SourceSpec) -> str:
     """Return the text of a source's times: columns, promise, order."""
     words = [
@@ -332,8 +342,7 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"replayed at {spec.speed:g}×")
     if spec.writer is not None:
         words.append(f"a writer for each {spec.writer}")
-    if spec.traits.has_partitions:
-        words.append("a writer for each partition, in up to as many stages as slots")
+    words += _partition_words(spec)
     if spec.sequence is not None:
         words.append(f"numbered by {spec.sequence}")
     if spec.promise is not None:

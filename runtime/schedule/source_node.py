@@ -279,10 +279,8 @@ class SourceNode(Node):
     def wait_ends_ns(self) -> int | None:
         """When something leaves by the clock though no row comes; None if nothing will."""
         ends_ns = self._blocks.wait_ends_ns if self._waits_by_clock else self._silent_from_ns
-        diverted_ns = self._diverted_due_ns
-        if ends_ns is None or diverted_ns is None:
-            return diverted_ns if ends_ns is None else ends_ns
-        return min(ends_ns, diverted_ns)
+        ends = (ends_ns, self._diverted_due_ns, self._blocks.retry_at_ns)
+        return min((time_ns for time_ns in ends if time_ns is not None), default=None)
 
     @property
     def _silent_from_ns(self) -> int | None:
@@ -681,6 +679,7 @@ class SourceNode(Node):
             report.first_bad = list(self.first_bad)
         if self.renumbered:
             report.counted["renumbered"] = self.renumbered
+        report.counted |= self._blocks.counts()
         report.in_flight = self.held
         report.early = self.early
         report.source_clock = self.clock_facts

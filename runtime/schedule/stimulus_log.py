@@ -237,6 +237,8 @@ class _Stands:
         self.on_bad = stage.step.source.traits.on_bad
         self.replay, self.grows = stage.step.source.traits.replay, stage.step.source.traits.grows
         self.partitions = getattr(self.inner, "partitions", None)
+        self.first_row = getattr(self.inner, "first_row", None)
+        self.most_open = stage.step.source.traits.most_open
 
     def describe(self) -> str:
         return self.inner.describe()

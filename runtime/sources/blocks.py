@@ -172,7 +172,9 @@ class BlockReader:
         self._has_times = False
         self._partition: PartitionReader | PartitionSet = PartitionReader(source, spec)
         if spec.traits.has_partitions:
-            self._partition = PartitionSet(source, spec)
+            named = spec.event_time
+            columns = [named] if isinstance(named, str) else sorted(named.columns())
+            self._partition = PartitionSet(source, spec, self._first_time_ns, columns)
         self._rest: pa.RecordBatch | None = None
         self._bad_rest: pa.RecordBatch | None = None  # rows that could not be read, not kept yet
 
@@ -216,7 +218,7 @@ class BlockReader:
             IngestError: the input cannot be read, or its rows are not what its schema says.
         """
         self.goes_on = False
-        while self._has_more():
+        while self._has_more(now_ns):
             rest = self._rest
             if rest is None:
                 if self._numbered is None or self.goes_on:
@@ -258,7 +260,7 @@ class BlockReader:
             SchemaError, IngestError: as `next_block`.
         """
         waits = 0
-        while self._has_more() and waits < _MOST_WAITS:
+        while self._has_more(START_NS) and waits < _MOST_WAITS:
             waits += self._rest is None and not self.goes_on
             self.goes_on = False
             self.diverted.clear()
@@ -288,6 +290,19 @@ class BlockReader:
         return None if self._numbered is None else self._numbered.wait_ends_ns
 
     @property
+    def retry_at_ns(self) -> int | None:
+        """When an input that raised is opened again; None if none did."""
+        return self._partition.retry_at_ns
+
+    def counts(self) -> dict[str, int]:
+        """Return counts of its partitions for a report: {what: how many}, without zeros."""
+        partitions = self._partition
+        counts = {"retries": partitions.retries}
+        if isinstance(partitions, PartitionSet):
+            counts |= {"partitions": partitions.count, "partitions_appeared": partitions.appeared}
+        return {what: count for what, count in counts.items() if count}
+
+    @property
     def early(self) -> EarlyRows | None:
         """Rows that cannot have happened yet; None if they are not looked for."""
         return self._early
@@ -312,7 +327,7 @@ class BlockReader:
         """Return the arrival that a paced source replays now; None if not paced."""
         return None if self._pace is None else self._pace.arrival_ns(now_ns, start_ns=start_ns)
 
-    def _has_more(self) -> bool:
+    def _has_more(self, now_ns: int) -> bool:
         """Poll until there are rows, or none right now; return False at the end.
 
         Rows that the input could not read end it, too, once some are kept (`goes_on`).
@@ -321,7 +336,7 @@ class BlockReader:
             if self._bad_rest is not None:
                 self._keep_unreadable(self._bad_rest)
                 return True
-            polled = self._partition.poll()
+            polled = self._partition.poll(now_ns)
             if polled is None:
                 return True
             if isinstance(polled, EndOfInput):
@@ -395,6 +410,16 @@ class BlockReader:
             own_ns = self._own_arrivals(arrow, bad)
             self.diverted.read(np.array(arrival_ns, np.int64), without, own_ns, good_before)
         return None if rows is None else replace(rows, row=self._partition.rows + good.nonzero()[0])
+
+    def _first_time_ns(self, row: pa.RecordBatch) -> int | None:
+        """Return the event time of a partition's first row; None if unknown."""
+        if self._spec.clock is not None:
+            return None
+        if self._computed is not None:
+            row = self._computed.added(row, row=0)
+        times = row.column(self._spec.time_column)
+        time_ns = int(known_times_ns(times, self._spec.time_unit or "ns")[0])
+        return None if time_ns == START_NS else time_ns
 
     def _newest_before(self, rows: Rows | None) -> Int64Array:
         """Return the newest times before each row, shape (rows + 1,).
@@ -486,6 +511,8 @@ class BlockReader:
             ids = self._writers.ids(rows.writers)
             if not self._reorder.sorts:  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
+                if isinstance(self._partition, PartitionSet):
+                    own_ns = np.maximum(own_ns, self._partition.at_hand.first_ns)
             least_ns = self._least_ns(rows, rows.writers, own_ns)
         made_ns = event_time_ns if is_rest else least_ns
         promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest_ns, made_ns)
@@ -534,20 +561,26 @@ class BlockReader:
     def _least_ns(
         self, rows: Rows, writers: Int64Array, own_ns: Int64Array | None
     ) -> Int64Array | None:
-        """Return the least newest event time over writers from each row on; None if unknown.
-
-        Over partitions less the disorder, which each may have.
-        """
-        event_time_ns = rows.event_time_ns
+        """Return the least newest event time over writers from each row on; None if unknown."""
+        event_time_ns, of_partitions_ns = rows.event_time_ns, None
+        if isinstance(self._partition, PartitionSet):
+            of_partitions_ns = self._least_of_partitions_ns(self._partition, event_time_ns)
         if self._idle_writers is not None and own_ns is not None:
             newest_ns = np.maximum(own_ns, event_time_ns)
             return self._idle_writers.extend(writers, newest_ns, rows.arrival_ns)
-        if self._spec.writer is not None or not isinstance(self._partition, PartitionSet):
-            return None
-        at_hand, disorder_ns = self._partition.at_hand, self._reorder.longest_ns or 0
+        return None if self._spec.promises_nothing else of_partitions_ns
+
+    def _least_of_partitions_ns(
+        self, partitions: PartitionSet, event_time_ns: Int64Array
+    ) -> Int64Array:
+        """Return the least newest event time over partitions from each row on.
+
+        Less the disorder, which each may have.
+        """
+        at_hand, disorder_ns = partitions.at_hand, self._reorder.longest_ns or 0
         newest_ns = running_max(event_time_ns, at_hand.newest_ns)
         at_hand.newest_ns = int(newest_ns[-1])
-        least_ns = np.minimum(newest_ns, self._partition.others_ns)
+        least_ns = np.minimum(newest_ns, partitions.others_ns)
         return np.maximum(least_ns, START_NS + disorder_ns) - disorder_ns
 
     def _batch(

@@ -55,6 +55,10 @@ class CountingReader(SourceReader, Protocol):
         """Return the line of a row of the last block; see `NamedReader`."""
         ...
 
+    def release(self) -> None:
+        """Free what it holds, without waiting: it is not read on."""
+        ...
+
 
 def open_named(
     source: str,
@@ -169,6 +173,10 @@ class NamedReader:
         """Return the line of a row of the last block; None if unknown."""
         find = getattr(self._reader, "line_of", None)
         return None if find is None else find(row)
+
+    def release(self) -> None:
+        """Close the reader, which is not read on."""
+        self.close()
 
     def close(self) -> None:
         """Close the reader."""

@@ -5,7 +5,8 @@ at   ─▶ [block][block][blo      the position of a block, and the rows read s
          ── rows since ──▶      a new reader is opened at the first, and omits the second
 ```
 
-Blocks may be joined or cut on their way: the first position and a number of rows name each row.
+Blocks may be joined or cut on their way: the first position and a number of rows name each row. So
+a reader can be closed at any time: for room, after it raised, or for a restore.
 """
 
 from __future__ import annotations
@@ -14,13 +15,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.runtime.errors import IngestError
+from slackwater.runtime.errors import IngestError, SlackwaterError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import CountingReader, open_named
-from slackwater.runtime.sources.spec import BadRows, Block, EndOfInput, SourceSpec
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    Block,
+    EndOfInput,
+    Partition,
+    SourceSpec,
+)
 
 __all__ = ["PartitionReader"]
+
+FIRST_PAUSE_NS, LONGEST_PAUSE_NS = 100_000_000, 10_000_000_000
+"""Pause before an input that raised is opened again: it doubles from the first to the longest."""
 
 
 class PartitionReader:
@@ -29,22 +41,33 @@ class PartitionReader:
     Args:
         source: name of the source.
         spec: settings of the source.
-        name: name of the partition.
+        partition: the partition; None if the input has one only.
 
     Attributes:
         name: name of the partition.
+        first_ns: event time of its first row, as the input says; START_NS if it does not.
         rows: good rows that were taken, in all.
         newest_ns: newest event time of these, as far as it is noted.
         has_ended: whether nothing follows, as far as it is noted.
-        reader: the open input; None if it was not polled yet.
+        reader: the open input; None if it is not open.
+        retries: how often it was opened again after it raised.
+        retry_at_ns: when it is opened again; None if it did not raise.
     """
 
     STATE = Fields("rows", "newest_ns", "has_ended", "_place")
 
-    def __init__(self, source: str, spec: SourceSpec, name: str = "") -> None:
-        self.name, self.rows = name, 0
-        self.newest_ns, self.has_ended = START_NS, False
+    def __init__(self, source: str, spec: SourceSpec, partition: Partition | None = None) -> None:
+        self._known = partition or Partition("")
+        self.name, self.rows = self._known.name, 0
+        first_ns = self._known.first_ns
+        self.first_ns = self.newest_ns = START_NS if first_ns is None else first_ns
+        self.has_ended = False
         self.reader: CountingReader | None = None
+        self.retries = 0
+        self.retry_at_ns: int | None = None
+        self._raised = 0  # times since the last rows
+        self._counts: dict[str, int] = {}  # of readers that were closed
+        self._close_problem: SlackwaterError | None = None
         self._source, self._spec = source, spec
         self._at: bytes | None = None  # position of the last block that had one
         self._since = self._bad_since = 0  # rows taken from there on, good ones and others
@@ -65,12 +88,18 @@ class PartitionReader:
         """Good rows that were taken since the last position."""
         return self._since
 
+    def know(self, partition: Partition) -> None:
+        """Take over what the input says of it, after a restore."""
+        self._known = partition
+        if partition.first_ns is not None:
+            self.first_ns = partition.first_ns
+
     def before(self, left: int) -> dict[str, Any]:
         """Return its saved fields as they were before the last rows were taken."""
         place = self._at, self._since - left, self._bad_since
         return {"rows": self.rows - left, "place": place}
 
-    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+    def poll(self, now_ns: int) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return the next rows, at least one; None now, or the end.
 
         All rows that were returned before must have been counted (`count_rows`).
@@ -78,6 +107,27 @@ class PartitionReader:
         Raises:
             IngestError: the input cannot be read, or read again.
         """
+        if self._known.rows is not None and self.rows >= self._known.rows:
+            return END_OF_INPUT
+        if self.retry_at_ns is not None and now_ns < self.retry_at_ns:
+            return None
+        try:
+            polled = self._polled()
+        except IngestError as problem:
+            if self._raised >= self._spec.retry or now_ns == START_NS:
+                raise self._named(problem) from problem.__cause__
+            pause_ns = min(FIRST_PAUSE_NS << min(self._raised, 10), LONGEST_PAUSE_NS)
+            self._raised += 1
+            self.retries += 1
+            self.retry_at_ns = now_ns + pause_ns
+            self.park()
+            return None
+        self.retry_at_ns = None
+        if polled is not None:
+            self._raised = 0
+        return polled
+
+    def _polled(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         if self.reader is None:
             self.reader = self._opened()
         while True:
@@ -107,13 +157,34 @@ class PartitionReader:
 
     @property
     def clock_counts(self) -> dict[str, int]:
-        """Counts of a reader that compares clocks; see `NamedReader`."""
-        return {} if self.reader is None else self.reader.clock_counts
+        """Counts of readers that compare clocks; see `NamedReader`."""
+        counts = dict(self._counts)
+        if self.reader is not None:
+            for what, count in self.reader.clock_counts.items():
+                counts[what] = counts.get(what, 0) + count
+        return counts
+
+    def park(self) -> None:
+        """Free what the reader holds; the next poll opens another at the same place."""
+        if self.reader is None:
+            return
+        self._counts = self.clock_counts
+        reader, self.reader, self._place = self.reader, None, self._place
+        try:
+            reader.release()
+        except SlackwaterError as problem:  # its rows were read: a note at the end
+            self._close_problem = problem
 
     def close(self) -> None:
-        """Close the input."""
+        """Close the input.
+
+        Raises:
+            SlackwaterError: it, or an earlier reader of it, could not be closed.
+        """
         if self.reader is not None:
             self.reader.close()
+        if self._close_problem is not None:
+            raise self._close_problem
 
     def _opened(self) -> CountingReader:
         replay, given = self._spec.traits.replay, self._spec.input
@@ -123,6 +194,16 @@ class PartitionReader:
                 f"{self.rows} rows had been read before the restart; start from the beginning"
             )
         return open_named(self._source, given, self._at, self.name)
+
+    def _named(self, problem: IngestError) -> IngestError:
+        """Return an error with the partition, and how far it was read."""
+        if not self.name:
+            return problem
+        text = str(problem).removeprefix(f"source {self._source!r}: ")
+        return IngestError(
+            f"source {self._source!r}, partition {shown(self.name)} after {self.rows:,} rows: "
+            f"{text}"
+        )
 
     def _left(self, block: Block) -> pa.RecordBatch | BadRows | None:
         """Return a block without rows that were read before; None if all were."""

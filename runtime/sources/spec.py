@@ -77,9 +77,14 @@ class Partition(NamedTuple):
 
     Attributes:
         name: says which it is, and gives its rank, so that a new one shifts no other.
+        rows: number of its rows, so that its end is known with the last; None if unknown.
+        first_ns: event time of its first row, so that it is opened no sooner than its rows are
+            wanted; None if unknown.
     """
 
     name: str
+    rows: int | None = None
+    first_ns: int | None = None
 
 
 class SourceReader(Protocol):
@@ -110,7 +115,9 @@ class Input(Protocol):
     of a block; None if at the start.
 
     One with several partitions has `partitions()`, which returns a list of `Partition`; each is a
-    writer of its source. Each is opened by name, so it needs positions too.
+    writer of its source. Each is opened by name, so it needs positions too. It may have
+    `first_row(name, columns)`, which returns the first row of a partition, or None. Then it is
+    opened no sooner than its rows are wanted.
     """
 
     def describe(self) -> str:
@@ -148,7 +155,10 @@ class InputTraits:
             of other inputs are copied.
         diverts: its `on_bad` is "divert": records that it cannot read leave by a stream.
         has_partitions: whether it has a method `partitions`.
+        shows_first_rows: whether it has a method `first_row`.
         grows: partitions may appear while it is read.
+        most_open: most partitions that are open at once. The one whose rows are wanted last is
+            closed for another, and opened again at its position. None if all may be open.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
             start; as many rows as were read are omitted. "none": not at all.
@@ -161,7 +171,9 @@ class InputTraits:
     blocks_stay: bool = False
     diverts: bool = False
     has_partitions: bool = False
+    shows_first_rows: bool = False
     grows: bool = False
+    most_open: int | None = None
     replay: Replay = "again"
 
     @property
@@ -181,7 +193,7 @@ def traits_of(given: Input) -> InputTraits:
     Raises:
         SettingError: one is not what its type says.
     """
-    others = ("diverts", "has_partitions", "replay")
+    others = ("diverts", "has_partitions", "shows_first_rows", "most_open", "replay")
     names = [field.name for field in fields(InputTraits) if field.name not in others]
     traits: dict[str, Any] = {name: getattr(given, name, False) for name in names}
     for name, value in traits.items():
@@ -195,10 +207,18 @@ def traits_of(given: Input) -> InputTraits:
             f"{type(given).__qualname__}.replay is {shown(replay)}; it must be one of "
             f"{', '.join(map(repr, get_args(Replay)))}"
         )
+    most_open: Any = getattr(given, "most_open", None)
+    if most_open is not None and (type(most_open) is not int or most_open < 1):
+        raise SettingError(
+            f"{type(given).__qualname__}.most_open is {shown(most_open)}; it must be 1 or more, or "
+            "None for all"
+        )
     return InputTraits(
         **traits,
+        most_open=most_open,
         diverts=getattr(given, "on_bad", None) == "divert",
         has_partitions=getattr(given, "partitions", None) is not None,
+        shows_first_rows=getattr(given, "first_row", None) is not None,
         replay=replay,
     )
 
@@ -279,6 +299,9 @@ class SourceSpec:
             computed, or lies outside the years 1823 to 2116: "error" stop, naming it; "skip" omit
             it, and count it; "divert" send it to `Stream.diverted()`. A file's reader has an
             `on_bad` of its own, for rows that it cannot read.
+        retry: how often an input, or a partition of it, is opened again at its position after it
+            raised, with no row in between: after 0.1 s, 0.2 s, 0.4 s and so on, at most 10 s. Then
+            it ends the job. 0: at once.
         max_rows: most rows that are handed over at a time.
     """
 
@@ -297,6 +320,7 @@ class SourceSpec:
     clock: ClockColumns | None = None
     sequence: str | None = None
     on_bad: OnBad = "error"
+    retry: int = 0
     max_rows: int = 65_536
 
     def __post_init__(self) -> None:
@@ -329,6 +353,13 @@ class SourceSpec:
             )
         self._check_sequence()
         self._check_partitions()
+        if self.retry < 0:
+            raise SettingError(f"retry={self.retry} must be zero or more")
+        if self.retry and self.traits.replay == "none":
+            raise SettingError(
+                f"retry={self.retry} opens an input again, and {type(self.input).__qualname__} is "
+                "read once (replay is 'none'); omit retry"
+            )
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
 

@@ -68,7 +68,7 @@ class SomeRows:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
         return _PartReader(
-            opened_at(self.input, partitions_of(self.source, self.input)[0], None),
+            opened_at(self.input, partitions_of(self.source, self.input)[0].name, None),
             self.rows,
             self.seen,
             copies=copies,
