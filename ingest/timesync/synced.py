@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from slackwater.ingest.timesync.address import address_of
 from slackwater.ingest.timesync.client import TimeSync
-from slackwater.runtime.calls import checked_call
+from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.model.diverted import OnBad
@@ -38,7 +38,7 @@ from slackwater.runtime.sources.spec import (
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
 
 
-@checked_call
+@checked_options
 def synced(
     input: Input,  # noqa: A002 - as in SourceSpec
     *,
