@@ -31,6 +31,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
     ),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),

@@ -1,0 +1,277 @@
+"""Keyed steps at random, with `replicas=` left open, and stateless steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.random_flows.twin import kind_of, one_of, some_of
+
+MS = 1_000_000
+MOST_COLUMNS, MOST_MERGED = 30, 3
+MADE = {"said": "string", "rows": "int64", "least": "int64"}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A stream, and whether its rows depend on the order of rows of equal times.
+
+    Attributes:
+        has_written: whether a step upstream has `replicas=` written, so that rows of one time have
+            another order than without.
+        varies: whether rows, not just their order, depend on that.
+        by_order: whether rows depend on the order of sources' rows, too.
+    """
+
+    stream: sw.Stream
+    has_written: bool = False
+    varies: bool = False
+    by_order: bool = False
+
+    def then(self, stream: sw.Stream, *others: Drawing) -> Drawing:
+        """Return a stream made of this one and others, whose rows do not depend on order."""
+        return Drawing(
+            stream,
+            any(one.has_written for one in (self, *others)),
+            any(one.varies for one in (self, *others)),
+            any(one.by_order for one in (self, *others)),
+        )
+
+    def then_by_order(self, stream: sw.Stream) -> Drawing:
+        """Return a stream made of this one, in which the first of equal times has a part."""
+        return Drawing(stream, self.has_written, self.varies or self.has_written, by_order=True)
+
+    def columns(self, *kinds: str) -> list[str]:
+        """Return the names of columns of these kinds (`kind_of`); all kinds if none is given."""
+        return [one.name for one in self.stream.schema if not kinds or kind_of(one.type) in kinds]
+
+    def keys(self, rng: np.random.Generator) -> list[str]:
+        """Return one or two key columns; the event time is one only by chance."""
+        usable = self.columns()
+        liked = [name for name in usable if not name.startswith(("ts", "id", "window"))]
+        return some_of(rng, liked or usable)[: 1 if rng.random() < 0.6 else 2]
+
+
+class Said:
+    """What came of a key so far, and that it has been silent for a while."""
+
+    def __init__(self) -> None:
+        self.rows, self.least = 0, 0
+        self.due_ns: int | None = None
+
+    def on_rows(self, key: Any, rows: Any) -> list[dict[str, Any]]:
+        """Return a row for each, and be called a while after the last."""
+        made = []
+        for row in rows:
+            self.rows += 1
+            text = repr(sorted((name, str(value)) for name, value in row.items()))
+            self.least = (self.least * 31 + len(text)) % 1_000_003
+            made.append({"said": f"{key!r}: {text[-20:]}", "rows": self.rows, "least": self.least})
+        self.due_ns = rows.event_time_ns + 40 * MS
+        return made[:2]
+
+    def on_time(self, key: Any, t: int) -> list[dict[str, Any]]:
+        """Return what there was."""
+        return [{"said": f"{key!r} at {t}", "rows": -self.rows, "least": self.least}]
+
+
+Keyed = Callable[[np.random.Generator, Drawing, Drawing, int | None], "Drawing | None"]
+_WITHIN = ("1ms", "20ms", "300ms")
+
+
+def joined(
+    rng: np.random.Generator, left: Drawing, right: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Join two streams, or one with itself, by one or two keys, of one name or of two."""
+    if len(left.stream.columns) + len(right.stream.columns) > MOST_COLUMNS:
+        return None
+    on: list[tuple[str, str]] = []
+    for _ in range(1 if rng.random() < 0.7 else 2):
+        kind = one_of(rng, ["whole", "whole", "text", "decimal", "float", "time", "bool"])
+        pair = left.columns(kind), right.columns(kind)
+        if not all(pair):
+            continue
+        mine, other = one_of(rng, pair[0]), one_of(rng, pair[1])
+        types = [s.stream.schema.field(n).type for s, n in ((left, mine), (right, other))]
+        same = kind in ("whole", "text") or types[0] == types[1]
+        if same and all(mine != a and other != b for a, b in on):
+            on.append((mine, other))
+    if not on:
+        return None
+    options: dict[str, Any] = {
+        "left_on": [a for a, _ in on],
+        "right_on": [b for _, b in on],
+        "within": one_of(rng, _WITHIN),
+        "suffix": f"_{rng.integers(10_000)}",
+    }
+    if rng.random() < 0.15:
+        options["drift"] = one_of(rng, ["100us", "400us"])
+    stream = left.stream.join(right.stream, replicas=replicas, **options)
+    return left.then(stream, right)
+
+
+def aggregated(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Aggregate in windows that follow each other, or overlap."""
+    window = one_of(rng, [sw.tumbling("20ms"), sw.tumbling("1s"), sw.sliding("100ms", "40ms")])
+    made: dict[str, Any] = {"c": sw.count()}
+    place = rng.integers(10_000)
+    for number in range(int(rng.integers(0, 3))):
+        # Sums of others would depend on the order of their rows.
+        exact = [n for n in given.columns("whole", "float") if not n.startswith(("f", "q"))]
+        if not exact:
+            break
+        kind = one_of(rng, [sw.sum, sw.min, sw.max, sw.count])
+        made[f"a{place}{number}"] = kind(one_of(rng, exact))
+        if rng.random() < 0.3:
+            made[f"q{place}{number}"] = sw.quantile(one_of(rng, exact), 0.5)
+    keys = [name for name in given.keys(rng) if name != "c"]
+    if not keys or any(name in made or name.startswith("window") for name in keys):
+        return None
+    stream = given.stream.aggregate(made, by=keys, window=window, replicas=replicas)
+    return given.then(stream)
+
+
+def deduped(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Keep the first of rows that are alike."""
+    stream = given.stream.dedupe(given.keys(rng), within=one_of(rng, _WITHIN), replicas=replicas)
+    return given.then_by_order(stream)
+
+
+def followed(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Pair an event with the next one."""
+    values, keys = given.columns("whole"), given.keys(rng)
+    if not values or len(given.stream.columns) * 2 > MOST_COLUMNS:
+        return None
+    value = sw.col(one_of(rng, values))
+    schema_names = {p + n for p in ("first_", "then_") for n in given.stream.columns}
+    if schema_names & set(keys):
+        return None
+    options: dict[str, Any] = {"within": one_of(rng, _WITHIN)}
+    if rng.random() < 0.2 and "certain" not in keys:
+        options["drift"] = one_of(rng, ["100us", "400us"])
+    stream = given.stream.followed_by(
+        first=value % 2 == 0, then=value % 3 == 0, by=keys, replicas=replicas, **options
+    )
+    return given.then_by_order(stream)
+
+
+def _has_match(given: Drawing) -> bool:
+    """Return whether columns have names that a pattern gives."""
+    made = ("events", "window_start", "small_", "great_", "other_")
+    return any(name.startswith(made) for name in given.stream.columns)
+
+
+def matched(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Find a sequence of events in any scope."""
+    values, keys = given.columns("whole"), given.keys(rng)
+    if not values or len(given.stream.columns) * 2 > MOST_COLUMNS or _has_match(given):
+        return None
+    value = sw.col(one_of(rng, values))
+    small = sw.patterns.event("small", where=value % 2 == 0)
+    great = sw.patterns.event("great", where=value % 3 == 0)
+    other = sw.patterns.event("other", where=value % 5 == 0)
+    scope: dict[str, Any] = one_of(
+        rng,
+        [
+            {"within": "20ms"},
+            {"within": 6},
+            {"window": sw.patterns.opened_by(small, within="40ms"), "matches": 1},
+            {"window": sw.sliding("40ms", "20ms")},
+            {"window": sw.patterns.count_window(6, every=3)},
+        ],
+    )
+    parts: list[Any] = [small, one_of(rng, [great, sw.patterns.any_of(1, other)])]
+    if "matches" in scope and rng.random() < 0.5:
+        parts.append(sw.patterns.no(other))
+    stream = given.stream.pattern(
+        sw.patterns.seq(*parts),
+        by=keys,
+        selection=one_of(rng, ["first", "last", "each"]),
+        consumption=one_of(rng, ["consumed", "zero"]),
+        replicas=replicas,
+        **scope,
+    )
+    return given.then_by_order(stream)
+
+
+def processed(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Give each key an object, whose rows have no key."""
+    stream = given.stream.process(
+        Said,
+        MADE,
+        by=given.keys(rng),
+        within=one_of(rng, [None, "60ms"]),
+        replicas=replicas,
+    )
+    return given.then_by_order(stream)
+
+
+KEYED: dict[str, Keyed] = {
+    "join": joined,
+    "aggregate": aggregated,
+    "dedupe": deduped,
+    "followed_by": followed,
+    "pattern": matched,
+    "process": processed,
+}
+
+
+def stateless(rng: np.random.Generator, given: Drawing) -> Drawing:
+    """Filter, compute, or drop columns, at times those of the key."""
+    stream = given.stream
+    kind = one_of(rng, ["filter", "select", "assign", "map"])
+    whole = given.columns("whole")
+    if kind == "select":
+        stream = stream.select(*sorted(some_of(rng, stream.columns), key=stream.columns.index))
+    elif kind == "assign":
+        stream = stream.with_columns(**{one_of(rng, ["k", "x"]): _number(rng, whole)})
+    elif kind == "filter" and whole:
+        column = sw.col(one_of(rng, whole))
+        stream = stream.filter(column % 3 != int(rng.integers(0, 3)))
+    elif kind == "map" and whole:
+        stream = stream.map_rows(Tagged(one_of(rng, whole)), _with_tag(stream.schema))
+    return given.then(stream)
+
+
+def _number(rng: np.random.Generator, whole: list[str]) -> sw.Expr:
+    return sw.col(one_of(rng, whole)) % 4 if whole else sw.lit(1)
+
+
+def _with_tag(schema: pa.Schema) -> dict[str, Any]:
+    return {**{one.name: one.type for one in schema}, "tag": "string"}
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Adds a text made of `of` to a row."""
+
+    of: str
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the row with its tag."""
+        value = row[self.of]
+        return {**row, "tag": None if value is None else f"{value % 3}"}
+
+
+def merged(given: Drawing, others: list[Drawing]) -> Drawing | None:
+    """Put a stream and others of its columns together, replicated or not."""
+    like = [one for one in others if one.stream.schema.equals(given.stream.schema)]
+    if not like:
+        return None
+    like = like[:MOST_MERGED]
+    return given.then(given.stream.merge(*[one.stream for one in like]), *like)
