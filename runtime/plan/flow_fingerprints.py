@@ -17,6 +17,7 @@ from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
+from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.sinks.output import FileTraits, SinkTraits
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
@@ -164,11 +165,13 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
     step = steps[name]
     has_partitions = isinstance(step, SourceStep) and step.source.traits.has_partitions
     sink = steps[upstream[-1]]
-    is_put_in_order = step.traits.orders_keys and not (
-        isinstance(sink, SinkStep) and not sink.ordered
+    is_put_in_order = (
+        step.traits.orders_keys
+        and not (isinstance(sink, SinkStep) and not sink.ordered)
+        and not _leaves_aside(steps, name, upstream)
     )
-    has_shared_gate = _may_be_several(step) and not is_put_in_order
-    if not (has_partitions or has_shared_gate):
+    takes_turns = _may_be_several(step) and not is_put_in_order
+    if not (has_partitions or takes_turns):
         return ""
     if not _meets_no_gate(steps, name, upstream):
         return ""
@@ -289,6 +292,12 @@ def _of_input(step: SourceStep) -> str:
             "told that it is still the same; files and tables can"
         )
     return ""
+
+
+def _leaves_aside(steps: Mapping[str, Step], name: str, upstream: list[str]) -> bool:
+    """Whether the sink gets rows that a step's replicas put aside, late ones or diverted ones."""
+    followers = [steps[other] for other in upstream if name in steps[other].inputs]
+    return any(follower.traits.role is Role.SIDE_ROWS for follower in followers)
 
 
 def _meets_no_gate(steps: Mapping[str, Step], name: str, upstream: list[str]) -> bool:

@@ -95,6 +95,17 @@ def test_resume_is_refused_for_a_flow_whose_output_is_not_one_sequence(
         flow_of(**options).check()
 
 
+def test_resume_is_refused_for_rows_that_several_replicas_put_aside() -> None:
+    def late(stream: sw.Stream, replicas: int) -> sw.Stream:
+        once = stream.dedupe("n", within="1s", name="w", replicas=replicas)
+        once.sink("results", sw.parquet_sink("results", resume=True))
+        return once.late()
+
+    flow_of(lambda stream, _: late(stream, 1)).check()
+    with pytest.raises(FlowError, match=r"sink 'out': .* the replicas of 'w' reach the sink"):
+        flow_of(lambda stream, _: late(stream, 2)).check()
+
+
 def test_resume_is_refused_beside_a_callback_sink_and_taken_behind_a_gate() -> None:
     flow_of(window).check()
     flow_of(lambda stream, flow: flow.merge(two_replicas(stream, flow), name="m")).check()
