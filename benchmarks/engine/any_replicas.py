@@ -37,7 +37,7 @@ from benchmarks.engine.replicated_flows import (
 )
 from benchmarks.frame import Claim, Options, Result, counted
 
-FLOWS, ON_RAY, QUICK = 2_000, 50, (60, 4)
+FLOWS, ON_RAY, QUICK = 2_000, 50, (50, 4)
 NODES = 3
 WAYS = 3
 """Ways of each flow in the simulator, beside one slot with replicas=1."""

@@ -13,7 +13,7 @@ import slackwater as sw
 from benchmarks.engine.random_flows.twin import kind_of, one_of, some_of
 
 MS = 1_000_000
-MOST_COLUMNS, MOST_MERGED = 30, 3
+MOST_COLUMNS, MOST_MERGED, MOST_TRIES = 40, 3, 6
 MADE = {"said": "string", "rows": "int64", "least": "int64"}
 
 
@@ -91,7 +91,10 @@ def joined(
     if len(left.stream.columns) + len(right.stream.columns) > MOST_COLUMNS:
         return None
     on: list[tuple[str, str]] = []
-    for _ in range(1 if rng.random() < 0.7 else 2):
+    most = 1 if rng.random() < 0.7 else 2
+    for _ in range(MOST_TRIES):  # not all kinds are on both sides, and of one type
+        if len(on) == most:
+            break
         kind = one_of(rng, ["whole", "whole", "text", "decimal", "float", "time", "bool"])
         pair = left.columns(kind), right.columns(kind)
         if not all(pair):
