@@ -37,10 +37,10 @@ def maker(stage: Stage) -> Callable[[], SourceNode]:
             stage.name,
             stage.step.source,
             stage.step.schema,
-            writer_id=stage.number,
+            writer_id=stage.rank,
             start_ns=0,
             needed=stage.needed,
-            teller=ArrivalTeller(20 * MS, rank=stage.number, speed=stage.step.source.speed),
+            teller=ArrivalTeller(20 * MS, rank=stage.rank, speed=stage.step.source.speed),
         )
 
     return make

@@ -10,7 +10,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from tests.support.flows import sorted_rows
-from tests.support.replicas import ROWS, counts, paired, results, simulate
+from tests.support.replicas import ROWS, counts, paired, results, rows, simulate
 
 SHARES = pytest.mark.parametrize("share", ["keys", "all"])
 
@@ -207,3 +207,18 @@ def test_an_unordered_sink_has_no_gate_and_the_same_rows(alone: Any) -> None:
     text = flow.explain()
     assert "order    event time, hash of the key: a row waits until none of its time" in text
     assert "order    as rows come from replicas (ordered=False)" in text
+
+
+@pytest.mark.parametrize("how", [{"replicas": 7}, {"fuse": False}])
+def test_ties_with_a_source_of_writers_break_alike_after_replicas_before_it(how: Any) -> None:
+    def order(replicas: int = 1, *, fuse: bool = True) -> pa.Table:
+        flow, pairs = paired(replicas=replicas)
+        few = pairs.filter(sw.col("v") > 0).select("line")
+        few.filter(sw.col("line") != "line 1").sink("few", sw.collect_sink())
+        read = flow.source("read", sw.table(rows(3)), event_time="ts", time_unit="ms", writer="v")
+        once = read.dedupe("line", within="5ms", replicas=replicas)
+        once.merge(read).sink("out", sw.collect_sink())
+        job, _ = simulate(flow, limits=sw.Limits(fuse=fuse))
+        return job.result("out")
+
+    assert order(**how).equals(order())
