@@ -242,7 +242,7 @@ def stateless(rng: np.random.Generator, given: Drawing) -> Drawing:
     if kind == "select":
         stream = stream.select(*sorted(some_of(rng, stream.columns), key=stream.columns.index))
     elif kind == "assign":
-        stream = stream.with_columns(**{one_of(rng, ["k", "x"]): _number(rng, whole)})
+        stream = stream.with_columns({one_of(rng, ["k", "x"]): _number(rng, whole)})
     elif kind == "filter" and whole:
         column = sw.col(one_of(rng, whole))
         stream = stream.filter(column % 3 != int(rng.integers(0, 3)))
