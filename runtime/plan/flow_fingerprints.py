@@ -295,7 +295,7 @@ def _of_input(step: SourceStep) -> str:
 
 
 def _leaves_aside(steps: Mapping[str, Step], name: str, upstream: list[str]) -> bool:
-    """Whether the sink gets rows that a step's replicas put aside, late ones or diverted ones."""
+    """Whether the sink gets rows that replicas put aside, late or diverted."""
     followers = [steps[other] for other in upstream if name in steps[other].inputs]
     return any(follower.traits.role is Role.SIDE_ROWS for follower in followers)
 
