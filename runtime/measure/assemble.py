@@ -24,6 +24,7 @@ from slackwater.runtime.measure.report import (
     Standstill,
 )
 from slackwater.runtime.measure.series import LatencySeries
+from slackwater.runtime.measure.skew import Skew, skew_of
 from slackwater.runtime.measure.standstill import standstills
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.measure.wall_clock import clock_notes
@@ -171,6 +172,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         prediction = with_measured(prediction, [sink.series for sink in sinks])
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
+    skewed = _skews(plan, by_name)
     unheard = [_unheard(plan, stage) for stage in plan.stages if stage.name not in by_name]
     still_ns = plan.limits.still_ns
     still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
@@ -201,6 +203,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             *_untold_notes(state, carried),
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
             *keep_notes(plan, by_name),
+            *[skew.note for skew in skewed],
             *deadline_notes(plan, tuning),
             *prediction_notes(prediction),
             *clock_notes(of_nodes),
@@ -210,6 +213,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         tuning=None if tuning is None else with_totals(tuning, ordered, plan),
         prediction=prediction,
         standstills=still,
+        skews=skewed,
     )
 
 
@@ -224,6 +228,23 @@ def unused_notes(stages: Iterable[StageReport]) -> list[str]:
                 f"stage {stage.name!r} could use none of its {stage.rows_in:,} rows; {hints}"
             )
     return notes
+
+
+def _skews(plan: Plan, stages: Mapping[str, StageReport]) -> list[Skew]:
+    """Return the skews of steps whose replicas divide keys."""
+    replicas: dict[str, dict[str, StageReport]] = {}
+    for stage in plan.stages:
+        if stage.replica is not None and stage.replica.share == "keys" and stage.name in stages:
+            replicas.setdefault(stage.subject.step, {})[stage.name] = stages[stage.name]
+    of_steps = [
+        skew_of(
+            step,
+            {name: report.rows_in for name, report in own.items()},
+            {name: (report.hot_key, report.hot_key_share) for name, report in own.items()},
+        )
+        for step, own in replicas.items()
+    ]
+    return [skew for skew in of_steps if skew is not None]
 
 
 def _unheard(plan: Plan, stage: Stage) -> StageReport:

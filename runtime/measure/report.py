@@ -24,6 +24,7 @@ from slackwater.runtime.measure.outcomes import (
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.series import LatencySeries
+from slackwater.runtime.measure.skew import Skew
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import format_ns
@@ -82,6 +83,10 @@ class StageReport(JsonObject):
     """Its own step, then the steps of its chain."""
     share: str = ""
     """Share of each replica of a gate, "keys" or "all"."""
+    hot_key: str = ""
+    """Of a replica that owns keys: the key of many of its last rows; empty if no key is hot."""
+    hot_key_share: float = 0.0
+    """Share of that key, in a sample of the replica's last rows."""
     batches: int = 0
     service_ns: int = 0
     """Busy time, summed."""
@@ -301,6 +306,8 @@ class JobReport(JsonObject):
     """Standstills now, or at the time when the job was stopped."""
     replaced: list[Replaced] = field(default_factory=list)
     """Re-placements during the run."""
+    skews: list[Skew] = field(default_factory=list)
+    """Steps of which one replica got far more rows than the others."""
     job_events: list[str] = field(default_factory=list)
     """Last stimuli of a job that failed, each with its second, the latest last."""
     slot_events: list[str] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.skew import KeySample
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.merge import ReadSplitter, SlackGate
 from slackwater.runtime.model import (
@@ -198,6 +199,12 @@ class OperatorNode(GatedNode):
         self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
         self._passes_on, self._uses_clock = step.traits.passes_on, step.traits.uses_clock
         self._sampler = sampler
+        replica = step.traits.replica
+        self._keys = (
+            KeySample(step.traits.port_keys)
+            if replica is not None and replica.share == "keys"
+            else None
+        )
         self._watermark_ns, self._progress = START_NS, NO_PROGRESS  # of the last read
         self._due_ns: int | None = None  # of the operator
 
@@ -223,6 +230,8 @@ class OperatorNode(GatedNode):
                     came = len(batch.event_time_ns)
                     rows_in[port] += came
                     rows += came
+        if self._keys is not None:
+            self._keys.add(read.ports)
         result = self.operator.work(read, now_ns)
         if self._uses_clock:
             self._due_ns = result.due_ns
@@ -258,6 +267,8 @@ class OperatorNode(GatedNode):
     def count(self, report: StageReport, now_ns: int) -> None:  # noqa: D102 - see Node
         super().count(report, now_ns)
         report.held = self.operator.rows_held
+        if self._keys is not None:
+            report.hot_key, report.hot_key_share = self._keys.hot()
         for name, counted in self.operator.counts().items():
             count_in(report, name, counted)
 

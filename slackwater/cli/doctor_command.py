@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +13,10 @@ from typing import Annotated
 import typer
 
 from slackwater.cli.shell import AsJson, console_of, print_json, printed_errors
-from slackwater.doctor.findings import Finding, has_problem
+from slackwater.doctor.findings import Finding, findings_of_skew, has_problem
 from slackwater.report.live_view import LiveView
 from slackwater.report.sanitize import echo, sanitized
+from slackwater.runtime.errors import SlackwaterError
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -64,7 +66,22 @@ def _examine(file: Path | None, address: str | None, progress: LiveView | None) 
         return examine_here()
     from slackwater.doctor.address import examine_address  # noqa: PLC0415
 
-    return examine_address(address, say=say)
+    findings = examine_address(address, say=say)
+    if not has_problem(findings):
+        say("looking at the jobs that run")
+        findings += _skewed_jobs(address)
+    return findings
+
+
+def _skewed_jobs(address: str) -> Iterator[Finding]:
+    """Yield a warning for each skewed step of the jobs that run."""
+    from slackwater.cli.cluster_commands import connected  # noqa: PLC0415 (brings in Ray)
+
+    with connected(address) as cluster:
+        for job in cluster.jobs():
+            if job.status == "running":
+                with suppress(SlackwaterError):  # it has just ended
+                    yield from findings_of_skew(job.id, job.report())
 
 
 def _print(findings: Sequence[Finding]) -> None:

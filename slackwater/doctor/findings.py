@@ -12,6 +12,7 @@ from slackwater.runtime.plurals import count_of
 
 if TYPE_CHECKING:
     from slackwater.actors.nodes.placement import NodeInfo
+    from slackwater.runtime.measure.report import JobReport
 
 Level = Literal["ok", "warning", "problem"]
 GB = 10**9
@@ -52,6 +53,11 @@ def warning(about: str, text: str) -> Finding:
 def problem(about: str, text: str) -> Finding:
     """Return a finding that must be fixed first."""
     return Finding("problem", about, text)
+
+
+def findings_of_skew(job: str, report: JobReport) -> list[Finding]:
+    """Return a warning for each skewed step of a job."""
+    return [warning(f"job {job}", skew.note) for skew in report.skews]
 
 
 def judge_host(
