@@ -175,6 +175,7 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
     size = experiment.seconds
     latency, slack_ready = np.full(size, np.nan), np.zeros(size)
     gates = [gate.name for gate in paths.tuned]
+    steps = {stage.name: stage.subject.whole.name for stage in plan.stages}
     slack = {gate: np.full(size, np.nan) for gate in gates}
     for second, samples in seconds.items():
         if second >= size:
@@ -197,8 +198,8 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         slack_ready,
         detected[:size],
         report.ledger.entered,
-        sum(stage.late for stage in report.stages if stage.name in gates),
-        sum(stage.late_dropped for stage in report.stages if stage.name in gates),
+        sum(stage.late for stage in report.stages if steps[stage.name] in gates),
+        sum(stage.late_dropped for stage in report.stages if steps[stage.name] in gates),
         simulation.samples,
     )
 
