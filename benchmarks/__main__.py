@@ -25,7 +25,6 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "slices": ("engine.slices", "CPU beside the best fixed length of slices, also when busy"),
     "ground": ("engine.ground", "places of a promise, hops, contracts: counted in the code"),
     "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
-    "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),
     "before-after": (
         "engine.before_after",
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
@@ -33,6 +32,12 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
     "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
+    "cores": ("engine.cores", "joins and aggregates on 1 and 2 slots of a node, simulated to 64"),
+    "skew": ("engine.skew", "even keys, Zipf's, half in one: 2 slots, memory, the report"),
+    "replicas-latency": (
+        "engine.replicas_latency",
+        "R = 2 in order beside R = 1, 10k/s; 64 × 64 channels simulated",
+    ),
     "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
     "replays": ("engine.replays", "feeds recorded together: own starts, and one beginning"),
@@ -94,6 +99,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "espice-cost": ("espice.cost", "what a decision costs beside the matcher: Fig. 10 (DATA=)"),
 }
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
+    "replicas": {"cores", "skew", "replicas-latency"},
     "engine-latency": {"join-latency", "multinode"},
     "replays": {"replays"},
     "engine-cost": {"cost"},

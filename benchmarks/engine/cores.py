@@ -1,20 +1,21 @@
-"""A node's cores: joins and a keyed aggregate on one slot and on two, simulated to 64.
+"""A node's cores: joins and keyed aggregates on one slot and on two, simulated to 64.
 
-One slot has everything, the operator with its own gate. Two slots of the same node have a gate
-and two replicas, placed by the simple rule. The same input in turns, the results compared with
-the offline query each time. What more slots would give is simulated with the costs that were
-measured here (`benchmarks/engine/cores_simulated.py`), and labelled so.
+One slot has everything, and `replicas=` is not written. Two slots have a source each, as far as
+there are two, and a replica each. Both are measured in turns, beside two flows of half the keys
+each, and between two runs of NumPy in two processes: that is the ceiling of the machine. What more
+slots give is simulated with the costs that were measured here (`cores_simulated.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,266 +23,265 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.aggregate import counting_flow, offline, verify
-from benchmarks.engine.cores_simulated import Work, measured_costs, report_simulated
-from benchmarks.engine.running import Arrays, arrays_of, same_rows
-from benchmarks.engine.workload import (
-    DELAY_OVER,
-    DENSE_OVER,
-    MS,
-    WITHIN_NS,
-    Mapped,
-    join_tables,
-    late_table,
-    write,
-)
+from benchmarks.engine.before import ROOT, Child, before_ref, checkout, in_turns, ratios
+from benchmarks.engine.cores_costs import measured_costs, save_costs
+from benchmarks.engine.cores_one_slot import CHILD, PLACEMENT
+from benchmarks.engine.cores_simulated import report_simulated
+from benchmarks.engine.cores_work import DENSE, FAR, MEANS, SUMS, Sizes, Work, works_of
 from benchmarks.frame import Claim, Options, Result, Spread, check
-from benchmarks.jobs import collected
-from benchmarks.offline import pairs_within
+from benchmarks.jobs import TIMEOUT_S
 
-RATE = 200  # buses a second, and as many readings: that of `join-throughput`
-FAR_WITHIN_NS = 300_000 * MS  # 50 comparisons for each row that reaches the join; 2 in 5 s
-FAR_FACTOR = 4  # of the predicate, so that few pairs leave
-DENSE, FAR, AGGREGATE = "dense join", "join within 5 minutes", "keyed aggregate"
-ALL_IN_ONE = {"*": "node-1/1"}
-ONE, TWO, PARTS = "one slot", "two slots", "replicas in one slot"  # the kinds of runs
-SERIAL = ("source", "gate", "sink")
-JOIN_TARGET, LEAST_JOIN, AGGREGATE_TARGET = 1.6, 0.85, 0.8
-SPIN_ROWS, SPINS = 2_000_000, 8
-TURNS_S = 120.0
-
-
-Reports = dict[str, list[sw.JobReport]]  # {kind of run: its reports}
+ONE, TWO, HALVES = "one slot", "two slots", "two flows of half the keys, a slot each"
+TARGETS = {DENSE: 0.7, FAR: 0.88, MEANS: 0.6, SUMS: 0.75}
+"""{work: part of the ceiling c that two slots must reach, × one slot}"""
+LEAST_CEILING = 1.6
+BUSY_LOOPS = 2
+SPIN_ROWS, SPINS, QUICK_SPINS = 2_000_000, 8, 4
+SPUN_S = 120.0
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How much runs: seconds of event time of the joins, events of the aggregate, turns."""
+class Extent:
+    """How much runs: sizes of each work, turns, and the slots that are simulated."""
 
-    dense_s: int
-    far_s: int  # of the join within 5 minutes
-    counted: int
-    repetitions: int
+    sizes: Sizes
+    turns: int
+    simulated: Sizes
+    slots: tuple[int, ...]
+    spins: int
 
 
-FULL, QUICK = Sizes(10_000, 5_000, 5_000_000, 5), Sizes(1_500, 250, 600_000, 1)
-SIMULATED, QUICKLY_SIMULATED = Sizes(0, 1_000, 1_000_000, 1), Sizes(0, 150, 100_000, 1)
+FULL = Extent(
+    Sizes(25_000, 10_000, 10_000_000),
+    5,
+    Sizes(25_000, 10_000, 5_000_000),
+    (1, 2, 4, 8, 16, 32, 64),
+    SPINS,
+)
+QUICK = Extent(Sizes(2_000, 500, 500_000), 1, Sizes(5_000, 1_000, 0), (1, 8), QUICK_SPINS)
 
 
 def run(options: Options) -> Result:
     """Measure one and two slots of a node, then simulate up to 64."""
-    sizes = QUICK if options.quick else FULL
+    extent = QUICK if options.quick else FULL
     result = Result(
-        f"dense join: {2 * RATE * sizes.dense_s:,} events, {FAR}: {2 * RATE * sizes.far_s:,}, "
-        f"aggregate: {sizes.counted:,}; "
-        f"{sizes.repetitions} repetitions after one to warm up, one slot and two in turns",
+        f"{extent.turns} turns of each kind of run; events of each work are in the table",
         ["work", "slots", "where", "M events/s", "× one slot", "busy, or what limits it"],
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        works = _works(options.seed, sizes, folder / "real")
-        few = QUICKLY_SIMULATED if options.quick else SIMULATED
-        small = _works(options.seed, few, folder / "simulated")
+        works = works_of(options.seed, extent.sizes, folder / "real")
         costs = {}
         with sw.Cluster.local(nodes=1, cores=2) as cluster:
+            before = _ceiling(extent.spins)
             for work in works:
-                reports = _measured(cluster, work, sizes.repetitions)
-                _report_real(result, work, reports)
-                if work.name in [one.name for one in small]:
-                    costs[work.name] = measured_costs(
-                        cluster, work, alone=reports[ONE][-1], parts=reports[PARTS][-1]
-                    )
-        gain = _ceiling()
-        for work in small:
-            report_simulated(result, work, costs[work.name])
-    result.figures["two_processes_offline"] = gain
+                before = _report_real(result, cluster, work, extent, before=before)
+            with _busy_loops(BUSY_LOOPS):
+                for work in works[:1] if options.quick else works:
+                    _report_busy(result, cluster, work, extent)
+            for work in works:
+                if not options.quick or work.name in (DENSE, FAR):
+                    costs[work.name] = measured_costs(cluster, work)
+        path = save_costs(costs, is_kept=not options.quick)
+        for work in works_of(options.seed, extent.simulated, folder / "simulated"):
+            if work.name in costs:
+                report_simulated(result, work, costs[work.name], slots=extent.slots)
+        few = tuple(n for n in extent.slots if n in (1, 8, 64))
+        zipf = Sizes(extent.simulated.dense_s, 0, 0)
+        for work in works_of(options.seed, zipf, folder / "zipf", is_zipf=True):
+            report_simulated(result, work, costs[DENSE], slots=few)
+    if (ref := before_ref()) is not None:
+        _beside_before(result, ref, options, extent)
     result.notes += [
-        "one slot: everything in it, the operator with its own gate; two: a gate and two replicas, "
-        "by the simple rule; each a process of its own, on this machine's cores",
-        f"this machine's own ceiling: two processes that sort in NumPy at once do {gain:.2f} × "
-        "what one does alone; other work on it lowers that",
-        "dense join: that of join-throughput; most of its work is the gate's. Within 5 minutes "
-        "rather than 5 s, and with few pairs that match, it is the join's",
-        "allowed: by Amdahl's law, 1 / (s + (1 − s) / 2), s the busy time of sources, gate and "
-        "sink as measured in this run, all in one slot, as a part of what one slot has to do",
-        "simulated: no result was timed; a slot is a core, a hop takes 0.1 ms, and what receiving "
-        "a frame costs is not in it; each has as many replicas as slots, by the simple rule",
+        "one slot: everything in it, replicas= not written; two: replicas=2 by the simple rule, "
+        "each slot a process of its own, on this machine's cores",
+        f"{HALVES}: one job, so that both begin at once",
+        "the ceiling c: two processes that sort in NumPy at once, × what one does alone; the mean "
+        "of before and after the turns",
+        f"two busy loops: {BUSY_LOOPS} processes that spin beside it all the while; c is measured "
+        "beside them, too",
+        "the order of results is that of the keys' hashes: replicas=1 in one slot and replicas=2 "
+        "in two had the same bytes",
+        f"simulated: no result was timed. Costs of slices, rows, comparisons, sending and "
+        f"receiving were measured in this run: {path}; a slot is a core, a hop takes 0.1 ms",
         "every run's results were compared with the offline query's",
     ]
     return result
 
 
-def _works(seed: int, sizes: Sizes, folder: Path) -> list[Work]:
-    folder.mkdir()
-    works = [
-        _join_work(FAR, seed, sizes.far_s, FAR_WITHIN_NS, FAR_FACTOR, folder),
-        _aggregate_work(seed, sizes.counted, folder),
-    ]
-    if sizes.dense_s:
-        works.insert(0, _join_work(DENSE, seed, sizes.dense_s, WITHIN_NS, 1, folder))
-    return works
+def _report_real(
+    result: Result, cluster: sw.Cluster, work: Work, extent: Extent, *, before: float
+) -> float:
+    """Measure a work in turns, and claim its part of the ceiling.
 
+    Args:
+        result: to be filled.
+        cluster: a node of two cores.
+        work: the work.
+        extent: how many turns.
+        before: the ceiling before it.
 
-def _join_work(
-    name: str, seed: int, seconds: int, within_ns: int, factor: int, folder: Path
-) -> Work:
-    tables = join_tables(seed, events=RATE * seconds, seconds=seconds)
-    paths = [write(t, folder / f"{name} {n}") for n, t in enumerate(tables)]
-    expected = _pairs(*map(arrays_of, tables), within_ns=within_ns, over=factor * DENSE_OVER)
-    build = partial(_join_flow, paths[0], paths[1], over=factor * DENSE_OVER)
-
-    def verified(found: pa.Table) -> None:
-        same_rows(arrays_of(found), expected, name)
-
-    return Work(
-        name,
-        2 * RATE * seconds,
-        partial(build, within_ns),
-        partial(build, MS),
-        verified,
-        "pairs",
-    )
-
-
-def _join_flow(
-    buses: Mapped, loops: Mapped, within_ns: int, replicas: int, *, over: int
-) -> sw.Dataflow:
-    flow = sw.Dataflow("cores-join")
-    left, right = (
-        flow.source(name, source, event_time="ts", time_unit="ms")
-        for name, source in (("bus", buses), ("scats", loops))
-    )
-    left.filter(sw.col("delay_s") > DELAY_OVER).join(
-        right,
-        on="area",
-        within=f"{within_ns}ns",
-        where=sw.col("delay_s") * sw.col("flow") > over,
-        replicas=replicas,
-        name="pairs",
-    ).select("vehicle", "sensor", "ts", "ts_right").sink("out", sw.collect_sink())
-    return flow
-
-
-def _pairs(bus: Arrays, loop: Arrays, *, within_ns: int, over: int, at_once: int = 2_000) -> Arrays:
-    """Return the pairs that the join must find, some buses at a time: all would fill the memory."""
-    late = np.flatnonzero(bus["delay_s"] > DELAY_OVER)
-    lefts, rights = [late[:0]], [late[:0]]
-    for begin in range(0, len(late), at_once):
-        some = late[begin : begin + at_once]
-        first, last = bus["ts"][some[[0, -1]]] + np.array([-1, 1]) * (within_ns // MS)
-        near = np.arange(*loop["ts"].searchsorted([first, last + 1]))
-        left, right = pairs_within(
-            bus["ts"][some] * MS,
-            bus["area"][some].astype(np.int64),
-            loop["ts"][near] * MS,
-            loop["area"][near].astype(np.int64),
-            within_ns,
+    Returns:
+        The ceiling after it.
+    """
+    _same_bytes(cluster, work)
+    reports = _in_turns(cluster, work, (ONE, TWO, HALVES), extent.turns)
+    after = _ceiling(extent.spins)
+    figures = _tell(result, work, reports, where="real")
+    ceiling = statistics.mean([before, after])
+    figures["ceiling"] = [before, after]
+    share: float | None = figures["ratio"] / ceiling
+    if ceiling < LEAST_CEILING:
+        share = None
+        result.notes.append(
+            f"void: {work.name}, c = {ceiling:.2f} is below {LEAST_CEILING}: this machine had no "
+            "two cores free, so the claim does not hold"
         )
-        left, right = some[left], near[right]
-        kept = bus["delay_s"][left].astype(np.int64) * loop["flow"][right] > over
-        lefts.append(left[kept])
-        rights.append(right[kept])
-    left, right = np.concatenate(lefts), np.concatenate(rights)
-    return {
-        "vehicle": bus["vehicle"][left],
-        "sensor": loop["sensor"][right],
-        "ts": bus["ts"][left],
-        "ts_right": loop["ts"][right],
+    else:
+        result.notes.append(f"{work.name}: {figures['ratio']:.2f} × one slot, c = {ceiling:.2f}")
+    name = f"{work.name}, 2 slots × one slot: part of the ceiling c"
+    result.claims.append(Claim(name, share, ">=", TARGETS[work.name]))
+    result.figures[work.name] = figures
+    return after
+
+
+def _report_busy(result: Result, cluster: sw.Cluster, work: Work, extent: Extent) -> None:
+    """Measure one and two slots beside busy loops; nothing is claimed."""
+    ceiling = _ceiling(extent.spins)
+    reports = _in_turns(cluster, work, (ONE, TWO), extent.turns)
+    figures = _tell(result, work, reports, where=f"real, {BUSY_LOOPS} busy loops beside it")
+    result.figures[f"{work.name}, busy loops"] = {**figures, "ceiling": ceiling}
+    result.notes.append(
+        f"{work.name} beside busy loops: {figures['ratio']:.2f} × one slot, c = {ceiling:.2f}"
+    )
+
+
+def _same_bytes(cluster: sw.Cluster, work: Work) -> None:
+    """Check that one replica and two have the same results in the same order."""
+    _, alone = _finished(cluster, work, work.build(1), PLACEMENT)
+    _, divided = _finished(cluster, work, work.build(2), None)
+    check(alone.equals(divided), f"{work.name}: replicas=2 has other bytes than replicas=1")
+
+
+def _in_turns(
+    cluster: sw.Cluster, work: Work, kinds: Sequence[str], turns: int
+) -> dict[str, list[sw.JobReport]]:
+    """Return the reports of each kind of run, made in turns after one to warm up, if several."""
+    halves = {"*": "node-1/1"} | {
+        f"{stage}-2": "node-1/2" for stage in _stages_of_a_half(cluster, work)
     }
-
-
-def _aggregate_work(seed: int, events: int, folder: Path) -> Work:
-    table = late_table(seed, events=events, seconds=events // 10_000)
-    source = write(table, folder / "events")
-    expected = offline(arrays_of(table))
-
-    def build(replicas: int | None) -> sw.Dataflow:
-        return counting_flow(source, sw.collect_sink(), replicas=replicas)
-
-    def verified(found: pa.Table) -> None:
-        # Replicas reach the sink as they come.
-        verify(found.sort_by("window_start"), expected=expected, what="aggregate")
-
-    return Work(AGGREGATE, events, build, build, verified, "aggregate-1")
-
-
-def _measured(cluster: sw.Cluster, work: Work, repetitions: int) -> Reports:
-    """Return the reports of each kind of run, made in turns."""
-    reports: Reports = {ONE: [], TWO: [], PARTS: []}
-    for turn in range(repetitions + 1):
+    reports: dict[str, list[sw.JobReport]] = {kind: [] for kind in kinds}
+    for _ in range(turns + (turns > 1)):  # a quick run is warm by the runs before
         for kind, own in reports.items():
-            if turn == 0 and kind == PARTS:  # the first turn warms up, which one slot has by now
-                continue
-            flow = work.build(1 if kind == ONE else 2)
-            report = _finished(cluster, work, flow, None if kind == TWO else ALL_IN_ONE)
-            used, expected = {stage.slot for stage in report.stages}, 2 if kind == TWO else 1
-            check(len(used) == expected, f"{work.name}: {len(used)} slots, not {expected}")
-            if turn > 0:
-                own.append(report)
-    return reports
+            flow = work.halves() if kind == HALVES else work.build(None if kind == ONE else 2)
+            report, _ = _finished(cluster, work, flow, {ONE: PLACEMENT, HALVES: halves}.get(kind))
+            used, expected = {stage.slot for stage in report.stages}, 1 if kind == ONE else 2
+            check(len(used) == expected, f"{work.name}, {kind}: {len(used)} slots")
+            own.append(report)
+    return {kind: own[-turns:] for kind, own in reports.items()}
+
+
+def _stages_of_a_half(cluster: sw.Cluster, work: Work) -> list[str]:
+    names = [stage.name for stage in cluster.plan(work.halves()).stages]
+    return [name.removesuffix("-2") for name in names if name.endswith("-2")]
 
 
 def _finished(
     cluster: sw.Cluster, work: Work, flow: sw.Dataflow, placement: Mapping[str, str] | None
-) -> sw.JobReport:
-    report, rows = collected(cluster.submit(flow, placement=placement))
+) -> tuple[sw.JobReport, pa.Table]:
+    """Run a flow to its end; return its report and the checked rows of all its sinks."""
+    with closing(cluster.submit(flow, placement=placement)) as job:
+        report = job.wait(timeout=TIMEOUT_S)
+        check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+        tables = [job.result(sink.name) for sink in report.sinks]
+    rows = pa.concat_tables(tables)
+    if len(tables) > 1 and "window_start" in rows.column_names:
+        rows = rows.sort_by("window_start")  # each half has its windows in order
     work.verify(rows)
-    return report
+    return report, rows
 
 
-def _report_real(result: Result, work: Work, reports: Reports) -> None:
+def _tell(
+    result: Result, work: Work, reports: Mapping[str, list[sw.JobReport]], *, where: str
+) -> dict[str, Any]:
+    """Add a row for each kind of run; return the figures."""
     rates = {
-        kind: Spread.of([work.events / r.elapsed_s / 1e6 for r in reports[kind]])
-        for kind in (ONE, TWO)
+        kind: Spread.of([work.events / r.elapsed_s / 1e6 for r in own])
+        for kind, own in reports.items()
     }
     ratio = rates[TWO].median / rates[ONE].median
-    serial = min(1.0, _busy_s(reports[PARTS], SERIAL) / _busy_s(reports[ONE]))
-    allowed = 1 / (serial + (1 - serial) / 2)
-    figures: dict[str, Any] = {"serial_part": serial, "allowed": allowed, "ratio": ratio}
-    for slots, kind in ((1, ONE), (2, TWO)):
-        last = reports[kind][-1]
+    figures: dict[str, Any] = {"ratio": ratio, "events": work.events}
+    for kind, own in reports.items():
+        last = own[-1]
         busy_s: dict[str, float] = {}
         for stage in last.stages:
             busy_s[stage.slot] = busy_s.get(stage.slot, 0.0) + stage.service_ns / 1e9
         told = ", ".join(f"{slot} {seconds:.2f} s" for slot, seconds in busy_s.items())
-        if kind == TWO:
-            told += f"; serial {serial:.0%} of one slot's work: allows {allowed:.2f} ×"
-        times = ratio if kind == TWO else 1.0
-        result.rows.append([work.name, slots, "real", rates[kind], times, told])
+        told = f"{work.events / 1e6:g} M events in {last.elapsed_s:.2f} s; {told}"
+        slots = {ONE: "1", TWO: "2", HALVES: "2 × half"}[kind]
+        times = rates[kind].median / rates[ONE].median
+        result.rows.append([work.name, slots, where, rates[kind], times, told])
         figures[f"{kind}, million_per_s"] = rates[kind]
         figures[f"{kind}, busy_s"] = {s.name: s.service_ns / 1e9 for s in last.stages}
-    result.figures[work.name] = figures
-    if work.name == DENSE:
-        name = "dense join on 2 slots of a node: × the events/s of one"
-        result.claims.append(Claim(name, ratio, ">=", JOIN_TARGET))
-        result.claims.append(Claim(f"{name}, at least", ratio, ">=", LEAST_JOIN))
-    elif work.name == AGGREGATE:
-        name = "keyed aggregate on 2 slots of a node: part of what its serial part allows"
-        result.claims.append(Claim(name, ratio / allowed, ">=", AGGREGATE_TARGET))
+    return figures
 
 
-def _busy_s(reports: Sequence[sw.JobReport], kinds: Sequence[str] = ()) -> float:
-    """Return the median busy time of a run, of stages of some kinds, or of all."""
-    return statistics.median(
-        sum(s.service_ns for s in one.stages if not kinds or s.kind in kinds) / 1e9
-        for one in reports
-    )
+def _beside_before(result: Result, ref: str, options: Options, extent: Extent) -> None:
+    """Compare one slot with a commit's, in turns."""
+    setting = {"seed": options.seed, "sizes": astuple(extent.sizes)}
+    with (
+        checkout(ref) as tree,
+        closing(Child(tree, CHILD)) as before,
+        closing(Child(ROOT, CHILD)) as now,
+    ):
+        for child in (before, now):
+            child.ask(setting)  # its turn warms up
+        pairs = in_turns(lambda: before.ask({}), lambda: now.ask({}), times=extent.turns)
+    found = ratios(pairs)
+    result.figures["one slot, now by before"] = {"ref": ref, "ratios": found}
+    for name, ratio in found.items():
+        result.rows.append([name, "1", f"real, by {ref}", "", ratio, "now / before, in turns"])
+        what = f"{name}, one slot: × {ref} within the spread, in the best turn"
+        result.claims.append(Claim(what, ratio.most, ">=", 1.0))
 
 
-def _ceiling() -> float:
+# -- the machine ---------------------------------------------------------------------------------
+
+
+def _ceiling(spins: int) -> float:
     """Return how much more two processes of NumPy do at once than one, on this machine now."""
     started = multiprocessing.get_context("spawn")
     with started.Pool(2) as pool:
-        pool.map_async(_spin, [1, 1]).get(TURNS_S)  # to warm up: imports
+        pool.map_async(_sort, [1, 1], chunksize=1).get(SPUN_S)  # to warm up: imports
         began_s = time.perf_counter()
-        pool.apply_async(_spin, [SPINS]).get(TURNS_S)
+        pool.apply_async(_sort, [spins]).get(SPUN_S)
         alone_s = time.perf_counter() - began_s
         began_s = time.perf_counter()
-        pool.map_async(_spin, [SPINS, SPINS], chunksize=1).get(TURNS_S)
+        pool.map_async(_sort, [spins, spins], chunksize=1).get(SPUN_S)
         return 2 * alone_s / (time.perf_counter() - began_s)
 
 
-def _spin(times: int) -> None:
+def _sort(times: int) -> None:
     values = np.random.default_rng(times).random(SPIN_ROWS)
     for _ in range(times):
         np.sort(values)
+
+
+@contextlib.contextmanager
+def _busy_loops(processes: int) -> Iterator[None]:
+    """Have processes beside us that spin."""
+    started = multiprocessing.get_context("spawn")
+    spinning = [started.Process(target=_spin, daemon=True) for _ in range(processes)]
+    for process in spinning:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.terminate()
+            process.join()
+
+
+def _spin() -> None:
+    while True:
+        pass

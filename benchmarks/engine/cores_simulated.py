@@ -1,195 +1,108 @@
 """The flows of `cores` on up to 64 slots of a node, in the simulator, with costs measured on Ray.
 
-No result of it was timed. What a slice, a row, a comparison and a replica more behind a gate cost
-is taken from runs in one slot, where nothing else of the job competes for the core.
+```
+slice of a source     slices, rows, each part more, each frame and row that it sends
+slice of a replica    frames and rows that came to its slot since; slices, rows, comparisons
+```
+
+No result of it was timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-import pyarrow as pa
+import numpy as np
 
 import slackwater as sw
-from benchmarks.frame import Result
-from benchmarks.jobs import collected, finished
+from benchmarks.engine.cores_costs import FEW, Cost, Costs, Wire
+from benchmarks.engine.cores_work import DENSE, FAR, Work
+from benchmarks.frame import Claim, Result
+from benchmarks.jobs import collected
+from slackwater.runtime.schedule import Send, Slice
 
-SLOTS = (1, 2, 4, 8, 16, 32, 64)
-MANY = 16  # replicas, to see what each of them more costs the gate
-LONG, SHORT = 10_000, 500  # rows of a slice at most
-ONE_SLOT = {"*": "node-1/1"}
+TARGETS = {DENSE: {8: 0.65, 64: 0.5}, FAR: {8: 0.9, 64: 0.8}}
+"""{work: {slots: part of linear}}"""
 WORTH_TELLING = 0.05  # of the time
-ROLES = {"source": "source", "gate": "the gate", "sink": "the sink"}
+ROLES = {"source": "source", "sink": "the sink"}
 
 
-@dataclass(frozen=True)
-class Work:
-    """What runs: a flow with so many replicas, and what must come out.
-
-    Attributes:
-        name: for people.
-        events: that its sources read.
-        build: the flow with so many replicas, its one sink a collect sink.
-        light: the same, hardly comparing; `build` if nothing is compared.
-        verify: raises if a run's results are not those of the offline query.
-        operator: the step that has the replicas.
-    """
-
-    name: str
-    events: int
-    build: Callable[[int], sw.Dataflow]
-    light: Callable[[int], sw.Dataflow]
-    verify: Callable[[pa.Table], None]
-    operator: str
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a stage's work costs: each slice, and each row in it."""
-
-    per_slice_ns: float
-    per_row_ns: float
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What work costs, as measured.
+@dataclass(frozen=True, kw_only=True)
+class WiredCosts(sw.testing.CostModel):
+    """Costs of work, of dividing, and of both ends of channels between slots.
 
     Attributes:
-        of: {what: its cost}: a source or sink by its name, the operator as "whole" (with its own
-            gate, in one slot), and its parts as "gate" and "replica".
-        per_comparison_ns: of a join; 0 for an aggregate.
-        per_replica_ns: what a row costs the gate more for each replica beyond two.
+        slots: {stage: its slot}.
+        wire: costs of frames and their rows.
+        merged_ns: {stage: cost of a frame that goes to its gate}, beside that of receiving it.
+        due_ns: {slot: cost of frames that it has not read yet}; it pays with its next slice.
     """
 
-    of: Mapping[str, Cost]
-    per_comparison_ns: float
-    per_replica_ns: float
+    slots: Mapping[str, str] = field(default_factory=dict)
+    wire: Wire = field(default_factory=lambda: Wire(Cost(0, 0), Cost(0, 0)))
+    merged_ns: Mapping[str, float] = field(default_factory=dict)
+    due_ns: dict[str, float] = field(default_factory=dict)
 
-    def model(self, stages: Mapping[str, str], replicas: int) -> sw.testing.CostModel:
-        """Return the model of a flow.
-
-        Args:
-            stages: {stage: key of `of`}.
-            replicas: behind its gate.
-        """
-        gate = self.of["gate"]
-        more_ns = max(replicas - 2, 0) * self.per_replica_ns
-        known = {**self.of, "gate": Cost(gate.per_slice_ns, gate.per_row_ns + more_ns)}
-        return sw.testing.CostModel(
-            stages={stage: known[key].per_row_ns for stage, key in stages.items()},
-            slices={stage: known[key].per_slice_ns for stage, key in stages.items()},
-            per_comparison_ns=self.per_comparison_ns,
-        )
-
-
-def measured_costs(
-    cluster: sw.Cluster, work: Work, *, alone: sw.JobReport, parts: sw.JobReport
-) -> Costs:
-    """Return the costs of a flow.
-
-    Args:
-        cluster: to run it on in one slot, hardly comparing.
-        work: the flow.
-        alone: a report of it in one slot, without replicas.
-        parts: a report of it with two replicas, all in one slot.
-    """
-    if work.light is work.build:
-        long, whole = parts, alone
-    else:
-        long, whole = (_light(cluster, work, replicas, rows=LONG) for replicas in (2, 1))
-    short, cut = (_light(cluster, work, replicas, rows=SHORT) for replicas in (2, 1))
-    many = _light(cluster, work, MANY, rows=LONG)
-    operator = next(s.kind for s in parts.stages if s.kind in ("join", "aggregate"))
-    costs = {
-        stage.name: _cost(long, short, [stage.name])
-        for stage in parts.stages
-        if stage.kind == "source"
-    }
-    for key, kind in (("gate", "gate"), ("replica", operator)):
-        costs[key] = _cost(long, short, [s.name for s in parts.stages if s.kind == kind])
-    costs["whole"] = _cost(whole, cut, [work.operator])
-    # A light run of a join has other results than the flow, so its sink is that of the flow.
-    costs |= {s.name: _cost(parts, parts, [s.name]) for s in parts.stages if s.kind == "sink"}
-    heavy = [stage for stage in parts.stages if stage.kind == operator]
-    compared = sum(stage.comparisons for stage in heavy)
-    replica, gate = costs["replica"], costs["gate"]
-    rest_ns = sum(s.batches * replica.per_slice_ns + s.rows_in * replica.per_row_ns for s in heavy)
-    spent_ns = sum(s.service_ns for s in heavy) - rest_ns
-    (dealt,) = (stage for stage in many.stages if stage.kind == "gate")
-    dealing_ns = (dealt.service_ns - dealt.batches * gate.per_slice_ns) / dealt.rows_in
-    return Costs(
-        costs,
-        max(0.0, spent_ns / compared) if compared else 0.0,
-        max(0.0, dealing_ns - gate.per_row_ns) / (MANY - 2),
-    )
+    def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
+        """Return the virtual time of a slice with its frames."""
+        took_ns: float = super().slice_ns(done, rng, now_ns=now_ns)
+        if done.has_read:
+            return round(took_ns)
+        took_ns += self.due_ns.pop(self.slots[done.stage], 0.0)
+        for action in done.actions:
+            if isinstance(action, Send):
+                rows, target = action.message.rows, self.slots[action.channel.target]
+                sent, received = self.wire.sent, self.wire.received
+                took_ns += sent.per_slice_ns + rows * sent.per_row_ns
+                owed_ns = received.per_slice_ns + rows * received.per_row_ns
+                owed_ns += self.merged_ns.get(action.channel.target, 0.0)
+                self.due_ns[target] = self.due_ns.get(target, 0.0) + owed_ns
+        return round(took_ns)
 
 
-def _cost(long: sw.JobReport, short: sw.JobReport, names: Sequence[str]) -> Cost:
-    """Return what stages cost, from two runs whose slices differ in length.
-
-    Where they do not, all is put down to the slices.
-    """
-    slices, rows, took_ns = [], [], []
-    for report in (long, short):
-        own = [stage for stage in report.stages if stage.name in names]
-        slices.append(sum(stage.batches for stage in own))
-        rows.append(sum(stage.rows_in for stage in own))
-        took_ns.append(sum(stage.service_ns for stage in own))
-    if slices[1] < 1.5 * slices[0]:
-        return Cost(took_ns[0] / max(slices[0], 1), 0.0)
-    per_slice_ns = max(0.0, (took_ns[1] - took_ns[0]) / (slices[1] - slices[0]))
-    per_slice_ns = min(per_slice_ns, took_ns[0] / max(slices[0], 1))
-    return Cost(per_slice_ns, (took_ns[0] - slices[0] * per_slice_ns) / max(rows[0], 1))
-
-
-def _light(cluster: sw.Cluster, work: Work, replicas: int, *, rows: int) -> sw.JobReport:
-    limits = sw.Limits(max_slice_rows=rows, min_slice_rows=min(rows, 1_000))
-    return finished(cluster.submit(work.light(replicas), placement=ONE_SLOT, limits=limits))
-
-
-def report_simulated(result: Result, work: Work, costs: Costs) -> None:
-    """Simulate a flow on each number of slots, and say how it goes on and what limits it."""
+def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[int, ...]) -> None:
+    """Simulate a flow on each number of slots; say its part of linear, and what limits it."""
     rates: dict[int, float] = {}
     figures = {}
-    for slots in SLOTS:
-        report = _simulated(work, slots, costs)
-        rates[slots] = work.events / report.elapsed_s / 1e6
+    for number in slots:
+        report = _simulated(work, number, costs)
+        rates[number] = work.events / report.elapsed_s / 1e6
+        times = rates[number] / rates[1]
         limit = _limit(report)
-        told = limit
-        doubled = None
-        if slots > 1:
-            doubled = rates[slots] / rates[slots // 2] / 2
-            told = f"this doubling {doubled:.0%} of twice; {limit}"
-        times = rates[slots] / rates[1]
-        result.rows.append([work.name, slots, "simulated", rates[slots], times, told])
-        figures[str(slots)] = {
-            "million_per_s": rates[slots],
+        told = f"{times / number:.0%} of linear; {limit}"
+        result.rows.append([work.name, number, "simulated", rates[number], times, told])
+        figures[str(number)] = {
+            "million_per_s": rates[number],
             "times_one_slot": times,
-            "efficiency_of_doubling": doubled,
-            "efficiency": times / slots,
+            "part_of_linear": times / number,
             "limit": limit,
         }
-    result.figures[f"{work.name}, simulated"] = {
-        "slots": figures,
-        "costs": {
-            **{what: [one.per_slice_ns, one.per_row_ns] for what, one in costs.of.items()},
-            "per_comparison_ns": costs.per_comparison_ns,
-            "gate_per_replica_ns": costs.per_replica_ns,
-        },
-    }
+        if (bound := TARGETS.get(work.name, {}).get(number)) is not None:
+            what = f"{work.name}, simulated, {number} slots: part of linear"
+            result.claims.append(Claim(what, times / number, ">=", bound))
+    result.figures[f"{work.name}, simulated"] = figures
 
 
 def _simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
-    flow = work.build(slots)
-    keys = {}
-    for stage in sw.Simulation(nodes=1, cores=slots).plan(flow).stages:
-        if stage.subject.step != work.operator:
-            keys[stage.name] = stage.name
-        else:
-            keys[stage.name] = "replica" if stage.replica else str(stage.subject.part or "whole")
-    with sw.Simulation(nodes=1, cores=slots, seed=1, cost=costs.model(keys, slots)) as host:
+    """Run a flow in virtual time, with as many replicas as slots; in one slot without any."""
+    flow = work.build(slots if slots > 1 else None)
+    plan = sw.Simulation(nodes=1, cores=slots).plan(flow)
+    known = costs.divided if slots > 1 else costs.alone
+    of_stages = {stage.name: known[stage.subject.step] for stage in plan.stages}
+    further = max(slots - FEW, 0)
+    model = WiredCosts(
+        stages={name: cost.per_row_ns for name, cost in of_stages.items()},
+        slices={
+            name: cost.per_slice_ns + further * costs.per_part_ns.get(name, 0.0)
+            for name, cost in of_stages.items()
+        },
+        per_comparison_ns=costs.comparison_ns[slots > 1],
+        slots=plan.slots,
+        wire=costs.wire,
+        merged_ns={"out": costs.merged_ns} if slots > 1 else {},
+    )
+    with sw.Simulation(nodes=1, cores=slots, seed=1, cost=model) as host:
         report, rows = collected(host.submit(flow))
     work.verify(rows)
     return report
@@ -200,7 +113,7 @@ def _limit(report: sw.JobReport) -> str:
     busy: dict[str, dict[str, float]] = {}  # {slot: {what: part of the time}}
     for stage in report.stages:
         own = busy.setdefault(stage.slot, {})
-        what = ROLES.get(stage.kind, "replicas" if len(report.stages) > 4 else stage.kind)
+        what = ROLES.get(stage.kind, "replica")
         part = stage.service_ns / 1e9 / report.elapsed_s
         own[what] = own.get(what, 0.0) + part
     slot, parts = max(busy.items(), key=lambda one: sum(one[1].values()))

@@ -185,10 +185,10 @@ def _measure(cluster: sw.Cluster, run: Run, place: str, path: Path, result: Resu
     series = {"stimulus": egress_ns - arrival_ns}
     at_once = 1.0
     if run.mode == "in order":
-        determined_ns = _determined(run, rows, arrival_ns)
-        series["determined"] = egress_ns - determined_ns
-        series["floor: stimulus to determined"] = determined_ns - arrival_ns
-        at_once = float(np.mean((determined_ns <= arrival_ns)[counts]))
+        certain_ns = determined_ns(run, rows, arrival_ns)
+        series["determined"] = egress_ns - certain_ns
+        series["floor: stimulus to determined"] = certain_ns - arrival_ns
+        at_once = float(np.mean((certain_ns <= arrival_ns)[counts]))
     figures: dict[str, Any] = {
         "results": int(counts.sum()),
         "yield": round(len(arrival_ns) / (2 * len(run.bus["ts"])), 4),
@@ -235,7 +235,7 @@ def missing_results(run: Run, rows: Arrays) -> int:
     return len(complete) - len(found)
 
 
-def _determined(run: Run, rows: Arrays, arrival_ns: Ints) -> Ints:
+def determined_ns(run: Run, rows: Arrays, arrival_ns: Ints) -> Ints:
     """Return when each result's place in the order was certain, in arrival time."""
     bus_last = rows["ts"] > rows["ts_right"]  # of equal times the bus comes first
     by_loops = _first_arrival(run.loop, rows["ts"], "left")

@@ -173,6 +173,7 @@ def join_flow(
     is_dense: bool = False,
     over: tuple[float, float] = (DELAY_OVER, FLOW_OVER),
     slack: str | None = None,
+    replicas: int | None = None,
 ) -> sw.Dataflow:
     """Return the join of late buses and busy sensors, sink `pairs`.
 
@@ -189,7 +190,7 @@ def join_flow(
         right = right.filter(sw.col("flow") > over[1])
     if "arrival" in left.columns:
         left, right = left.drop("delay_s"), right.drop("flow")
-    left.join(right, on="area", within=WITHIN, where=where).sink("pairs", sink)
+    left.join(right, on="area", within=WITHIN, where=where, replicas=replicas).sink("pairs", sink)
     return flow
 
 

@@ -1,0 +1,289 @@
+"""The flows of `cores`: two joins and two keyed aggregates, with their offline results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.aggregate import offline, verify
+from benchmarks.engine.running import Arrays, arrays_of, same_rows
+from benchmarks.engine.workload import (
+    AREAS,
+    DELAY_OVER,
+    DENSE_OVER,
+    KEYS,
+    MS,
+    WITHIN_NS,
+    Ints,
+    Mapped,
+    join_tables,
+    late_table,
+    write,
+)
+from benchmarks.frame import check
+from benchmarks.offline import pairs_within
+from slackwater.runtime.plan.traits import Share
+
+RATE = 200  # buses a second, and as many readings: that of `join-throughput`
+COUNTED_RATE = 10_000  # events a second of the aggregates
+FAR_WITHIN_NS = 300_000 * MS  # 50 comparisons for each row that reaches the join; 2 in 5 s
+FAR_FACTOR = 4  # of the predicate, so that few pairs leave
+DENSE, FAR = "dense join", "join within 5 minutes"
+MEANS, SUMS = "aggregate, float mean", "aggregate, counts and whole sums"
+JOIN, AGGREGATE = "pairs", "sums"
+"""Names of the steps with replicas."""
+MOST_WHOLE = 10_000
+
+Floats = npt.NDArray[np.float64]
+ZIPF: Floats = 1 / np.arange(1, AREAS + 1)
+"""Weights of areas: the first has 17 % of all rows."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Seconds of event time of each join, and events of each aggregate; 0: it does not run."""
+
+    dense_s: int
+    far_s: int
+    counted: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A flow, with the results that it must have.
+
+    Attributes:
+        name: for people.
+        events: that its sources read.
+        operator: the step with the replicas.
+        build: makes the flow with `replicas=`; None if they are not written. Its sink is `out`.
+        light: makes the same, hardly comparing; `build` if nothing is compared.
+        halves: makes two flows of half the keys each, as one job; sinks `out-1` and `out-2`.
+        verify: raises if a run's results are not those of the offline query.
+    """
+
+    name: str
+    events: int
+    operator: str
+    build: Callable[[int | None], sw.Dataflow]
+    light: Callable[[int | None], sw.Dataflow]
+    halves: Callable[[], sw.Dataflow]
+    verify: Callable[[pa.Table], None]
+
+
+def works_of(seed: int, sizes: Sizes, folder: Path, *, is_zipf: bool = False) -> list[Work]:
+    """Return the works of some sizes; their inputs are written to a new folder."""
+    folder.mkdir()
+    works = []
+    if sizes.dense_s:
+        works.append(_join_work(DENSE, seed, sizes.dense_s, WITHIN_NS, 1, folder, is_zipf=is_zipf))
+    if sizes.far_s:
+        works.append(
+            _join_work(FAR, seed, sizes.far_s, FAR_WITHIN_NS, FAR_FACTOR, folder, is_zipf=is_zipf)
+        )
+    if sizes.counted:
+        works += _aggregate_works(seed, sizes.counted, folder)
+    return works
+
+
+# -- joins -------------------------------------------------------------------------------------
+
+
+def _join_work(
+    name: str,
+    seed: int,
+    seconds: int,
+    within_ns: int,
+    factor: int,
+    folder: Path,
+    *,
+    is_zipf: bool,
+) -> Work:
+    tables = join_tables(seed, events=RATE * seconds, seconds=seconds)
+    if is_zipf:
+        tables = with_areas(tables, ZIPF, seed)
+        name = f"{name}, Zipf keys"
+    paths = [write(t, folder / f"{name} {n}") for n, t in enumerate(tables)]
+    over = factor * DENSE_OVER
+    expected = pairs_of(*map(arrays_of, tables), within_ns=within_ns, over=over)
+    parts = [_half(t, "area", folder / f"{name} half {n}") for n, t in enumerate(tables)]
+
+    def build(replicas: int | None, within_ns: int = within_ns) -> sw.Dataflow:
+        flow = sw.Dataflow("cores-join")
+        add_join(flow, paths, within_ns, replicas, over=over)
+        return flow
+
+    def halves() -> sw.Dataflow:
+        flow = sw.Dataflow("cores-halves")
+        for n, half in enumerate(zip(*parts, strict=True), start=1):
+            add_join(flow, half, within_ns, None, over=over, suffix=f"-{n}")
+        return flow
+
+    def verified(found: pa.Table) -> None:
+        same_rows(arrays_of(found), expected, name)
+
+    events = 2 * RATE * seconds
+    return Work(name, events, JOIN, build, partial(build, within_ns=MS), halves, verified)
+
+
+def with_areas(
+    tables: tuple[pa.Table, pa.Table], weights: Floats, seed: int
+) -> tuple[pa.Table, pa.Table]:
+    """Return both tables with areas drawn by weights, shape (areas,)."""
+    rng = np.random.default_rng(seed + 1)
+
+    def drawn(table: pa.Table) -> pa.Table:
+        areas = rng.choice(AREAS, p=weights / weights.sum(), size=len(table)).astype(np.int32)
+        return table.set_column(table.column_names.index("area"), "area", pa.array(areas))
+
+    return drawn(tables[0]), drawn(tables[1])
+
+
+def _half(table: pa.Table, key: str, path: Path) -> list[Mapped]:
+    """Write the rows of even keys and those of odd ones."""
+    is_odd = table[key].to_numpy() % 2 == 1
+    halves = (table.filter(pa.array(is_odd == odd)) for odd in (False, True))
+    return [write(half, Path(f"{path} {n}")) for n, half in enumerate(halves)]
+
+
+def add_join(
+    flow: sw.Dataflow,
+    inputs: Sequence[Mapped],
+    within_ns: int,
+    replicas: int | None,
+    *,
+    over: int,
+    suffix: str = "",
+    share: Share = "keys",
+) -> None:
+    """Add the join of late buses with readings to a flow."""
+    left, right = (
+        flow.source(f"{name}{suffix}", source, event_time="ts", time_unit="ms")
+        for name, source in zip(("bus", "scats"), inputs, strict=True)
+    )
+    left.filter(sw.col("delay_s") > DELAY_OVER).join(
+        right,
+        on="area",
+        within=f"{within_ns}ns",
+        where=sw.col("delay_s") * sw.col("flow") > over,
+        replicas=replicas,
+        share=share,
+        name=f"{JOIN}{suffix}",
+    ).select("vehicle", "sensor", "ts", "ts_right").sink(f"out{suffix}", sw.collect_sink())
+
+
+def pairs_of(
+    bus: Arrays, loop: Arrays, *, within_ns: int, over: int, at_once: int = 2_000
+) -> Arrays:
+    """Return the pairs that the join must find, some buses at a time: all would fill the memory."""
+    late = np.flatnonzero(bus["delay_s"] > DELAY_OVER)
+    lefts, rights = [late[:0]], [late[:0]]
+    for begin in range(0, len(late), at_once):
+        some = late[begin : begin + at_once]
+        first, last = bus["ts"][some[[0, -1]]] + np.array([-1, 1]) * (within_ns // MS)
+        near = np.arange(*loop["ts"].searchsorted([first, last + 1]))
+        left, right = pairs_within(
+            bus["ts"][some] * MS,
+            bus["area"][some].astype(np.int64),
+            loop["ts"][near] * MS,
+            loop["area"][near].astype(np.int64),
+            within_ns,
+        )
+        left, right = some[left], near[right]
+        kept = bus["delay_s"][left].astype(np.int64) * loop["flow"][right] > over
+        lefts.append(left[kept])
+        rights.append(right[kept])
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    return {
+        "vehicle": bus["vehicle"][left],
+        "sensor": loop["sensor"][right],
+        "ts": bus["ts"][left],
+        "ts_right": loop["ts"][right],
+    }
+
+
+# -- aggregates ----------------------------------------------------------------------------------
+
+
+def _aggregate_works(seed: int, events: int, folder: Path) -> list[Work]:
+    seconds = max(events // COUNTED_RATE, 1)
+    table = late_table(seed, events=events, seconds=seconds)
+    whole = np.random.default_rng(seed + 2).integers(0, MOST_WHOLE, events)
+    table = table.append_column("whole", pa.array(whole))
+    source, parts = write(table, folder / "events"), _half(table, "key", folder / "events half")
+    arrays = arrays_of(table)
+    means, sums = offline(arrays), _sums(arrays)
+
+    def verified_means(found: pa.Table) -> None:
+        verify(found, expected=means, what=MEANS)
+
+    def verified_sums(found: pa.Table) -> None:
+        same_rows(arrays_of(found.drop_columns("window_end")), sums, SUMS)
+
+    of_means = {"mean": sw.mean("value"), "n": sw.count()}
+    of_sums = {"n": sw.count(), "total": sw.sum("whole")}
+    return [
+        _aggregate_work(MEANS, events, source, parts, of_means, verified_means),
+        _aggregate_work(SUMS, events, source, parts, of_sums, verified_sums),
+    ]
+
+
+def _aggregate_work(
+    name: str,
+    events: int,
+    source: Mapped,
+    parts: Sequence[Mapped],
+    functions: dict[str, Any],
+    verified: Callable[[pa.Table], None],
+) -> Work:
+    def add(flow: sw.Dataflow, rows: Mapped, replicas: int | None, suffix: str = "") -> sw.Dataflow:
+        flow.source(
+            f"events{suffix}",
+            rows,
+            event_time="ts",
+            time_unit="ms",
+            out_of_order="sort",
+            disorder="500ms",
+        ).aggregate(
+            by="key",
+            window=sw.tumbling("1s"),
+            replicas=replicas,
+            name=f"{AGGREGATE}{suffix}",
+            **functions,
+        ).sink(f"out{suffix}", sw.collect_sink())
+        return flow
+
+    def build(replicas: int | None) -> sw.Dataflow:
+        return add(sw.Dataflow("cores-aggregate"), source, replicas)
+
+    def halves() -> sw.Dataflow:
+        flow = sw.Dataflow("cores-halves")
+        for n, half in enumerate(parts, start=1):
+            add(flow, half, None, f"-{n}")
+        return flow
+
+    return Work(name, events, AGGREGATE, build, build, halves, verified)
+
+
+def _sums(events: Arrays) -> Arrays:
+    """Return counts and sums of each second and key with rows."""
+    seconds: Ints = events["ts"] // 1_000
+    cells = seconds * KEYS + events["key"]
+    counts = np.bincount(cells)
+    totals = np.bincount(cells, weights=events["whole"])  # exact below 2**53
+    (kept,) = np.nonzero(counts)
+    check(float(totals.max(initial=0)) < 2**53, "sums beyond what a float counts exactly")
+    return {
+        "window_start": kept // KEYS * 1_000 * MS,
+        "key": kept % KEYS,
+        "n": counts[kept],
+        "total": totals[kept].astype(np.int64),
+    }
