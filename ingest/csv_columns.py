@@ -235,7 +235,7 @@ def read(
 ) -> pa.Table:
     """Return what Arrow reads; `on_length` is called with each record of another length.
 
-    None: such a record is an error.
+    None if such a record is an error.
     """
     nulls = {} if dialect.nulls is None else {"null_values": list(dialect.nulls)}
     return arrow_csv.read_csv(
@@ -287,5 +287,5 @@ def _misread(problem: pa.ArrowInvalid, piece: Piece, names: list[str], dialect: 
 
 
 def not_text(name: str, encoding: str) -> str:
-    """Return the reason why a value that is no text of its encoding is bad."""
+    """Return the reason why a value that is not text of its encoding is bad."""
     return f"column {name!r} is not {encoding.upper()} text"

@@ -23,7 +23,7 @@ class Form:
     Attributes:
         encoding: a codec of Python.
         sep: code of the character between values.
-        quote: code of the character around values; None: line ends end each record.
+        quote: code of the character around values; None if line ends end each record.
         joins_lines: whether line ends within quotes belong to a value.
         comment: start of lines to skip; empty: none.
     """

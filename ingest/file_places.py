@@ -61,7 +61,7 @@ class FilePlace(NamedTuple):
         Args:
             kind: kind of the input.
             of: digest of its settings.
-            path: the file.
+            path: path of the file.
             content: content of the file.
         """
         *numbers, mark = self

@@ -163,7 +163,7 @@ class FrameReader:
     """Fetches one part at a time, and the next meanwhile; hands over its blocks.
 
     Args:
-        source: the frame.
+        source: frame that is read.
         part: part to begin with.
         row: row of that part to begin with.
     """
@@ -188,7 +188,7 @@ class FrameReader:
             self._blocks = chain([block], self._blocks)
 
     def poll(self) -> Block | EndOfInput | None:
-        """Return the next block, None while it is on its way, or END_OF_INPUT.
+        """Return the next block, None if it is on its way, or END_OF_INPUT.
 
         Raises:
             IngestError: a block is lost: the node that held it, or the driver, has died. Or a value

@@ -37,7 +37,8 @@ def folder_columns(
         pattern: a file, a folder or a pattern.
         files: files that it matches.
         folder: start of a relative pattern.
-        wanted: True: each file must have some; None: if all have the same; False: none.
+        wanted: True if each file must have some; False if none count; None if they count where
+            all files have the same.
 
     Raises:
         IngestError: they are wanted, and a file lacks one that another has.

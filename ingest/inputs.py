@@ -109,7 +109,8 @@ class FileInput(ABC):
         batch_rows: most rows at a time.
         types: ((column, type), …) given by the user.
         differing: columns if files differ: "error", "first" (the first file's), "union" (all).
-        hive: whether folders such as `day=2024-01-02` are columns; None: if all files have them.
+        hive: whether folders such as `day=2024-01-02` are columns; None if that depends on whether
+            all files have them.
         planned_files: files as a plan has fixed them; None if the folder is listed now.
     """
 

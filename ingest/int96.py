@@ -62,7 +62,7 @@ def blocks_of(
         path: place of the file.
         names: names of the columns.
         rows: most in a block.
-        first: the row.
+        first: the row to begin with.
     """
     groups, skipped = _groups_from(file, first)
     for block in _blocks_of(file, path, names, rows, groups):

@@ -77,7 +77,7 @@ def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
     the launcher of Java 9 and later reads. May be called again: it then changes nothing.
 
     Args:
-        environ: the environment to search and to set; None: this process's.
+        environ: the environment to search and to set; None if it is this process's.
 
     Raises:
         JavaError: no Java of a supported version runs here; lists the attempts.

@@ -45,9 +45,9 @@ def read_objects(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
     """Return one row for each line that is not blank.
 
     Args:
-        data: lines of JSON.
-        known: types of columns.
-        behavior: Arrow's `unexpected_field_behavior`.
+        data: bytes of lines of JSON.
+        known: types of the known columns.
+        behavior: value of Arrow's `unexpected_field_behavior`.
 
     Raises:
         ArrowInvalid: a line is not one object, nests too deep, or has a value of another type.

@@ -57,7 +57,7 @@ def reasons_of(
         of_piece: (line, bytes) of each record.
         known: columns that are read, with their types.
         exact: columns of guessed floats, which change no number.
-        not_text: returns why a line that is no UTF-8 is bad; None if no column of these is.
+        not_text: returns why a line that is not UTF-8 is bad; None if no column of these is.
     """
     reasons: dict[int, str] = {}
     is_cast = {f.name: is_time(f.type) or pa.types.is_decimal(f.type) for f in known}

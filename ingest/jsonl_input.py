@@ -296,7 +296,7 @@ def _guess(
     """Return the types of all fields that the piece shows.
 
     Args:
-        first: records of the file.
+        first: first records of the file.
         said: types that are given.
         path: the file.
         is_strict: whether values of several types are bad; else their column is not read.
@@ -557,7 +557,7 @@ def _is_utf8(piece: Piece) -> bool:
 
 
 def _refuse_bytes(piece: Piece, names: Collection[str] | None, encoding: str) -> None:
-    """Check that columns that are read are UTF-8 text; names=None: all are read."""
+    """Check that columns are UTF-8 text; `names` is None if all are read."""
     if _is_utf8(piece):
         return
     for line, text in _lines(piece):

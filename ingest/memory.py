@@ -273,7 +273,7 @@ class BlocksReader:
     """Hands over one block a call.
 
     Args:
-        parts: the blocks.
+        parts: blocks that are read.
         of: digest of what they are.
         first: row to begin with.
     """

@@ -25,7 +25,7 @@ def misfits(size: int, test: Callable[[int, int], int | None]) -> list[int]:
     """Return the places of bad values, in order.
 
     Args:
-        size: number of values.
+        size: number of all values.
         test: returns the first bad place of a range; None if all are good.
     """
     bad: list[int] = []

@@ -79,7 +79,7 @@ def guessed_type(
 
     Args:
         text: text of the file.
-        guess: int64 or float64.
+        guess: type, int64 or float64.
         nulls: texts of a missing number.
     """
     if _first_code(arrow_functions().utf8_trim_whitespace(text)) is not None:
@@ -150,7 +150,7 @@ def text_as(text: pa.StringArray, to: pa.DataType) -> pa.Array:
     """Cast text by Arrow, but times of day, durations and zoned times by our rules.
 
     Raises:
-        ArrowInvalid: a text is no such value.
+        ArrowInvalid: a text is not such a value.
     """
     if pa.types.is_duration(to):
         return durations_in(text, to)
@@ -168,8 +168,8 @@ def cast_all(
     """Return cast values, or the first misfit.
 
     Args:
-        values: column of numerals.
-        to: the type.
+        values: column of numerals, as text.
+        to: type of the result.
         cast: returns them, or raises ArrowInvalid.
     """
     try:
@@ -250,7 +250,7 @@ def is_same(written: str, number: float) -> bool:
 
     Args:
         written: text of the file.
-        number: the nearest float.
+        number: float nearest to it.
     """
     try:
         exact = Decimal(written)
@@ -282,7 +282,7 @@ def durations_in(text: pa.Array, to: pa.DataType) -> pa.Array:
     A text is "5s", "-250ms" or, in the unit of the type, "5".
 
     Raises:
-        ArrowInvalid: a text is no duration, or none of the type.
+        ArrowInvalid: a text is not a duration, or not one of the type.
     """
     of_arrow = arrow_functions()
     parts = of_arrow.extract_regex(of_arrow.utf8_trim_whitespace(text), _DURATION)

@@ -60,7 +60,8 @@ def passed_over(
 ) -> list[str]:
     """Return the files of the same folders that are not read.
 
-    Of `_…` and `.…` files, and those in such folders, only data: Spark's leftovers are no loss.
+    Of `_…` and `.…` files, and those in such folders, only data: to omit Spark's leftovers loses
+    nothing.
 
     Args:
         pattern: pattern as for `files_of`.

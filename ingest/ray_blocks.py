@@ -99,7 +99,7 @@ def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _promoted(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return Arrow's common type, as of whole numbers and floats; None without one."""
+    """Return Arrow's common type, as of whole numbers and floats; None if they have none."""
     schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field("x").type

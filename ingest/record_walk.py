@@ -90,11 +90,11 @@ def walk(data: bytes, line: int, form: Form, *, is_end: bool, most: int | None =
     """Return the records of text that begins with a record.
 
     Args:
-        data: the text.
-        line: its first line.
-        form: how records end.
+        data: text of the records.
+        line: number of its first line.
+        form: form of the records' ends.
         is_end: whether nothing follows; else the last record may go on.
-        most: number of records after which to stop; None: at the end.
+        most: number of records after which to stop; None if it stops at the end.
     """
     ends, quotes = _ends(data, is_end=is_end), _Quotes(data, form)
     spans: list[tuple[int, int]] = []

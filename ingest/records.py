@@ -91,7 +91,7 @@ class Piece:
         line: their first line, counted from 1.
         lines: the line of each record; None if no line of the piece was left out.
         bad: records that were left out, since they cannot be cut.
-        mark: where `pieces` can begin with this one; None: only at the piece before.
+        mark: where `pieces` can begin with this one; None if only the piece before has one.
     """
 
     data: bytes
@@ -112,10 +112,10 @@ def pieces(
     """Yield a file's records in pieces of about 1 MB, unpacked by the file's suffix.
 
     Args:
-        path: the file.
-        form: how records end.
+        path: path of the file.
+        form: form of the records' ends.
         keeps_bad: whether records that cannot be cut are noted in their piece, not raised.
-        mark: where to begin; None: at the file's start.
+        mark: place to begin at; None if it is the file's start.
 
     Raises:
         BadText: a quote is not closed, or a record is too long.

@@ -66,7 +66,8 @@ class SparkOnRay:
         executors: number; each is a Ray actor with a JVM and its Python workers.
         cores: cores of each executor; Ray counts them as CPUs taken.
         memory: memory of each executor's JVM, like "1g"; Ray counts it too.
-        resource: a custom Ray resource that the executors' nodes must have; None: any node.
+        resource: a custom Ray resource that the executors' nodes must have; None if any node will
+            do.
         conf: Spark settings that override ours.
         start_limit: how long the start may take.
 
@@ -119,7 +120,7 @@ class SparkOnRay:
 
     @property
     def log_path(self) -> Path | None:
-        """The log file of Spark's driver; None before the start and after a clean stop.
+        """The log file of Spark's driver; None if it has not started, or stopped cleanly.
 
         The executors' logs are in the `logs` folder of Ray's session, as for any actor.
         """
@@ -285,7 +286,7 @@ def way_out(free: Mapping[str, float], executor: Mapping[str, float], limit_s: f
     """Return the remedy for a session that did not start in time.
 
     Args:
-        free: {resource: free amount}.
+        free: {resource: amount that is free}.
         executor: {resource: amount for one executor}.
         limit_s: limit of the start.
     """

@@ -91,7 +91,7 @@ def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
     """Return the running session that a frame belongs to.
 
     Raises:
-        SchemaError: it is no frame of Spark.
+        SchemaError: it is not a frame of Spark.
         IngestError: the frame is not of the running session.
     """
     if not isinstance(frame, DataFrame):
@@ -135,7 +135,7 @@ def order_columns(
     """Return the columns to order by.
 
     Raises:
-        SchemaError: a column is missing, or is no name.
+        SchemaError: a column is missing, or is not a name.
     """
     if isinstance(order_by, SparkColumn):
         raise SchemaError(

@@ -5,7 +5,8 @@ report ──▶ {"name": "jams", "rows_in": 7, …, "selectivity": 0.5}    fiel
 report ◀──  fields alone, each of its declared type: JSON is untrusted
 ```
 
-A class with another form has its own `to_json` and `from_json`, such as a histogram.
+A `JsonView` is written only, by its table of keys. A class with another form has its own `to_json`
+and `from_json`, such as a histogram.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from typing import (
 
 from slackwater.runtime.shown import a_kind, shown
 
-__all__ = ["JsonObject", "json_bytes", "json_text", "spread", "typed"]
+__all__ = ["JsonObject", "JsonView", "View", "json_bytes", "json_text", "spread", "typed"]
+
+View: TypeAlias = "Mapping[str, str | Callable[[Any], Any] | View]"
+"""{key: attribute, as `rule.text`; or a function of the object; or a view inside}."""
 
 _Read: TypeAlias = Callable[[str, Any], Any]
 """Reader of a declared type, given the name and the value."""
@@ -83,6 +87,21 @@ class JsonObject:
         return cls(**known)
 
 
+class JsonView:
+    """Object with a JSON form of chosen values, which is not read back.
+
+    JSON has no infinity: a number without bound is null.
+    """
+
+    __slots__ = ()
+
+    JSON: ClassVar[View]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values of `JSON` as plain JSON values."""
+        return _viewed(self, self.JSON)
+
+
 class _Spread(NamedTuple):
     write: Callable[[Any], Mapping[str, Any]]
     read: Callable[[Mapping[str, Any]], Any]
@@ -105,7 +124,7 @@ def typed(where: str, value: Any, hint: Any) -> Any:
 
     Args:
         where: name of the value, for errors.
-        value: value of JSON.
+        value: value as JSON has it.
         hint: declared type, as `typing.get_type_hints` returns it.
 
     Raises:
@@ -154,6 +173,26 @@ def _plain(value: Any) -> Any:
         return {key: _plain(own) for key, own in value.items()}
     to_json = getattr(value, "to_json", None)
     return value if to_json is None else to_json()
+
+
+def _viewed(whole: object, view: View) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for key, way in view.items():
+        if isinstance(way, Mapping):
+            plain[key] = _viewed(whole, way)
+        else:
+            plain[key] = _bounded((attrgetter(way) if isinstance(way, str) else way)(whole))
+    return plain
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _bounded(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(own) for own in value]
+    if isinstance(value, float):
+        return None if math.isinf(value) else value
+    return _plain(value)
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import pytest
 
-from slackwater.runtime.json_form import JsonObject, json_bytes, spread
+from slackwater.runtime.json_form import JsonObject, JsonView, View, json_bytes, spread
 
 
 class Pair(NamedTuple):
@@ -81,3 +81,24 @@ def test_json_has_numbers_of_numpy_and_names_that_are_not_utf_8() -> None:
     assert (
         json_bytes({"n": np.int64(3), "name": "é\udcff"}) == '{"n": 3, "name": "é\\udcff"}'.encode()
     )
+
+
+@dataclass(frozen=True)
+class Shown(JsonView):
+    inner: Inner
+    latencies_s: tuple[float, ...]
+
+    JSON: ClassVar[View] = {
+        "share": "inner.share",
+        "most_s": lambda shown: max(shown.latencies_s),
+        "inside": {"inner": "inner", "each_s": "latencies_s"},
+    }
+
+
+def test_a_view_writes_its_keys_and_null_for_a_number_without_bound() -> None:
+    plain = Shown(Inner(0.5), (1.0, math.inf)).to_json()
+    assert json.loads(json_bytes(plain)) == {
+        "share": 0.5,
+        "most_s": None,
+        "inside": {"inner": {"share": 0.5, "pairs": []}, "each_s": [1.0, None]},
+    }

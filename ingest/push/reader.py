@@ -75,7 +75,7 @@ class PushReader:
         self._feeder.send_multipart(Frame(Kind.HELLO, body=endpoint.encode()).parts())
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the next rows of a committed epoch, None for now, or END_OF_INPUT.
+        """Return rows of a committed epoch, None if there are none now, or END_OF_INPUT.
 
         Raises:
             IngestError: the query failed (with the user's own cause), or its driver is gone;
@@ -169,7 +169,7 @@ def manifest_of(frame: Frame) -> list[Finished]:
     """Return the claims of an epoch's tasks.
 
     Raises:
-        FrameError: the body is no manifest.
+        FrameError: the body is not a manifest.
     """
     tasks = rows_of(frame, MANIFEST).to_pylist()
     for task in tasks:

@@ -26,7 +26,7 @@ class StreamInput:
         feeder: endpoint of its feeder in Spark's driver.
         keys: keys of the reader.
         peer: public key of feeder and senders.
-        host: address for the reader to listen on; None: the address of its node.
+        host: address for the reader to listen on; None if it is its node's.
         ends_with_driver: the stream ends with the process that runs Spark's driver.
     """
 

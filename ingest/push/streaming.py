@@ -43,14 +43,15 @@ def spark_stream(
     Args:
         frame: frame of a session that `SparkOnRay` started; `isStreaming`.
         order_by: sort each micro-batch by these columns.
-        every: least time between two micro-batches; None: read the rows present now, then end.
+        every: least time between two micro-batches; None if it reads the rows present now, then
+            ends.
         checkpoint: not supported yet; see SettingError.
-        host: address of the source's node on which to listen; None: its address in Ray.
+        host: address of the source's node on which to listen; None if it is its address in Ray.
         max_epoch_bytes: a larger micro-batch fails the stream.
 
     Raises:
         SchemaError: a column's type is unknown to Arrow, or two columns have one name.
-        SettingError: `every` is no length of time, max_epoch_bytes < 1, or a `checkpoint`: Spark
+        SettingError: `every` is not a length of time, max_epoch_bytes < 1, or a `checkpoint`: Spark
             would continue after rows that no sink had published when the job died.
         IngestError: the frame is bounded, or of another session.
     """

@@ -125,7 +125,7 @@ def frame_of(parts: Sequence[bytes]) -> Frame:
     """Return the frame that arrived.
 
     Raises:
-        FrameError: the bytes are no frame of ours, cut short, or too long.
+        FrameError: the bytes are not a frame of ours, cut short, or too long.
     """
     if len(parts) < 2 or len(parts[0]) != _HEADER.size:
         raise FrameError(f"a frame of {[len(part) for part in parts]} bytes is not one of ours")
@@ -145,7 +145,7 @@ def rows_of(frame: Frame, schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows in a frame's body, with every offset and text checked.
 
     Raises:
-        FrameError: the body is no such record batch, or not sound.
+        FrameError: the body is not such a record batch, or not sound.
     """
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(frame.body), schema)

@@ -106,7 +106,7 @@ class SyncedInput:
 
     @property
     def partitions(self) -> Callable[[], Iterable[Partition]] | None:
-        """Lists the partitions of the input; None: it has one."""
+        """Lists the partitions of the input; None if it has one."""
         listed: Callable[[], Iterable[Partition]] | None = getattr(self.input, "partitions", None)
         return listed
 

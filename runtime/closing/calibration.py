@@ -171,8 +171,8 @@ class Calibration:
 
         Args:
             windows: number of windows from one time to the next.
-            every_ns: time between them.
-            times: number of times.
+            every_ns: time between two repetitions.
+            times: number of the repetitions.
         """
         steps = self._last_steps
         if len(self._windows):

@@ -115,7 +115,7 @@ def _bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kern
 
     Args:
         op: the comparison, the column on its left.
-        value: the number.
+        value: number to compare with.
         dtype: type of the column.
     """
     if isinstance(value, float) and math.isnan(value):

@@ -202,7 +202,7 @@ def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:
     """Return decimals as whole numbers of their last digit: 1.50 of two digits is 150.
 
     Args:
-        decimals: without nulls.
+        decimals: column of decimals without nulls.
         name: name of the column, for the error.
 
     Raises:

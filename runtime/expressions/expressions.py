@@ -499,7 +499,7 @@ class NullLiteral(Expr):
     """Expression that is null in each row.
 
     Args:
-        type: type of its column; None: that of the operand beside it.
+        type: type of its column; None if it is that of the operand beside it.
         text: text of the literal, as the user wrote it.
     """
 
@@ -570,10 +570,10 @@ class Operation(Expr):
     Args:
         op: name of a function in the table.
         operands: expressions, or values that can be literals.
-        option: an argument that is no expression, such as the type of a cast.
+        option: an argument that is not an expression, such as the type of a cast.
         shown: the option as the user wrote it.
         types: types of operands and results, once it is bound to a schema; else None.
-        unit: unit of results that are times, once it is bound; None: nanoseconds, or no times.
+        unit: unit of results that are times, once it is bound; None if nanoseconds, or no times.
     """
 
     def __init__(

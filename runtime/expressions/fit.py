@@ -44,7 +44,7 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
 
     Args:
         values: shape (rows,), values of the column.
-        to: the type inside.
+        to: type of the values inside.
         name: name of the column, for errors.
         who: names the step, for errors.
 
@@ -90,7 +90,7 @@ _PLAIN_NUMBERS = {pa.int64(): (int, np.int64), pa.float64(): (float, np.float64)
 
 
 def _plain_numbers(values: list[Any], to: pa.DataType) -> Column | None:
-    """Return plain numbers of the type as an array; None for others."""
+    """Return plain numbers of the type as an array; None if they are others."""
     kind, dtype = _PLAIN_NUMBERS.get(to, (None, None))
     if kind is None or set(map(type, values)) != {kind}:
         return None

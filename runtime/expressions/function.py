@@ -35,7 +35,8 @@ class Operand:
     Attributes:
         type: type in which it is computed.
         value: value of a literal; None if it is not a literal.
-        own: type of a column of times in its own unit; None: the type in which it is computed.
+        own: type of a column of times in its own unit; None if it is the type in which it is
+            computed.
     """
 
     type: pa.DataType

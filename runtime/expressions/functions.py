@@ -74,7 +74,7 @@ def values_of_column(column: Column, name: str) -> list[Any]:
     """Return a column's values in Python, with all times in nanoseconds.
 
     Args:
-        column: times that are no parts are in nanoseconds.
+        column: times that are not parts are in nanoseconds.
         name: name of the column, for the error.
 
     Raises:

@@ -72,7 +72,7 @@ class ListMethods(SaysItHasNoParts, Generic[_E]):
     A result is null where the list is.
 
     Args:
-        of: the expression.
+        of: expression of the values.
     """
 
     _called = ".list of an expression"
@@ -98,7 +98,7 @@ class ListMethods(SaysItHasNoParts, Generic[_E]):
         return element(self._of, -1)
 
     def slice(self, start: int, length: int | None = None) -> _E:
-        """Return `length` elements from `start` on; None: all of them.
+        """Return `length` elements from `start` on; all if it is None.
 
         Raises:
             TypeMismatch: one is below 0.
@@ -146,7 +146,7 @@ def element(of: _E, key: object) -> _E:
     """Return a part of a nested expression: a field, a value, or an element.
 
     Raises:
-        TypeMismatch: `key` is no value, such as a column.
+        TypeMismatch: `key` is not a value, but a column, say.
     """
     try:
         literal, kind, written = read_literal(key)

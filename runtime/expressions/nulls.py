@@ -108,7 +108,7 @@ def refused_rows(
 
     Args:
         works: computes the rows from one place up to another.
-        rows: number of rows.
+        rows: number of all rows.
         error: type of the exception that `works` raises.
     """
     found: list[int] = []
@@ -131,7 +131,7 @@ def spread(values: Column, valid: BoolArray, rows: Int64Array) -> Column:
 
     Args:
         values: shape (values,), of the true rows in order.
-        valid: shape (rows,).
+        valid: shape (rows,), False for a null.
         rows: positions of the true rows.
     """
     if isinstance(values, pa.Array):

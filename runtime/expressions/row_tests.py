@@ -76,7 +76,7 @@ def still_passing(
     """Return the rows that pass all tests, in order; stops when no row is left.
 
     Args:
-        rows: positions.
+        rows: positions of the rows.
         tests: each as (values of a column by position, comparison, number).
     """
     for values, compare, number in tests:

@@ -51,7 +51,7 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
     """Methods of an expression that is text. A result is null where the text is.
 
     Args:
-        of: the expression.
+        of: expression of the values.
     """
 
     _called = ".str of an expression"
@@ -69,7 +69,7 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         return self._made("str.upper")
 
     def strip(self, characters: str | None = None) -> _E:
-        """Return the text without these characters at both ends; None: without white space."""
+        """Return the text without these characters at both ends; None if white space is meant."""
         written = "" if characters is None else repr(characters)
         return self._made("str.strip", option=(characters,), shown=written)
 
@@ -78,7 +78,10 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         return self._made("str.length")
 
     def slice(self, start: int, length: int | None = None) -> _E:
-        """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
+        """Return `length` characters from `start` on; None if all are meant.
+
+        A `start` below 0 counts from the end.
+        """
         if length is not None and length < 0:
             raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
         check_place("str.slice", start=start, length=length)
@@ -110,7 +113,7 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
         """Return a group of the first match; null where the pattern is not found.
 
         Raises:
-            TypeMismatch: the pattern is no regular expression, or has no such group.
+            TypeMismatch: the pattern is not a regular expression, or has no such group.
         """
         _check_pattern("extract", pattern)
         if group < 1:
@@ -147,7 +150,7 @@ class TextMethods(SaysItHasNoParts, Generic[_E]):
             form: codes of `strptime`, such as "%d.%m.%Y %H:%M:%S"; of fractions of seconds, `%f`,
                 microseconds. ISO 8601 needs none: `.cast("timestamp")`.
             zone: zone of times in the text, such as "Europe/Berlin" or "+02:00"; the timestamp is
-                in it, also where the text has an offset (`%z`). None: no zone.
+                in it, also where the text has an offset (`%z`). None if it has no zone.
             ambiguous: the time meant by an hour that a zone has twice.
 
         Raises:

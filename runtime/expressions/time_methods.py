@@ -113,7 +113,7 @@ class TimeMethods(SaysItHasNoParts, Generic[_E]):
     They count in the column's zone; without one in UTC.
 
     Args:
-        of: the expression.
+        of: expression of the values.
     """
 
     _called = ".dt of an expression"
@@ -162,7 +162,7 @@ class TimeMethods(SaysItHasNoParts, Generic[_E]):
                 or y, such as "15m" or "1mo".
 
         Raises:
-            TypeMismatch: it is no such length.
+            TypeMismatch: it is not such a length.
         """
         match = _EVERY.fullmatch(every) if isinstance(every, str) else None
         if match is None:
@@ -193,7 +193,7 @@ def time_format(method: str, form: object) -> str:
     """Return a format of times.
 
     Raises:
-        TypeMismatch: it is no text, or has no code.
+        TypeMismatch: it is not text, or has no code.
     """
     if not isinstance(form, str) or "%" not in form:
         raise TypeMismatch(
@@ -206,7 +206,7 @@ def format_read(form: object) -> str:
     """Return a format of times to be read, in codes that Arrow and Python know.
 
     Raises:
-        TypeMismatch: it is no format, or no text can be read by it.
+        TypeMismatch: it is not a format, or no text can be read by it.
     """
     written = time_format("str.to_time", form)
     codes = _CODES.findall(written)
@@ -370,10 +370,10 @@ def parsed_time(option: tuple[str, str | None, Ambiguous], text: pa.Array) -> Co
 
     Args:
         option: (format, as `format_read`; zone, what an ambiguous hour is).
-        text: shape (rows,).
+        text: shape (rows,), the texts.
 
     Raises:
-        OperatorError: a text is no time of the format, or is none in its zone; with its place.
+        OperatorError: a text is not a time of the format, or is none in its zone; with its place.
     """
     form, zone, ambiguous = option
     of_arrow = arrow_functions()

@@ -38,7 +38,7 @@ def literal_in(kind: pa.DataType, value: Any, unit: str) -> tuple[pa.DataType, V
     """Return a literal's (type, value) in a unit, exactly: perhaps a fraction.
 
     Args:
-        kind: kind of the literal; a literal that is no time stays as it is.
+        kind: kind of the literal; a literal that is not a time stays as it is.
         value: whole number or fraction of the type's unit.
         unit: `time_unit` of a column.
     """
@@ -103,7 +103,7 @@ def in_unit(values: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     """Return nanoseconds as whole numbers of a unit.
 
     Raises:
-        ValueError: one is no whole number of these.
+        ValueError: one is not a whole number of these.
     """
     scale = TIME_UNIT_NS[unit]
     whole = values // scale

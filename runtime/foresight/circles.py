@@ -66,7 +66,7 @@ def laid_over_time(
         work: their work, over d subintervals.
         places: shape (m,), number of each operator's node.
         speed: shape (n,), C_i of each node.
-        hop_s: shape (n, n), travel time of an event; None: no time.
+        hop_s: shape (n, n), travel time of an event; None if it takes no time.
         in_parts: whether to use finer parts; only the upper bound needs them.
     """
     coarse = _laid(graph, work, places, speed, hop_s, parts=1)
@@ -86,7 +86,7 @@ def goes_round(graph: QueryGraph, places: Sequence[int]) -> bool:
     """Whether the machine graph of [mace] §VII-B has a circle.
 
     Args:
-        graph: m operators.
+        graph: graph of m operators.
         places: shape (m,), number of each operator's node.
     """
     number = {name: j for j, name in enumerate(graph.names)}

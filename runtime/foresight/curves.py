@@ -153,7 +153,7 @@ def fit_nonnegative(
     Args:
         features: shape (n, k), counts of each of n slices, such as rows and pairs.
         seconds: shape (n,), their times.
-        weights: shape (n,), weight of each error; None: all equal.
+        weights: shape (n,), weight of each error; None if all are equal.
 
     Raises:
         SettingError: no slice was measured.

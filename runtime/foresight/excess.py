@@ -49,7 +49,7 @@ def cumulative_excess(
     Args:
         load_s: shape (…, d), CPU seconds.
         capacity: shape (…) or one number, C_i: CPU seconds of work done in a second, > 0.
-        width_s: w.
+        width_s: w, length of a subinterval.
 
     Returns:
         Shape (…, d), CPU seconds, >= 0. Source: [mace] Def. 8.

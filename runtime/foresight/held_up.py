@@ -108,11 +108,12 @@ def held_up(
         work: their work, over d subintervals.
         nodes: number of each operator's node.
         capacity: shape (n,), C_i of each node, > 0.
-        hop_s: shape (n, n), travel time of an event from one node to another; None: no time.
+        hop_s: shape (n, n), travel time of an event from one node to another; None if it takes no
+            time.
         gates: {number of an operator: releases of its gate}. `work` then counts work downstream by
             the time when it leaves that gate, and `latency_s` counts from there.
         before: result of the previous pass, for operators that are laid later than those that they
-            feed. None: their results arrive as the gate releases rows.
+            feed. None if their results arrive as the gate releases rows.
 
     Raises:
         SettingError: a capacity is not above 0.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from slackwater.runtime.foresight.excess import cumulative_excess, mace, node_lo
 from slackwater.runtime.foresight.links import path_delays, shortest_way_s
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Workload
 from slackwater.runtime.foresight.units import ONE_EVENT, Slices, epsilon_s
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.shown import shown
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
@@ -23,7 +25,7 @@ MOST_LOAD = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeEstimate:
+class NodeEstimate(JsonView):
     """Estimated load and backlog of one node.
 
     Attributes:
@@ -45,6 +47,15 @@ class NodeEstimate:
     others: float = 0.0
     least_way_s: float = 0.0
     most_way_s: float = 0.0
+
+    JSON: ClassVar[View] = {
+        "name": "name",
+        "load": "load",
+        "peak": "peak",
+        "headroom": "headroom",
+        "worst_s": "worst_s",
+        "stages": "operators",
+    }
 
     @property
     def headroom(self) -> float:
@@ -109,7 +120,7 @@ class LatencyEstimate:
         """Return a quantile over the subintervals that have results: [mace] §V-B.
 
         Args:
-            share: 0.99 for p99.
+            share: share of the results, 0.99 for p99.
         """
         return float(np.quantile(self._of_results, share)) if len(self._of_results) else 0.0
 
@@ -182,13 +193,13 @@ def estimate_latency(
     """Return the latency estimate of a placement.
 
     Args:
-        graph: the operators.
+        graph: graph of the operators.
         work: their arrivals and loads.
-        placement: {operator: node}.
+        placement: {operator: node that it is on}.
         capacity: {node: C_i, CPU seconds of work that it does in a second}, > 0; 1 is the core that
             costs were measured on.
-        hop_s: {(from node, to node): longest travel time of an event}; None: no time.
-        least_hop_s: the same, shortest; None: equal to the longest.
+        hop_s: {(from node, to node): longest travel time of an event}; None if it takes no time.
+        least_hop_s: the same, shortest; None if it equals the longest.
         slices: rule by which work is cut; by default one event at a time, as in [mace].
         in_parts: whether circles are laid out in finer parts, which takes most of the time. False:
             the upper bound does not hold with circles.

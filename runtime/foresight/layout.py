@@ -26,7 +26,7 @@ class Way:
     Attributes:
         least_s: least travel time of a row.
         most_s: longest travel time.
-        bytes_per_s: capacity of the link; None: no limit.
+        bytes_per_s: capacity of the link; None if it has no limit.
     """
 
     least_s: float = 0.0
@@ -105,8 +105,8 @@ def laid_out(
     """Return the layout of a flow.
 
     Args:
-        graph: its stages.
-        placement: {stage: slot}.
+        graph: graph of its stages.
+        placement: {stage: slot of the stage}.
         places: {slot in use: its place}.
         network: the network between nodes.
         slots: all slots, in their order; slots and links in use follow them.

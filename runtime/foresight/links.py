@@ -55,7 +55,7 @@ def with_links(
 
     Args:
         graph: the operators without links.
-        placement: {operator: node}.
+        placement: {operator: node that it is on}.
         links: {(from node, to node): the link between them}; absent: no limit.
         row_bytes: {(operator, its target): bytes sent for each row that leaves the operator}.
 
@@ -132,8 +132,9 @@ def path_delays(
         graph: m operators in topological order.
         places: shape (m,), number of each operator's node.
         count: n, the number of nodes.
-        least_hop_s: shape (n, n), least travel time of an event between two; None: no time.
-        most_hop_s: the same, longest.
+        least_hop_s: shape (n, n), least travel time of an event between two; None if it takes no
+            time.
+        most_hop_s: the same, of the longest.
     """
     least = _through(graph, places, count, least_hop_s, pick=min)
     most = _through(graph, places, count, most_hop_s, pick=max)
@@ -156,7 +157,7 @@ def shortest_way_s(
         graph: m operators in topological order.
         places: shape (m,), number of each operator's node.
         speed: shape (n,), C_i of each node.
-        hop_s: shape (n, n), least travel time of an event between two; None: no time.
+        hop_s: shape (n, n), least travel time of an event between two; None if it takes no time.
         sinks: names of the sinks that have results.
     """
     number = {name: j for j, name in enumerate(graph.names)}

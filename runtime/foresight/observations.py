@@ -73,8 +73,8 @@ class Spans:
     """Spans of event time by which a stage makes its results.
 
     Attributes:
-        window_s: size and slide of its windows; None: it has no windows.
-        within_s: longest distance of partners of its join; None: it does not join.
+        window_s: size and slide of its windows; None if it has no windows.
+        within_s: longest distance of partners of its join; None if it does not join.
     """
 
     window_s: tuple[float, float] | None = None

@@ -206,7 +206,7 @@ def _window(
 def _join(
     stage: StageObservations, came: FloatArray, width_s: float, share: float, cost: StageCost
 ) -> JoinCurve | None:
-    """Return the curve that explains the sample's results; None: no pair was in reach."""
+    """Return the curve that explains the sample's results; None if no pair was in reach."""
     assert stage.within_s is not None
     curve = JoinCurve(
         within_s=stage.within_s, row_s=(cost.row_s,) * 2, pair_s=0.0, result=1.0, share=share

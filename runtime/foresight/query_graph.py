@@ -134,8 +134,8 @@ class QueryGraph:
         more.
 
         Args:
-            speed: 1 if events happen as they arrive; None: the stream stays as dense as its sample,
-                however fast events arrive, so that all is linear.
+            speed: 1 if events happen as they arrive; None if the stream stays as dense as its
+                sample, however fast events arrive, so that all is linear.
 
         Raises:
             SettingError: the speed is not above 0 and finite.
@@ -190,9 +190,9 @@ class Workload:
         """Return the workload of a graph. O(d · m). Source: [mace] §VI-C.
 
         Args:
-            graph: the operators.
+            graph: graph of the operators.
             arrivals: {source: events that arrive in each subinterval}, all of one length.
-            width_s: w.
+            width_s: w, length of a subinterval.
 
         Raises:
             SettingError: a source has no series, another length, or a count below zero.

@@ -40,14 +40,14 @@ def series_of(
     Args:
         rates: {source: its rate}; or one number or model for all sources, by their shares.
         shares: {source: its share of all events}.
-        d: number of subintervals.
-        width_s: length of each.
-        seed: seed of models.
+        d: number of the subintervals.
+        width_s: length of each subinterval.
+        seed: seed of the models.
         own: {source: times of its rows, which spread a number over time}; other sources are
             constant.
 
     Raises:
-        SettingError: a source has no rate, a rate has no source, or a value is no rate.
+        SettingError: a source has no rate, a rate has no source, or a value is not a rate.
     """
     own = own or {}
     for rate in rates.values() if isinstance(rates, Mapping) else [rates]:
@@ -110,7 +110,7 @@ def _counts(rate: object) -> FloatArray:
     """Return a trace as numbers.
 
     Raises:
-        SettingError: it is no trace.
+        SettingError: it is not a trace.
     """
     try:
         if isinstance(rate, (str, bytes, bool, Mapping)) or rate is None:

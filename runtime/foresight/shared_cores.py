@@ -49,8 +49,8 @@ def with_shared_cores(
     Args:
         found: the estimate with a core for each slot.
         graph: the graph of the flow.
-        work: its work.
-        placement: {operator: slot}.
+        work: work of the graph.
+        placement: {operator: slot of the operator}.
         machines: the machines of those slots.
     """
     for machine in machines:

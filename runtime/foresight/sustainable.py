@@ -31,7 +31,7 @@ def sustainable(
     """Return the highest factor of the rates at which all nodes keep up; inf: any.
 
     Args:
-        graph: the stages.
+        graph: graph of the stages.
         arrivals: {source: shape (d,), events of each subinterval} at the present rates.
         width_s: length of a subinterval.
         nodes: nodes, links and machines, with their loads at the present rates.

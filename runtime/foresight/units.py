@@ -81,7 +81,7 @@ def epsilon_s(
 
     Args:
         graph: m operators in topological order.
-        work: their work.
+        work: work of the operators.
         speed: shape (m,), C_i of each operator's node.
         slices: rule by which work is cut.
         waits_s: shape (m,), longest wait of rows at each operator. One unit of it has no more rows

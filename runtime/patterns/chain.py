@@ -172,7 +172,7 @@ class Chain:
         """Return the latest start that an event may follow, before place k's j-th time.
 
         Args:
-            k: the place.
+            k: number of the place.
             j: how often it came before.
             number: the number of the event.
             since: number before which all earlier events of the match lie.
@@ -202,7 +202,7 @@ class Chain:
     def _once_more(self, k: int, own: int, number: int) -> int | None:
         """Return the start of a repeated place's event `own` if it comes once more.
 
-        Barred as the first time, but once more is no harm.
+        Barred as the first time, but once more does no harm.
         """
         ends, place = self.ends[k], self.rules.places[k]
         if own < 0 or place.most == place.least or self._is_between(k, 1, ends.at[own], number):
@@ -228,7 +228,7 @@ class Chain:
         """Mend one list; return the numbers that left it, or begin elsewhere.
 
         Args:
-            k: the place.
+            k: number of the place.
             j: number of the place's time, from 0.
             gone: the events that are used up.
             changed: the same, of the list before.

@@ -135,7 +135,7 @@ class Listing(Ending):
     # -- from the first event on ----------------------------------------------------------
 
     def least(self) -> Match | None:
-        """Return the least match, compared from the first event on; None without matches."""
+        """Return the least match, compared from the first event on; None if none exists."""
         if self.is_free and self.chain.rules.is_single:
             kind = self.chain.rules.kinds[self.last]
             if kind is not Kind.REPEATED or not self.chain.rules.is_strict[self.last]:
@@ -297,7 +297,7 @@ class Listing(Ending):
 
         Args:
             number: the number of the event.
-            k: the place.
+            k: number of the place.
             labels: the labels of the events there, this event included.
             left: number of missing events.
         """

@@ -30,9 +30,9 @@ class Ending:
         fits: {number: what the event fits}.
         values: {number: {column: value}} of columns that must differ.
         holds: evaluates predicates that read earlier events.
-        accepts: tells which matches are looked for; None: all.
-        latest: the last event that they may begin with; None: any.
-        many: evaluates predicates of many events at once; None: one by one.
+        accepts: tells which matches are looked for; None if all are.
+        latest: the last event that they may begin with; None if any will do.
+        many: evaluates predicates of many events at once; None if each is evaluated alone.
     """
 
     chain: Chain

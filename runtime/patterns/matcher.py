@@ -132,7 +132,7 @@ class KeyMatcher(ABC):
             number: the number of the event.
             low: the lowest number that the scope has.
             used: numbers of events that are used up, and in the lists all the same.
-            accepts: tells which matches may leave; None: all.
+            accepts: tells which matches may leave; None if all may.
         """
         settings = self._settings
         listing = self._listing(chain, number, low, accepts)
@@ -174,7 +174,7 @@ class KeyMatcher(ABC):
         """Return the matches that leave after the end of a scope; see `Waiting`."""
 
     def _accepts(self, chain: Chain) -> Accepts | None:
-        # None: all matches leave, as no predicate forbids one.
+        # None if all matches leave, as no predicate forbids one.
         return partial(self._is_free, chain) if chain.rules.depends else None
 
     def _is_free(self, chain: Chain, match: Match) -> bool:

@@ -36,7 +36,7 @@ class Naming:
         chain: the lists of the sequence.
         fits: {number: what the event fits}.
         holds: evaluates predicates that read earlier events.
-        many: evaluates them for many at once; None: one by one.
+        many: evaluates them for many at once; None if each is evaluated alone.
         low: the lowest number that the scope has.
     """
 
@@ -121,7 +121,7 @@ class Naming:
 
         Args:
             match: its parts so far, in order.
-            here: the conditions.
+            here: conditions to be evaluated.
             first: the first place that is known.
             which: the parts before which barred events are looked for.
         """

@@ -24,10 +24,10 @@ class Asked:
 
     Attributes:
         name: its name.
-        types: values of the type column that it may have; None: any.
-        where: a predicate over the columns of its row; None: any row.
+        types: values of the type column that it may have; None if any.
+        where: a predicate over the columns of its row; None if any row will do.
         also: a predicate over its row, and earlier events of the match: their columns are named
-            "event.column" there. None: none.
+            "event.column" there. None if it has none.
         refers: names of the events that `also` reads.
     """
 
@@ -50,7 +50,7 @@ class Place:
         count: number of events, of different numbers of `asked`, in any order.
         distinct: column whose values differ among the events, in place of that.
         least: number of times that it must come.
-        most: number of times that it may come; None: any number.
+        most: number of times that it may come; None if any number may.
         barred: numbers of what may not come between the last event of the place before and the
             first one of this place; of the first place: none.
     """

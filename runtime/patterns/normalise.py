@@ -26,7 +26,7 @@ def normal_of(pattern: Part, *, step: str, opener: Event | None = None) -> Norma
     """Return a pattern in its normal form.
 
     Args:
-        pattern: pattern as written.
+        pattern: pattern as it was written.
         step: the step's name, for errors.
         opener: the event that opens windows; it need not be in the pattern.
 

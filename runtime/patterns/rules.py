@@ -121,7 +121,7 @@ class Rules:
         """Return the label of an event at a place that takes several.
 
         Args:
-            k: the place.
+            k: number of the place.
             fits: the numbers of the place that the event fits.
             values: the values of its columns that must differ.
         """
@@ -156,8 +156,8 @@ def rules_of(normal: Normal, *, skip: str) -> tuple[Rules, ...]:
     """Return the rules of each alternative.
 
     Args:
-        normal: the pattern.
-        skip: "any" or "next".
+        normal: pattern in normal form.
+        skip: kind of skipping, "any" or "next".
     """
     return tuple(_rules(one, normal.asked, goes_next=skip == "next") for one in normal.alternatives)
 

@@ -17,8 +17,8 @@ class Window(NamedTuple):
         key: greater for a window that opens later.
         low: the least number that an event of it can have.
         start_ns: its beginning, in event time.
-        end_ns: events of this time or later are after it; None: it ends by number.
-        end: events of this number or a greater one are after it; None: it ends by time.
+        end_ns: events of this time or later are after it; None if it ends by number.
+        end: events of this number or a greater one are after it; None if it ends by time.
     """
 
     key: int
@@ -64,7 +64,7 @@ class Windows(Protocol):
         ...
 
     def low(self, log: Log) -> int | None:
-        """Return the least number that an open window has; None without open windows."""
+        """Return the least number that an open window has; None if no window is open."""
         ...
 
     def oldest(self) -> int:

@@ -93,8 +93,8 @@ class Settings:
         scope: the scope of a match.
         selection: choice among the matches that end with one event.
         consumes: whether an event that has left is used up in its scope.
-        most: the most matches of a window; None: all.
-        many: evaluates predicates of many events at once; None: one by one.
+        most: the most matches of a window; None if all leave.
+        many: evaluates predicates of many events at once; None if each is evaluated alone.
         limit: the most events in the matches of one read.
         worked: counts events that windows take; None if they are not counted.
     """

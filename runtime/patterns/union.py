@@ -15,7 +15,7 @@ class United(Listing):
     """A `Listing` that also has the parts of all its matches together."""
 
     def union(self) -> Match | None:
-        """Return a match of the events of all matches; None without matches.
+        """Return a match of the events of all matches; None if there are none.
 
         Each event has its first number of all in some of them.
         """
@@ -71,7 +71,7 @@ class United(Listing):
     def _first_role(
         self, label: tuple[int, ...], own: tuple[Any, ...], bottom: int, count: int
     ) -> int | None:
-        """Return the first number of a label's events in some match; None: in none."""
+        """Return the first number of a label's events in some match; None if in none."""
         several = self.chain.several[self.last]
         end = bisect_right(several.at, self.end)
         others = several.label[bisect_right(several.at, bottom) : end]

@@ -23,7 +23,7 @@ class Waiting:
     """Windows and ends of one key that wait, and until when.
 
     Args:
-        decides: returns what leaves.
+        decides: function that returns what leaves.
     """
 
     STATE = Fields("_heap")

@@ -1,7 +1,7 @@
 """A change of the stream, which [espice] leaves open: matches are of other events.
 
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
-samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
+samples. Hits are not independent draws: those of a match come together, and windows overlap. So χ²
 over its degrees of freedom is not 1 without a change, but it is about the same each time. What
 counts is how far it is above its own mean, or above 1 if that is less. As a normal deviate that is
 summed up (Page's CUSUM), so a small shift shows after some turns, a large one at once.
@@ -78,7 +78,7 @@ def chi_square(first: FloatArray, second: FloatArray) -> tuple[float, int] | Non
     None if there are too few to compare.
 
     Args:
-        first: counts.
+        first: counts of the first.
         second: counts, of the same shape.
     """
     a, b = first.ravel(), second.ravel()

@@ -38,7 +38,7 @@ class SheddingCounts(JsonObject):
         compared: matches that the models with and without it were held against before either had
             learnt from them, older ones counting less.
         compared_lost: the share of these that would have been lost without it, and with it, at
-            about the amount dropped last; None: not known.
+            about the amount dropped last; None if not known.
         models: times that the model was built.
         changes: times that the stream was found to be another.
         judged_windows: windows that opened after shedding first began, and that were looked through
@@ -48,7 +48,7 @@ class SheddingCounts(JsonObject):
         judged_false_share: matches that were found and are none, as a share of the true ones.
         judged_error: the standard error of the share that was not found.
         most_lost_share: the mean share of matches that lose an event, while there was something to
-            drop, known from matches before; None: there was not, or nothing is known.
+            drop, known from matches before; None if there was none, or nothing is known.
         spells: [from, to, pairs dropped] of each time that something was dropped, the newest last,
             in ns of the operator's clock.
     """
@@ -89,7 +89,7 @@ class SheddingCounts(JsonObject):
 
     @property
     def lost_share(self) -> float | None:
-        """The share of matches that are lost; None: it is not known to five points.
+        """The share of matches that are lost; None if not known to five points.
 
         Of windows that opened after shedding first began.
         """
@@ -97,7 +97,7 @@ class SheddingCounts(JsonObject):
 
     @property
     def false_share(self) -> float | None:
-        """The share of false matches among the true ones; None: not known."""
+        """The share of false matches among the true ones; None if not known."""
         return self.judged_false_share if self.is_judged else None
 
 

@@ -71,7 +71,7 @@ class EventCut:
         """Count events that were there to be dropped or kept.
 
         Args:
-            ranks: shape (events,).
+            ranks: shape (events,), rank of each.
             length: the counts are a mean over so many earlier events.
         """
         if not len(ranks):
@@ -98,7 +98,7 @@ def chances_of(counts: FloatArray, share: float) -> FloatArray:
 
     Args:
         counts: events of each rank.
-        share: 0 to 1.
+        share: share of them, 0 to 1.
     """
     wanted = share * counts.sum()
     before = np.cumsum(counts) - counts

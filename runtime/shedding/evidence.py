@@ -7,7 +7,8 @@ all blocks so far, older ones count less      z = ΣD / √ΣD²
 z ≥ 2.5  the richer one is used from now on     z < 1  no longer
 ```
 
-Windows overlap, so one event is in matches of many, and those are no independent draws: blocks are,
+Windows overlap, so one event is in matches of many, and those are not independent draws: blocks
+    are,
 nearly, unless an event is in more windows than a block has. z² is at most the number of blocks, so
 nothing is believed before seven of them, however large a difference is.
 """
@@ -60,7 +61,7 @@ class Evidence:
         return self._matches
 
     def lost_shares(self, amount: int) -> tuple[float, float] | None:
-        """Return the share of matches that each model would have lost; None without matches."""
+        """Return the share of matches that each model would lose; None if it has none."""
         if not self._matches:
             return None
         plain, richer = (self._lost[:, amount] / (self._matches * _PARTS)).tolist()

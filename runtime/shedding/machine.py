@@ -539,14 +539,14 @@ class RecentMatches:
             )
 
     def kept_share(self, shedder: Shedder, *, explore: float) -> float | None:
-        """Return the share of matches that is expected whole; None: none is remembered.
+        """Return the share of matches that is expected whole; None if none is remembered.
 
         Of a window that is shed a match lasts if none of its events is dropped, each by a draw of
         its own. A match that takes the place of a lost one is not known here: the share of
         windows that still have one may be higher.
 
         Args:
-            shedder: its chances count.
+            shedder: shedder whose chances count.
             explore: the share of windows of which nothing is dropped.
         """
         if not self._matches:

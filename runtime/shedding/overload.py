@@ -50,14 +50,14 @@ class Load:
     Attributes:
         now_ns: the time, by the clock of all ages.
         arrived: events that came.
-        came_ns: the time in which they came; None: the time since the last look.
+        came_ns: the time in which they came; None if it is the time since the last look.
         processed: events that were done, dropped ones included.
         busy_ns: the time that this took.
         dropped_share: the dropped share of the pairs of events and windows that were looked at.
-        queued: events that wait; None: not known, then `age_ns` is.
-        age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
-        youngest_ns: now − stimulus time of the youngest; None: not known.
-        idle_ns: how long the slot had no work; None: not known.
+        queued: events that wait; None if not known, then `age_ns` is.
+        age_ns: now − stimulus time of the oldest that waits; None if not known, or none waits.
+        youngest_ns: now − stimulus time of the youngest; None if not known.
+        idle_ns: how long the slot had no work; None if not known.
         rest_ns: the time that an event takes downstream of this operator, up to egress.
         between_ns: the time to the next look.
         read_ns: the time that the rows of this read take.
@@ -87,7 +87,7 @@ class Verdict:
     """A verdict of the detector.
 
     Attributes:
-        amount: amount to be dropped; None: nothing.
+        amount: amount to be dropped; None if nothing is.
         is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
         is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
         rate: R, events that arrive in a second.
@@ -602,7 +602,7 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
     Low are all classes but the highest.
 
     Args:
-        utilities: shape (types, cells).
+        utilities: shape (types, cells), of the model.
         expected: shape (types, cells), events of a window.
         q_max: events that may wait.
         share: the share of the events that is to be dropped: x / p_size.

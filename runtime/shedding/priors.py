@@ -51,7 +51,7 @@ def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
     neighbourhood.
 
     Args:
-        hits: shape (cells,).
+        hits: shape (cells,), counts of hits.
         wanted: shape (cells,), those that types alone let expect.
     """
     cells, parts = len(hits), 1

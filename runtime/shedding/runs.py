@@ -43,7 +43,7 @@ class CellTable:
     """Utilities by cells: neighbours in a stretch have neighbouring cells, and any rows.
 
     Args:
-        utilities: shape (rows, cells).
+        utilities: shape (rows, cells), of the model.
 
     Attributes:
         utilities: shape (cells, rows).
@@ -119,8 +119,9 @@ class CutTable:
             share: the share of its events whose fate is open.
 
         Returns:
-            the pieces, the span of each, and its partition. None: that is not worth it, or windows
-            have fewer events than there are cells, so that positions have means of several cells.
+            the pieces, the span of each, and its partition. None if that is not worth it, or
+            windows have fewer events than there are cells, so that positions have means of several
+            cells.
         """
         cells = len(self._table)
         if spans.sizes.min(initial=cells) < cells:
@@ -149,7 +150,7 @@ class CutTable:
 
         Args:
             rows: shape (events,), the row of each event.
-            pieces: result of `pieces`.
+            pieces: the result of `pieces`.
             surely: shape (events,), the events of which no pair is listed.
             open_: indices of the events whose fate is open.
             events: shape (events,), their numbers.

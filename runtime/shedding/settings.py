@@ -24,7 +24,7 @@ class Model:
             enough. With as many as a window has events it is the paper's bin size 1.
         scale: rule by which counts become utilities: see `Scale`.
         smooth: each cell is taken to have had so many further events like its type and its place in
-            general. So a single hit of a rare place is no certainty; 0 or more.
+            general. So a single hit of a rare place is not a certainty; 0 or more.
         cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.
         first: windows before the model is built at all: random shedding till then.
         every: windows after which it is built again.
@@ -71,10 +71,10 @@ class Overload:
 
     Attributes:
         latency_ns: LB, from stimulus to egress, more than 0.
-        f: the share of the bound at which shedding starts, above 0 and below 1; None: found from
+        f: the share of the bound at which shedding starts, above 0 and below 1; None if found from
             the model (`choose_f`), 0.8 until it is built.
         low: the share of that at which it stops, above 0, at most 1.
-        horizon_ns: rates are means over this time; None: half of the bound.
+        horizon_ns: rates are means over this time; None if it is half of the bound.
         drain: whether what waits above f is worked off within a bound; the paper lets it stay.
     """
 

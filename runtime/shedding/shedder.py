@@ -5,7 +5,7 @@ event (`draws`), here, for all shedders alike.
 
 ```
 learn(finished windows)   what matches are made of
-aim(Amount | None)        the overload detector's word: so much of each partition; None: nothing
+aim(Amount | None)        the overload detector's word: so much of each partition; None if nothing
 drop(pairs)               which of them; of a whole read: drop_spans(events, windows)
 ```
 """

@@ -100,7 +100,7 @@ class Dropped:
         surely: shape (events,), which events are dropped of all windows that have them.
         looked_at: other pairs that were looked at, one by one, as stretches of `among`.
         of: shape (stretches,), the index of the window of each.
-        among: shape (n,), indices of events, ascending; None: all events.
+        among: shape (n,), indices of events, ascending; None if all events are.
         is_dropped: shape (pairs,), of these, stretch by stretch.
     """
 

@@ -113,7 +113,7 @@ def cut_of(cumulated: FloatArray, drop: float, *, how: Cutting) -> Cut:
 
     Args:
         cumulated: shape (partitions, 101), their CDTs.
-        drop: x.
+        drop: x, amount to be dropped.
         how: rule. "at least": all up to the threshold. "exact": of those at the threshold each with
             the chance that makes it x in the mean.
 

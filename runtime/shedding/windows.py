@@ -15,7 +15,7 @@ class Places:
         windows: shape (pairs,), the index of the window among those of its batch.
         types: shape (pairs,), the code of the event's type, 0 or more.
         positions: shape (pairs,), among the events of the window, from 0.
-        features: shape (pairs,), a code of the event's feature; None without features.
+        features: shape (pairs,), a code of the event's feature; None if it has no features.
     """
 
     windows: Int64Array

@@ -31,7 +31,7 @@ class RunningFlow:
         cores: CPU seconds a second that it needs.
         slots: number of its slots.
         worst_s: its predicted worst latency; inf: it is overloaded for ever.
-        deadline_s: its deadline; None: it has no deadline.
+        deadline_s: its deadline; None if it has none.
         is_known: whether it has a prediction; else it only takes slots.
     """
 
@@ -48,9 +48,9 @@ def check_admission(admission: object, rates: object, *, why_not: str | None = N
 
     Args:
         admission: the argument of `submit`.
-        rates: the rates of a prediction; None: there are none.
-        why_not: reason why the history of a tuned flow was not enough; None: it has no history. The
-            flow may still run with a warning.
+        rates: the rates of a prediction; None if there are none.
+        why_not: reason why the history of a tuned flow was not enough; None if it has no history.
+            The flow may still run with a warning.
 
     Raises:
         SettingError: `admission` is neither of the two, or there are no rates.

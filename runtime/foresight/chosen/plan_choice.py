@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Unpack
-
-import numpy as np
+from typing import ClassVar, Protocol, Unpack
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
@@ -29,6 +27,7 @@ from slackwater.runtime.foresight.predicted.prediction import Prediction, worst_
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.foresight.step_curves import step_curves
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import filters_among
@@ -66,7 +65,7 @@ Sampler = Callable[[Dataflow, Limits], FlowSample]
 
 
 @dataclass(frozen=True, eq=False)
-class Considered:
+class Considered(JsonView):
     """Plan that was considered.
 
     Attributes:
@@ -78,6 +77,13 @@ class Considered:
     rewrites: tuple[str, ...]
     flow: Dataflow
     prediction: Prediction
+
+    JSON: ClassVar[View] = {
+        "rewrites": "rewrites",
+        "worst_s": "worst_s",
+        "cores": "cores",
+        "placement": "prediction.plan.slots",
+    }
 
     @property
     def worst_s(self) -> float:
@@ -96,16 +102,22 @@ class Considered:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanChoice:
+class PlanChoice(JsonView):
     """Choice among the predicted plans of a flow.
 
     Attributes:
         considered: the flow as written, then the best rewritten ones that a search found.
-        found: the result of the search; None: the flow has no filter that may move.
+        found: the result of the search; None if the flow has no filter that may move.
     """
 
     considered: tuple[Considered, ...]
     found: SearchResult | None
+
+    JSON: ClassVar[View] = {
+        "chosen": "chosen.rewrites",
+        "considered": "considered",
+        "is_whole": lambda choice: choice.found is None or choice.found.is_whole,
+    }
 
     @property
     def written(self) -> Considered:
@@ -127,22 +139,6 @@ class PlanChoice:
     def text(self) -> str:
         """Return the choice as text."""
         return "\n".join(_lines(self))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values; times in seconds, null for a latency without bound."""
-        return {
-            "chosen": list(self.chosen.rewrites),
-            "considered": [
-                {
-                    "rewrites": list(each.rewrites),
-                    "worst_s": None if np.isinf(each.worst_s) else each.worst_s,
-                    "cores": each.cores,
-                    "placement": dict(each.prediction.plan.slots),
-                }
-                for each in self.considered
-            ],
-            "is_whole": self.found is None or self.found.is_whole,
-        }
 
 
 def choose_plan(
@@ -207,7 +203,7 @@ def price_of(
     Args:
         statistics: statistics of the flow before rewrites.
         arrivals: {`arrivals_of(source)`: events in each subinterval}.
-        width_s: w.
+        width_s: w, length of a subinterval.
         capacity: capacity of the node, CPU seconds a second.
         curves: {step: its curve}, of nonlinear steps.
     """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 from slackwater.runtime.foresight.predicted.gate_waits import GatePart
 from slackwater.runtime.foresight.predicted.prediction import Prediction, Verdict
 from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.plurals import agreeing, count_of
 
@@ -16,14 +17,14 @@ __all__ = ["Provision", "provisioned"]
 
 
 @dataclass(frozen=True, eq=False)
-class Provision:
+class Provision(JsonView):
     """Fewest nodes that keep a deadline without drops.
 
     Attributes:
         deadline_s: the latency to keep.
-        nodes: the fewest that keep it by the estimate; None: no number that was tried does.
+        nodes: the fewest that keep it by the estimate; None if no number that was tried does.
         made: the prediction for them; if no number keeps it, for the best.
-        fewer: the prediction for one node fewer; None: it is not tried.
+        fewer: the prediction for one node fewer; None if it is not tried.
         tried: largest number of nodes that was tried.
     """
 
@@ -32,6 +33,13 @@ class Provision:
     made: Prediction
     fewer: Prediction | None
     tried: int
+
+    JSON: ClassVar[View] = {
+        "nodes": "nodes",
+        "verdict": "verdict",
+        "prediction": "made",
+        "one_fewer": "fewer",
+    }
 
     @property
     def verdict(self) -> Verdict:
@@ -76,15 +84,6 @@ class Provision:
             worse = [one for one in self.fewer.shedding if one.sheds or not one.helps]
             lines += [f"  {text}" for text in shed_texts(worse)]
         return "\n".join([*lines, "", self.made.text()])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "nodes": self.nodes,
-            "verdict": self.verdict,
-            "prediction": self.made.to_json(),
-            "one_fewer": None if self.fewer is None else self.fewer.to_json(),
-        }
 
 
 class Ask(Protocol):

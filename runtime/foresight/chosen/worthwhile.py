@@ -85,15 +85,16 @@ def worthwhile_moves(
     Args:
         made: prediction of the flow that runs.
         placement: {stage: slot}, as it runs.
-        gap: assumed time for which slots stand still; None: `GAP`.
+        gap: assumed time for which slots stand still; None if it is `GAP`.
         places: {slot: its place}, of slots that the prediction may not know.
-        machines: machines with the present load of other flows; None: those of the prediction.
+        machines: machines with the present load of other flows; None if they are those of the
+            prediction.
 
     Returns:
         The moves; or the reason why the job stays as it is.
 
     Raises:
-        SettingError: the prediction is of another version of the flow, or `gap` is no length of
+        SettingError: the prediction is of another version of the flow, or `gap` is not a length of
             time.
     """
     wanted = made.plan.slots

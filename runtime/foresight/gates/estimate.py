@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from slackwater.runtime.foresight.held_up import HeldBack, HeldUp, held_up
 from slackwater.runtime.foresight.latency_estimate import LatencyEstimate, estimate_latency
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
 from slackwater.runtime.foresight.units import ONE_EVENT, Slices
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["GateWait", "GatedEstimate", "GatedFlow", "estimate_gated"]
@@ -66,7 +68,7 @@ class GatedFlow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateWait:
+class GateWait(JsonView):
     """Waits of rows in one gate.
 
     Attributes:
@@ -84,6 +86,15 @@ class GateWait:
     mean_s: float
     waits_for: str
     late: float
+
+    JSON: ClassVar[View] = {
+        "name": "name",
+        "rule": "rule",
+        "longest_s": "longest_s",
+        "mean_s": "mean_s",
+        "waits_for": "waits_for",
+        "late": "late",
+    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

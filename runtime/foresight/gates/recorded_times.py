@@ -43,8 +43,8 @@ def times_recorded(
     Args:
         samples: samples of one job, seconds ascending.
         arrived: {source: its arrivals}, from the same samples.
-        speeds: {source: seconds of event time in a second of the clock; None: it is read as fast as
-            possible, so the samples show its speed}.
+        speeds: {source: seconds of event time in a second of the clock; None if it is read as fast
+            as possible, so the samples show its speed}.
         waits_s: {source that puts its rows in order: wait of a row for that, seconds of event
             time}.
     """

@@ -46,8 +46,8 @@ class LiveEstimate:
 
     Args:
         graph: the graph of the flow, as deciders see it.
-        expected: the prediction.
-        resumed: last report of the estimate that this one replaces; None: it replaces none.
+        expected: prediction of the job.
+        resumed: last report of the estimate that this one replaces; None if it replaces none.
 
     Attributes:
         report: report as of the last `refresh`.
@@ -187,7 +187,7 @@ class LiveEstimate:
             self._past = _fitting(past, MOST_SPANS // 2)
 
     def _within_ns(self, number: int, each_s: Sequence[float]) -> int | None:
-        """Return the most of the predicted subintervals in an interval; None: there are none."""
+        """Return the most of the predicted subintervals in an interval; None if there are none."""
         width_ns = self._expected.width_s * NS_PER_SECOND
         begin = (number - (self._origin or 0)) * self._interval_ns / width_ns
         end = begin + self._interval_ns / width_ns

@@ -73,7 +73,7 @@ class RecentStatistics:
 
     Args:
         graph: the graph of the prediction.
-        slots: {stage: its slot}.
+        slots: {stage: slot of the stage}.
         interval_s: length of an interval.
         windows_s: {stage: time for which rows stay in its state}.
     """

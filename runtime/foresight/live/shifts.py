@@ -52,8 +52,8 @@ class Shifts:
         """Compare recent statistics with the prediction's.
 
         Args:
-            seen: {stage: its statistics}.
-            rates: {source: recent events a second; None: unknown}.
+            seen: {stage: statistics of the stage}.
+            rates: {source: recent events a second; None if unknown}.
             at_s: time since the sources began.
         """
         now = {

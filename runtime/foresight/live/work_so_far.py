@@ -78,7 +78,7 @@ class WorkSoFar:
         return sum(counts.get(number, 0) for counts in self._arrived.values())
 
     def rate(self, source: str, seconds: float) -> float | None:
-        """Return recent events a second, by stimulus; None: too little is known.
+        """Return recent events a second, by stimulus; None if too little is known.
 
         For a source with a backlog, recent are the rows that it has reached; for an ended source,
         its last events.

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from slackwater.runtime.foresight import QueryGraph
 from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.foresight.observations import StageObservations
 from slackwater.runtime.foresight.rates import RecordedRate
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
@@ -21,7 +23,7 @@ __all__ = ["FlowSample", "costs_of"]
 
 
 @dataclass(frozen=True)
-class FlowSample:
+class FlowSample(JsonView):
     """Sample of a flow: the costs and counts that it has shown.
 
     Attributes:
@@ -62,21 +64,19 @@ class FlowSample:
     looked_s: float = 0.0
     spread: float = 0.0
 
+    JSON: ClassVar[View] = {
+        "rows": "rows",
+        "took_s": lambda sample: round(sample.took_s, 3),
+        "stretches": "stretches",
+        "covers_s": "covers_s",
+        "looked_s": "looked_s",
+        "spread": "spread",
+    }
+
     @property
     def kind(self) -> str:
         """Kind of the sample, in a word."""
         return "history" if self.recorded else "sample"
-
-    def to_json(self) -> dict[str, object]:
-        """Return facts of the sample as plain values; times in seconds."""
-        return {
-            "rows": self.rows,
-            "took_s": round(self.took_s, 3),
-            "stretches": self.stretches,
-            "covers_s": self.covers_s,
-            "looked_s": self.looked_s,
-            "spread": self.spread,
-        }
 
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages of a plan that differ from the sample's, sorted."""

@@ -46,7 +46,7 @@ class KeptJob:
         file: the name of its file.
         samples: seconds ascending.
         versions: {stage: a digest of what it did with a row}; empty: the job kept none.
-        problem: reason why the file was not read; None: it was read.
+        problem: reason why the file was not read; None if it was read.
     """
 
     file: str
@@ -113,7 +113,7 @@ def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
 
     Args:
         now: the versions of the flow's stages.
-        job: the job.
+        job: job that was kept.
     """
     if not job.versions:
         return f"file {job.file} is of a release that kept no statistics, or cut off"

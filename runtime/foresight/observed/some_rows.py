@@ -126,7 +126,7 @@ class SeenTimes:
     """Event times of one source's sample.
 
     Args:
-        source: the source's settings.
+        source: settings of the source.
     """
 
     def __init__(self, source: SourceSpec) -> None:

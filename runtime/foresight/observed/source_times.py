@@ -44,7 +44,7 @@ def source_times(
     Args:
         stages: stages of the plan; its sources can be opened again.
         rows: least number of rows to read of each, if it has them.
-        now_s: a steady clock.
+        now_s: time of a steady clock.
     """
     read = {
         stage.name: _read(stage, rows, now_s)

@@ -41,7 +41,7 @@ def hill_climb(
         swaps: whether exchanges are tried after moves, or before them. Before them the largest
             excess falls in fewer steps, and each step takes more time.
         among: number of the least busy nodes that are targets, and of operators elsewhere that are
-            tried together; None: all nodes. Few make each step cheap, but less good.
+            tried together; None if all nodes are. Few make each step cheap, but less good.
     """
     ways = {"never": [_move_away], "last": [_move_away, _swap], "first": [_swap, _move_away]}[swaps]
     steps = 0
@@ -118,7 +118,7 @@ def _best(
         placed: counts the pairs that their bound has ruled out.
         least: shape (k, t), lower bounds.
         exact: returns the values of rows and columns, shape (j,) each.
-        bound_s: the bound, exclusive.
+        bound_s: bound, which is exclusive.
     """
     flat = least.ravel()
     open_ = np.flatnonzero(flat < bound_s)

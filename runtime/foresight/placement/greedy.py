@@ -21,7 +21,7 @@ def greedy(problem: PlacementProblem, rng: np.random.Generator) -> IntArray:
     most frequent of the nodes' worst stretches in a random placement.
 
     Args:
-        problem: operators and nodes.
+        problem: operators to place on nodes.
         rng: draws that random placement.
     """
     begins, ends = Placed(problem, problem.random(rng)).worst_stretches(_STRETCHES)

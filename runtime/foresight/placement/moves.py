@@ -144,7 +144,7 @@ class Placed:
         """Return the worse of both nodes if operators[i] and partners[i] are exchanged.
 
         Args:
-            operators: shape (k,).
+            operators: shape (k,), numbers of operators.
             partners: shape (k,), each on another node than its operator.
         """
         self.evaluated += len(operators)

@@ -27,7 +27,7 @@ class SearchBudget:
         starts: most placements to climb from: a greedy one, then random ones.
         patience: number of consecutive starts without a better placement, after which it ends.
         gain: the share of Mace_WC that counts as better.
-        clock: returns seconds; read before each step. None: time has no limit.
+        clock: returns seconds; read before each step. None if time has no limit.
         seconds: time limit by that clock, from its first reading on.
     """
 
@@ -87,7 +87,7 @@ def mace_hc(
     """Return the best placement that hill climbing finds.
 
     Args:
-        problem: operators and nodes.
+        problem: operators to place on nodes.
         rng: a generator, or its seed.
         budget: when the search ends.
         swaps: when climbs exchange operators; in the paper never.

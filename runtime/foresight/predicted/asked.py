@@ -55,7 +55,7 @@ def check_asked(flow: object, **asked: object) -> None:
     """Check the kind of each setting of a prediction; None if it was omitted.
 
     Args:
-        flow: a `Dataflow`.
+        flow: flow to predict, a `Dataflow`.
         **asked: settings, by their names in `FlowHost.predict`.
 
     Raises:

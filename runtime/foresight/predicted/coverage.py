@@ -38,7 +38,7 @@ class SupportedRange:
     """Range of the worst latency that a sample supports.
 
     Attributes:
-        range_s: its ends, seconds; None: the sample supports none.
+        range_s: its ends, seconds; None if the sample supports none.
         why: reason why there is no range; "" if there is one.
         has_figure: whether the worst latency is a figure that can be given.
     """
@@ -90,9 +90,9 @@ def supported_range(
     """Return the range of the worst latency that a sample supports, or why none.
 
     Args:
-        made: the estimate.
+        made: estimate by the sample.
         off: estimates with the least and the most work that the sample supports.
-        sample: the sample.
+        sample: sample of the flow.
     """
     if not made.has_result.any():
         span = format_s(len(made.mace_s) * made.width_s)

@@ -31,7 +31,7 @@ def why_it_does_not_fit(
 
     Args:
         plan: plan of the flow.
-        found: its latency estimate.
+        found: estimate of its latency.
         cores_by: {stage: cores that it needs at these rates}.
         machines: machines with fewer cores than slots in use.
         is_searched: whether a search has looked for a better placement.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from slackwater.runtime.foresight.gates import (
 from slackwater.runtime.foresight.layout import Layout
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, arrivals_of
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import (
     NS_PER_SECOND,
     ON_ARRIVAL,
@@ -39,13 +41,13 @@ TRIES = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GatePart:
+class GatePart(JsonView):
     """Waits in gates, and the latency with them.
 
     Attributes:
         made: the estimate with waits and work, and with each alone.
         flow: the flow of that estimate, with the holds of tuned gates.
-        deadline_s: deadline of the flow; None: none.
+        deadline_s: deadline of the flow; None if it has none.
         again: makes an estimate of the flow with other rules.
         times: {source: its sampled rows, at the rates ahead}.
         ahead_s: length of the time ahead, with the time after the horizon until waits end.
@@ -57,6 +59,13 @@ class GatePart:
     again: Callable[[GatedFlow], GatedEstimate]
     times: Mapping[str, SourceTimes]
     ahead_s: float
+
+    JSON: ClassVar[View] = {
+        "worst_gate_s": "worst_gate_s",
+        "worst_work_s": "worst_work_s",
+        "ordering_s": "ordering_s",
+        "each": "made.gates",
+    }
 
     def never_text(self, wait: GateWait) -> str:
         """Return a text on a gate of `never`."""
@@ -118,25 +127,6 @@ class GatePart:
         """Gate with the longest wait of a row."""
         return max(self.made.gates, key=lambda gate: gate.longest_s)
 
-    def to_json(self) -> dict[str, object]:
-        """Return plain values; times in seconds, null for without bound."""
-        return {
-            "worst_gate_s": self.worst_gate_s,
-            "worst_work_s": self.worst_work_s,
-            "ordering_s": self.ordering_s,
-            "each": [
-                {
-                    "name": gate.name,
-                    "rule": gate.rule,
-                    "longest_s": None if np.isinf(gate.longest_s) else gate.longest_s,
-                    "mean_s": gate.mean_s,
-                    "waits_for": gate.waits_for,
-                    "late": gate.late,
-                }
-                for gate in self.made.gates
-            ],
-        }
-
 
 def gate_part(
     plan: Plan,
@@ -155,7 +145,7 @@ def gate_part(
         series: {source: shape (d,), rows that arrive in each subinterval}.
         layout: the stages in their slots, and the network between.
         width_s: length of a subinterval.
-        speed: speed of event time by the clock; None: a stream is as dense as its sample, so at
+        speed: speed of event time by the clock; None if a stream is as dense as its sample, so at
             higher rates lags end sooner.
     """
     gated = gated_operators(plan.stages, origin_ns=sample.origin_ns)

@@ -54,7 +54,7 @@ class PlacedEstimate:
     Attributes:
         latency: the estimate, with gates and links.
         work: work of the stages.
-        gates: waits in gates, included in `latency`; None: no waits.
+        gates: waits in gates, included in `latency`; None if nothing waits.
     """
 
     latency: LatencyEstimate

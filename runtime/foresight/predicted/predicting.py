@@ -67,14 +67,14 @@ def predict(  # noqa: PLR0913 - each by name
         plan: the plan, every stage in a slot.
         sample: a sample of the same flow.
         rates: {source: events a second, a model of them, or a trace}, or one for all sources.
-        slots: all slots; None: those of the plan.
+        slots: all slots; None if they are those of the plan.
         horizon: length of the time ahead.
         width: length of a subinterval, w of [mace].
-        link: the links between slots; None: messages take no time.
+        link: the links between slots; None if messages take no time.
         machines: machines that may have fewer cores than slots.
         speed: speed of event time by the clock: 1 for a stream that becomes denser as rates grow.
-            None: that of the flow's sources if all have one pace; else a stream is as dense as its
-            sample, and only arrives faster.
+            None if it is that of the flow's sources. Where these have several paces, a stream is as
+            dense as its sample, and only arrives faster.
         seed: seed of models of rates.
 
     Raises:
@@ -132,11 +132,11 @@ def series_ahead(
     Args:
         sample: a sample of the flow.
         rates: rates of the sources, as for `predict`.
-        d: number of subintervals.
-        width_s: length of each.
+        d: number of the subintervals.
+        width_s: length of each subinterval.
         seed: seed of models of rates.
-        speed: speed of event time by the clock; None: arrivals are like the sample's, scaled by the
-            rates.
+        speed: speed of event time by the clock; None if arrivals are like the sample's, scaled by
+            the rates.
     """
     total = sum(sample.rows.values())
     shares = {name: count / total if total else 0.0 for name, count in sample.rows.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from slackwater.runtime.foresight.predicted.what_if import link_relief
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.foresight.sustainable import sustainable
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
 from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
@@ -47,7 +48,7 @@ RATE_S = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prediction:
+class Prediction(JsonView):
     """Predicted latency of a plan.
 
     Attributes:
@@ -59,7 +60,7 @@ class Prediction:
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: work by subinterval.
-        gates: waits in gates, included in `estimate`; None: no waits.
+        gates: waits in gates, included in `estimate`; None if nothing waits.
         considered: {way of placement: its worst latency, seconds}.
         alone: the estimate with a core for each slot.
         beside: flows on the same cores without a prediction.
@@ -81,6 +82,39 @@ class Prediction:
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     is_trace: bool = False
+
+    JSON: ClassVar[View] = {
+        "flow": "plan.flow",
+        "placement": "plan.slots",
+        "rates": "rates",
+        "sample": "sample",
+        "history": lambda made: made.sample.origin or None,
+        "unbounded": "is_unbounded",
+        "too_much": "too_much",
+        "sustainable": "sustainable",
+        "latency": {
+            "worst_s": "estimate.worst_s",
+            "p99_s": lambda made: made.estimate.quantile_s(0.99),
+            "mean_s": "estimate.mean_s",
+            "mace_s": "estimate.mace_worst_s",
+            "least_s": lambda made: made.bounds_s[0],
+            "most_s": lambda made: made.bounds_s[1],
+            "range_s": "supported.range_s",
+            "no_range": lambda made: made.supported.why or None,
+        },
+        "gates": "gates",
+        "shedding": "shedding",
+        "keeps_deadline": "keeps_deadline",
+        "verdict": "verdict",
+        "considered": "considered",
+        "bottleneck": {
+            "node": "estimate.bottleneck.name",
+            "stage": lambda made: next(iter(made.estimate.bottleneck.operators), None),
+        },
+        "nodes": "estimate.nodes",
+        "cost_s": lambda made: {each.name: each.cost_s[0] for each in made.sample.graph.operators},
+    }
+    """Times are in seconds."""
 
     @property
     def worst_s(self) -> float:
@@ -211,7 +245,7 @@ class Prediction:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """Verdict on the flow's deadline; None: it has no deadline."""
+        """Verdict on the flow's deadline; None if it has no deadline."""
         deadline_ns = self.plan.deadline_ns
         return None if deadline_ns is None else self.verdict_on(deadline_ns / NS_PER_SECOND)
 
@@ -307,55 +341,6 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         return fixed_width(self.text())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values; times in seconds."""
-        found = self.estimate
-        lower, upper = self.bounds_s
-        return {
-            "flow": self.plan.flow,
-            "placement": dict(self.plan.slots),
-            "rates": dict(self.rates),
-            "sample": self.sample.to_json(),
-            "history": self.sample.origin or None,
-            "unbounded": self.is_unbounded,
-            "too_much": self.too_much,
-            "sustainable": None if np.isinf(self.sustainable) else self.sustainable,
-            "latency": {
-                "worst_s": found.worst_s,
-                "p99_s": found.quantile_s(0.99),
-                "mean_s": found.mean_s,
-                "mace_s": found.mace_worst_s,
-                "least_s": lower,
-                "most_s": None if np.isinf(upper) else upper,
-                "range_s": self.supported.range_s and list(self.supported.range_s),
-                "no_range": self.supported.why or None,
-            },
-            "gates": None if self.gates is None else self.gates.to_json(),
-            "shedding": [each.to_json() for each in self.shedding],
-            "keeps_deadline": self.keeps_deadline,
-            "verdict": self.verdict,
-            "considered": {
-                way: None if worst == float("inf") else worst
-                for way, worst in self.considered.items()
-            },
-            "bottleneck": {
-                "node": found.bottleneck.name,
-                "stage": next(iter(found.bottleneck.operators), None),
-            },
-            "nodes": [
-                {
-                    "name": node.name,
-                    "load": node.load,
-                    "peak": node.peak,
-                    "headroom": node.headroom,
-                    "worst_s": node.worst_s,
-                    "stages": list(node.operators),
-                }
-                for node in found.nodes
-            ],
-            "cost_s": {each.name: each.cost_s[0] for each in self.sample.graph.operators},
-        }
 
 
 def _range(rates: FloatArray, width_s: float) -> RateRange:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import ClassVar
 
 from slackwater.runtime.foresight.predicted.shed_course import ShedCourse
+from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import format_s
 from slackwater.runtime.shedding.settings import Drops
 
@@ -25,7 +24,7 @@ OVERSHOT = 0.02
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShedOutlook:
+class ShedOutlook(JsonView):
     """Outlook of a stage that sheds.
 
     Attributes:
@@ -55,6 +54,28 @@ class ShedOutlook:
     cause: str
     remedy: str
     drops: Drops
+
+    JSON: ClassVar[View] = {
+        "stage": "stage",
+        "bound_s": "bound_s",
+        "starts_at_s": "starts_at_s",
+        "keeps_without": "keeps_unshed",
+        "worst_without_s": "unshed_s",
+        "elsewhere_s": "elsewhere_s",
+        "sheds": "sheds",
+        "from_s": "course.from_s",
+        "dropped": "course.dropped",
+        "dropped_since": "course.dropped_since",
+        "worst_s": lambda outlook: outlook.course.worst_s if outlook.sheds else outlook.unshed_s,
+        "helps": "helps",
+        "saved": "saved",
+        "text": "text",
+    }
+
+    @property
+    def starts_at_s(self) -> float:
+        """Latency from which on events are dropped."""
+        return self.f * self.bound_s
 
     @property
     def keeps_unshed(self) -> bool:
@@ -99,7 +120,7 @@ class ShedOutlook:
         if not self.sheds:
             return (
                 f"{self.origin} keeps {bound} with nothing dropped: worst {format_s(self.unshed_s)}"
-                f", and it drops from {format_s(self.f * self.bound_s)} on"
+                f", and it drops from {format_s(self.starts_at_s)} on"
             )
         from_s = self.course.from_s
         began = f"from {format_s(from_s)} on" if from_s else "from the start"
@@ -131,25 +152,6 @@ class ShedOutlook:
             return ""
         return " (if dropping all saves all of its work, which a history does not tell)"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values; times in seconds, null for without bound."""
-        return {
-            "stage": self.stage,
-            "bound_s": self.bound_s,
-            "starts_at_s": self.f * self.bound_s,
-            "keeps_without": self.keeps_unshed,
-            "worst_without_s": _finite(self.unshed_s),
-            "elsewhere_s": _finite(self.elsewhere_s),
-            "sheds": self.sheds,
-            "from_s": self.course.from_s,
-            "dropped": self.course.dropped,
-            "dropped_since": self.course.dropped_since,
-            "worst_s": _finite(self.course.worst_s if self.sheds else self.unshed_s),
-            "helps": self.helps,
-            "saved": self.saved,
-            "text": self.text,
-        }
-
 
 def shed_texts(outlooks: Sequence[ShedOutlook]) -> list[str]:
     """Return a sentence for each step; of replicas, for the worst one."""
@@ -170,7 +172,3 @@ def shed_lines(outlooks: Sequence[ShedOutlook]) -> list[str]:
 
 def _badness(outlook: ShedOutlook) -> tuple[bool, float, float]:
     return not outlook.helps, outlook.course.dropped, outlook.course.worst_s
-
-
-def _finite(seconds: float) -> float | None:
-    return None if np.isinf(seconds) else seconds

@@ -52,7 +52,7 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     """Return a sample with other costs of some stages.
 
     Args:
-        sample: the sample.
+        sample: sample of the flow.
         costs: {stage: time of its row on a core, "2ms" or seconds}.
 
     Raises:

@@ -47,7 +47,7 @@ def scope_of(
     """Return the scope of a match; the pattern tells which event opens its windows.
 
     Raises:
-        SettingError: neither is given, or both; or `window` is no window.
+        SettingError: neither is given, or both; or `window` is not a window.
     """
     if window is None and within is None:
         raise SettingError(
@@ -151,11 +151,11 @@ def check_meaning(
     """Check that all settings go together, and that the pattern can match at all.
 
     Args:
-        pattern: the pattern.
+        pattern: pattern to be checked.
         scope: the scope of a match.
         skip: rule for events between two of a match, "any" or "next".
         selection: choice among the matches that end with one event.
-        matches: the most matches of a window; None: all.
+        matches: the most matches of a window; None if all leave.
         step: the step's name, for errors.
 
     Raises:

@@ -62,7 +62,7 @@ class Inside:
         matchers: makes its matchers.
         carried: columns that this operator adds to rows, and that they keep.
         counts_all: whether each row is numbered among its key's, whatever it fits.
-        worked: counts the work of windows; None: it is not counted.
+        worked: counts the work of windows; None if it is not counted.
     """
 
     matchers: Callable[..., Matchers] = Matchers
@@ -282,7 +282,7 @@ class PatternMachine(PlainOperator):
             held: returns the places in the stream of further rows that are not over.
 
         Returns:
-            Codes of the keys to be kept, ascending; None: keep all.
+            Codes of the keys to be kept, ascending; None if all are kept.
         """
         if self.passed_ns == END_NS:
             missed = self._missed

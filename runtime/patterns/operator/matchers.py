@@ -109,7 +109,7 @@ class Matchers:
         self.of_key: dict[int, KeyMatcher] = {}
 
     def windowed(self, code: int) -> WindowMatcher | None:
-        """Return the matcher of a key, where windows are; None without one."""
+        """Return the matcher of a key, where windows are; None if it has none."""
         matcher = self.of_key.get(code)
         assert matcher is None or isinstance(matcher, WindowMatcher)
         return matcher

@@ -77,10 +77,10 @@ class PatternStep(GatedStep):
         skip: "any": events that do not match are skipped; "next": only up to the next that fits.
         selection: choice among the matches that end with one event.
         consumes: whether an event that has left is in no other match of its scope.
-        most: the most matches of a window; None: all.
+        most: the most matches of a window; None if all leave.
         type_column: the column whose values `of_type` names; None if no event has `of_type`.
-        id_column: the column that names an event; None: its event time in ns.
-        shed: rule of dropping events under load; None: none is dropped.
+        id_column: the column that names an event; None if its event time in ns does.
+        shed: rule of dropping events under load; None if none is dropped.
     """
 
     keys: tuple[str, ...]

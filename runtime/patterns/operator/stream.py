@@ -88,8 +88,8 @@ class Patterning(AnyStream):
                 events.
             consumption: "consumed": an event that has left in a match of a window, or within, is in
                 no other match there; "zero": events are used again.
-            matches: the most matches of a window that leave; None: all.
-            id: the column that names an event in `events`; None: its event time, in ns.
+            matches: the most matches of a window that leave; None if all do.
+            id: the column that names an event in `events`; None if its event time, in ns, does.
             by: the key columns; none: all rows together. Rows with a null key are in no match.
             shed: rule of dropping events when the latency is at risk:
                 `sw.shedding.espice(latency="1s")`. Needs `window=`. Events differ by

@@ -268,7 +268,7 @@ def _waiting(rows: Int64Array, opens: Int64Array, done: Int64Array, *, was: bool
     """Return for which rows a window waited when they came.
 
     Args:
-        rows: ascending.
+        rows: numbers of rows, ascending.
         opens: rows with which a window opens, that waits from then on.
         done: rows after which none waited.
         was: whether a window waited before.

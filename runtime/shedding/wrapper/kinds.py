@@ -34,7 +34,7 @@ class EventKinds:
     """EventKinds gives rows the codes of their type and feature.
 
     Args:
-        step: the pattern.
+        step: step of the pattern.
         shed: the settings of shedding, with a bound `feature`.
 
     Attributes:
@@ -71,7 +71,7 @@ class EventKinds:
         """Return what is known of rows, shape (1, rows) or, with a feature, (2, rows).
 
         Args:
-            rows: all rows.
+            rows: all rows of the read.
             places: places of the rows that fit an event.
             kinds: the kind of each of these.
             of_kind: the numbers that each kind fits.

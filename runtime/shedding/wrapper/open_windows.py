@@ -21,8 +21,8 @@ class OpenWindow:
     Attributes:
         key: its key in the matcher of its key.
         first: the number of its first event, among those of its key.
-        end: events of this number or a greater one are after it; None: it ends by time.
-        end_ns: events of this time or a later one are after it; None: it ends by number.
+        end: events of this number or a greater one are after it; None if it ends by time.
+        end_ns: events of this time or a later one are after it; None if it ends by number.
         number: its number among all windows.
         size: the number of its events, as known or likely.
         at: the number of its first event among all events.
@@ -31,9 +31,9 @@ class OpenWindow:
         hits: facts of the events of each match, shape (1 or 2, events), see `EventKinds`, and their
             positions.
         intact: the chance that none of what was dropped of it was of a match.
-        over_at: the number, among all events, of the first of its key after it; None: unknown.
+        over_at: the number, among all events, of the first of its key after it; None if unknown.
         given_up: the number of the event from which on no match of it is looked for.
-        trial: its events and losses, to see what these cost; None: it is not tried.
+        trial: its events and losses, to see what these cost; None if it is not tried.
     """
 
     key: int
@@ -93,10 +93,11 @@ class KeyWindows:
         """Yield (key, first number, end, end in ns) of windows that open with these events.
 
         Args:
-            numbers: consecutive.
-            times: never descending.
+            numbers: numbers of events, consecutive.
+            times: times of events, never descending.
             opens: shape (events,), whether an event opens a window, where events do.
-            cut_ns: windows by time that began by then were not seen to begin; None: none.
+            cut_ns: windows by time that began by then were not seen to begin; None if there are
+                none.
         """
         if cut_ns is not None and isinstance(self._rule, TimeWindows):
             newest = cut_ns // self._rule.slide_ns

@@ -82,12 +82,12 @@ class EventShedding(SheddingSettings):
 
 
 def _checked_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Expr | None:
-    """Return a feature bound to the columns; None without one.
+    """Return a feature bound to the columns; None if the rule has none.
 
     Rows must have one of few different values of it.
 
     Raises:
-        TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
+        TypeMismatch: it is not an expression, or of a type whose values hardly ever repeat.
         ColumnError: it reads a column that is not there.
         FlowError: it is the same for all rows.
     """
@@ -119,7 +119,7 @@ class SheddingPattern(PlainOperator):
     It drops events while they wait too long, and tells the pattern which windows have lost what.
 
     Args:
-        step: the pattern.
+        step: step of the pattern.
         shed: the settings of shedding.
         most_kept_rows: bound on rows, as of PatternMachine.
     """

@@ -77,7 +77,7 @@ def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judge
     """Return the losses of a window that is over, and the matches without them.
 
     Args:
-        trial: its events.
+        trial: trial with its events.
         settings: the settings of the pattern.
         holds: evaluates predicates that read earlier events.
     """

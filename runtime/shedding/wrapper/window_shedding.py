@@ -40,7 +40,7 @@ class WindowShedding:
     """The shedding of one operator, over all keys.
 
     Args:
-        step: the pattern.
+        step: step of the pattern.
         shed: the settings of shedding.
         settings: the settings of the pattern.
         matcher_of: the matcher of a key, by its code; None if it has none yet.
@@ -85,7 +85,7 @@ class WindowShedding:
             case "stretches":
                 self._drops = StretchDrops(self._shedding)
         self._tried: dict[int, int] = {}  # {code of a key: its open windows that are tried}
-        self._gap_ns: int | None = None  # the last row passed over; None: not now
+        self._gap_ns: int | None = None  # the last row passed over; None if not now
         self._cut_ns: int | None = None  # the time of the last row that was not seen
         self._is_blind = False  # nothing is known of rows since then
         self._sampled_left = _MOST_SAMPLED
@@ -306,7 +306,7 @@ class WindowShedding:
         """Note matches, by the codes of their keys; return these codes.
 
         Args:
-            hits: matches that left.
+            hits: matches that have left.
             rows: the rows that they are made of.
         """
         turns = np.array([turn for _, match in hits for turn, _ in match.parts], dtype=np.int64)
@@ -345,7 +345,7 @@ class WindowShedding:
 
         Args:
             codes: keys of which something has come, or was decided.
-            passed_ns: nothing older follows.
+            passed_ns: time after which nothing older follows.
             judge: returns the losses of a window, and the matches that it would have had.
         """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
