@@ -1,9 +1,9 @@
-"""Contents pages are made from the files: lists in `__init__.py`, and the list of decisions.
+"""Contents pages are made from the files: lists in `__init__.py`, decisions, papers, benchmarks.
 
 python tests/test_contents.py
 
 writes them. An entry is a file and the first line of its docstring, or the title of its page. The
-other contents pages of docs are ordered by hand; each page has its link there.
+other contents pages of docs are ordered by what a reader wants; each page has its link there.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CODE = ("runtime", "actors", "ingest", "slackwater", "benchmarks")
 LIST = re.compile(r"^(?:\| (?:file|page|room) \|.*|- `[\w/.]+`: .*)\n(?:(?!\n|\"\"\").*\n)*", re.M)
 """The list of a docstring: the entries that were made, or a table that is to be replaced."""
 WIDTH = 100
-DECISIONS = ROOT / "docs/decisions"
-INDEX = DECISIONS / "README.md"
+DOCS = ROOT / "docs"
+TABLE = re.compile(r"^\| (?:key|page) \|.*\n(?:\|.*\n)*", re.M)
 FOLDERS_OF_PAGES = ("", "operators", "inputs", "outputs", "papers", "benchmarks")
 
 
@@ -55,14 +55,60 @@ def with_list(path: Path) -> str:
     return LIST.sub(lambda _: made, text, count=1)
 
 
+def title(path: Path) -> str:
+    """Return the title of a page, without its date."""
+    line = path.read_text(encoding="utf-8").split("\n", 1)[0]
+    return re.sub(rf"^# (?:{path.stem[:10]}: )?", "", line)
+
+
 def decisions() -> str:
     """Return the contents page of the decisions, the newest first."""
-    lines = []
-    for path in sorted(DECISIONS.glob("20*.md"), reverse=True):
-        date, title = path.stem[:10], path.read_text(encoding="utf-8").split("\n", 1)[0]
-        title = re.sub(rf"^# (?:{date}: )?", "", title)
-        lines.append(f"- {date}: [{title}]({path.name})")
+    pages = sorted((DOCS / "decisions").glob("20*.md"), reverse=True)
+    lines = [f"- {page.stem[:10]}: [{title(page)}]({page.name})" for page in pages]
     return "\n".join(["# Decisions", "", "The newest first.", "", *lines, ""])
+
+
+def papers() -> str:
+    """Return the contents page of the papers: each key, and the source that its page names."""
+    rows = [
+        f"| [[{page.stem}]]({page.name}) | {page.read_text(encoding='utf-8').split(chr(10))[2]} |"
+        for page in sorted((DOCS / "papers").glob("*.md"))
+        if title(page).startswith(f"[{page.stem}] ")
+    ]
+    return _with_table("papers", ["| key | paper |", "| --- | --- |", *rows])
+
+
+def benchmark_pages() -> str:
+    """Return the contents page of the benchmarks: each page, its folder, what it measures."""
+    tree = ast.parse((ROOT / "benchmarks/__main__.py").read_text(encoding="utf-8"))
+    given = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    names_of: dict[str, list[str]] = {}
+    folder_of: dict[str, str] = {}
+    for name, (module, _) in given["BENCHMARKS"].items():
+        folder = module.partition(".")[0]
+        page = next((page for page, names in given["PAGES"].items() if name in names), folder)
+        names_of.setdefault(page, []).append(f"`{name}`")
+        folder_of[page] = folder
+    rows = [
+        f"| [{title(DOCS / f'benchmarks/{page}.md').removeprefix('Benchmarks of ')}]({page}.md) "
+        f"| `benchmarks/{folder_of[page]}` | {', '.join(names)} |"
+        for page, names in names_of.items()
+    ]
+    head = ["| page | folder | benchmarks |", "| --- | --- | --- |"]
+    return _with_table("benchmarks", [*head, *rows])
+
+
+def _with_table(folder: str, lines: list[str]) -> str:
+    text = (DOCS / folder / "README.md").read_text(encoding="utf-8")
+    return TABLE.sub(lambda _: "\n".join([*lines, ""]), text, count=1)
+
+
+MADE = {"decisions": decisions, "papers": papers, "benchmarks": benchmark_pages}
+"""{folder of docs: makes its contents page}."""
 
 
 @pytest.mark.parametrize("path", lists(), ids=lambda path: str(path.parent.relative_to(ROOT)))
@@ -71,9 +117,10 @@ def test_a_list_of_files_is_that_of_its_folder(path: Path) -> None:
     assert with_list(path) == text, "write it: .venv/bin/python tests/test_contents.py"
 
 
-def test_the_contents_of_the_decisions_are_all_of_them() -> None:
-    text = INDEX.read_text(encoding="utf-8")
-    assert text == decisions(), "write it: .venv/bin/python tests/test_contents.py"
+@pytest.mark.parametrize("folder", MADE)
+def test_a_contents_page_of_docs_is_that_of_its_folder(folder: str) -> None:
+    text = (DOCS / folder / "README.md").read_text(encoding="utf-8")
+    assert text == MADE[folder](), "write it: .venv/bin/python tests/test_contents.py"
 
 
 @pytest.mark.parametrize("folder", FOLDERS_OF_PAGES)
@@ -87,4 +134,5 @@ def test_each_page_has_its_link_in_the_contents_of_its_folder(folder: str) -> No
 if __name__ == "__main__":
     for path in lists():
         path.write_text(with_list(path), encoding="utf-8")
-    INDEX.write_text(decisions(), encoding="utf-8")
+    for folder, made in MADE.items():
+        (DOCS / folder / "README.md").write_text(made(), encoding="utf-8")
