@@ -71,7 +71,7 @@ def arrow_table(data: Any) -> pa.Table:
 
 def without_views(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types for views, in lists and structs too."""
-    return pa.schema([one.with_type(_type(one.type)) for one in schema], schema.metadata)
+    return pa.schema([field.with_type(_type(field.type)) for field in schema], schema.metadata)
 
 
 def _type(kind: pa.DataType) -> pa.DataType:

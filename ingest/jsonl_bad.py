@@ -95,8 +95,8 @@ def objects_kept(of_piece: list[tuple[int, bytes]], said: pa.Schema) -> Piece:
         said: columns whose types are given, and which values must have.
     """
     reasons = reasons_of(of_piece, said, (), lambda _line, _text: "no text")
-    kept = [each for at, each in enumerate(of_piece) if at not in reasons]
-    return piece_of([(line, text) for line, text in kept if not _is_unclear(text)])
+    sound = [each for at, each in enumerate(of_piece) if at not in reasons]
+    return piece_of([(line, text) for line, text in sound if not _is_unclear(text)])
 
 
 def _is_unclear(text: bytes) -> bool:

@@ -212,7 +212,9 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
     column, kind = table.column(field.name).combine_chunks(), field.type
     if is_long(kind):
         every = (fields.get(field.name) for _, fields in _objects(piece))
-        column = pa.array([None if one is None else as_written(one) for one in every], pa.string())
+        column = pa.array(
+            [None if value is None else as_written(value) for value in every], pa.string()
+        )
     values = read_back(column, kind)
     if isinstance(values, Misfit):
         line, text = next(islice(_lines(piece), values.row, None))
@@ -244,7 +246,9 @@ def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
         read_objects(kept.data, known, "infer")
     except pa.ArrowInvalid as problem:
         if _CHANGED.search(str(problem)) is None:  # a record that Python reads, and Arrow does not
-            return piece_of([one for one in _lines(kept) if _is_read_by_arrow(one[1], known)])
+            return piece_of(
+                [record for record in _lines(kept) if _is_read_by_arrow(record[1], known)]
+            )
     return kept
 
 

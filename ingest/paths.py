@@ -72,7 +72,9 @@ def passed_over(
     path, read = os.path.join(folder, pattern), set(files)
     if os.path.isdir(path):
         start = path
-        there = [os.path.join(parent, one) for parent, _, names in os.walk(path) for one in names]
+        there = [
+            os.path.join(parent, entry) for parent, _, names in os.walk(path) for entry in names
+        ]
     elif os.path.exists(path) or not files:
         return []
     else:
@@ -82,15 +84,15 @@ def passed_over(
         parents = glob.iglob(above, recursive=True, include_hidden=True)
         there = [
             each.path
-            for parent in {os.path.join(one, "") for one in parents if os.path.isdir(one)}
+            for parent in {os.path.join(entry, "") for entry in parents if os.path.isdir(entry)}
             for each in os.scandir(parent)
             if each.is_file()
         ]
     others = [
-        one
-        for one in there
-        if one not in read
-        and (one.lower().endswith(suffixes) or not _has_hidden(one.removeprefix(start)))
+        entry
+        for entry in there
+        if entry not in read
+        and (entry.lower().endswith(suffixes) or not _has_hidden(entry.removeprefix(start)))
     ]
     return sorted(others, key=_in_order)
 

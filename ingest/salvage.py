@@ -48,7 +48,7 @@ def in_parts(
     for stop in range(_MOST_RECORDS, max(len(of_piece), 1) + _MOST_RECORDS, _MOST_RECORDS):
         up_to = len(bad)
         if stop < len(of_piece):
-            up_to = bisect_left(bad, of_piece[stop][0], key=lambda one: one.line)
+            up_to = bisect_left(bad, of_piece[stop][0], key=lambda record: record.line)
         yield of_piece[stop - _MOST_RECORDS : stop], list(bad[kept:up_to])
         kept = up_to
 
@@ -66,7 +66,7 @@ def first_bad(
         read: function that reads a piece, as that of `by_halves`.
     """
     while problem.line is not None:
-        before = of_piece[: bisect_left(of_piece, problem.line, key=lambda one: one[0])]
+        before = of_piece[: bisect_left(of_piece, problem.line, key=lambda record: record[0])]
         if not before:
             break
         try:

@@ -67,7 +67,7 @@ class TextInput(FileInput):
 def _interleaved(bad: list[Bad], block: pa.RecordBatch, lines: list[int]) -> Iterator[Part]:
     """Yield good and bad records by their lines."""
     start = 0
-    for stop, records in groupby(bad, lambda one: bisect_left(lines, one.line)):
+    for stop, records in groupby(bad, lambda record: bisect_left(lines, record.line)):
         if stop > start:
             yield _rows(block, lines, start, stop)
         yield list(records)
@@ -88,4 +88,4 @@ def marks_of(piece: Piece) -> Iterator[Mark]:
 
 def suffixes_of(*plain: str) -> tuple[str, ...]:
     """Return suffixes of files in folders, plain and compressed."""
-    return plain + tuple(one + packed for one in plain for packed in CODECS)
+    return plain + tuple(ending + packed for ending in plain for packed in CODECS)

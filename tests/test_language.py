@@ -95,7 +95,7 @@ ALLOWED = {
     "runtime/measure": 0,
     "runtime/life": 0,
     "actors": 0,
-    ELSEWHERE: 344,
+    ELSEWHERE: 282,
 }
 """Most faults of each group. A folder's line holds for those below it. A number only falls."""
 

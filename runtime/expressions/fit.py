@@ -139,7 +139,7 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
                 raise ValueError(f"{min(map(shown, more))} is not a field of {to}")
         parts = [(field.type, [value.get(field.name) for value in dicts]) for field in to]
     elif pa.types.is_map(to):
-        pairs = [list(one.items() if isinstance(one, Mapping) else one) for one in there]
+        pairs = [list(entry.items() if isinstance(entry, Mapping) else entry) for entry in there]
         flat = [pair for each in pairs for pair in each]
         parts = [
             (to.key_type, [key for key, _ in flat]),

@@ -48,19 +48,21 @@ def over_values(kernel: Kernel) -> Kernel:
     """
 
     def compute(*operands: Any) -> Column:
-        masks = [mask for one in operands if (mask := valid_of(one)) is not None]
+        masks = [mask for operand in operands if (mask := valid_of(operand)) is not None]
         if not masks:
             return kernel(*operands)
         valid: BoolArray = reduce(np.logical_and, masks)
         try:
             own = list(map(_values_of, operands))
             values = kernel(*own)
-            is_new = not any(values is one for one in own)
+            is_new = not any(values is operand for operand in own)
             return _nulled(values, valid, is_new=is_new)
         except OperatorError:
             rows = valid.nonzero()[0]
             with errors_among(rows):
-                return spread(kernel(*[_of_rows(one, rows) for one in operands]), valid, rows)
+                return spread(
+                    kernel(*[_of_rows(operand, rows) for operand in operands]), valid, rows
+                )
 
     return compute
 
@@ -111,7 +113,7 @@ def refused_rows(
         rows: number of all rows.
         error: type of the exception that `works` raises.
     """
-    found: list[int] = []
+    starts: list[int] = []
     waiting = [(0, rows)] if rows else []
     while waiting:
         start, stop = waiting.pop()
@@ -120,10 +122,10 @@ def refused_rows(
         except error:
             middle = (start + stop) // 2
             if middle == start:
-                found.append(start)
+                starts.append(start)
             else:
                 waiting += [(middle, stop), (start, middle)]
-    return np.array(found, np.int64)
+    return np.array(starts, np.int64)
 
 
 def spread(values: Column, valid: BoolArray, rows: Int64Array) -> Column:
@@ -181,16 +183,19 @@ def either(left: Numbers, right: Numbers) -> Numbers:
 def chosen(mask: BoolArray, yes: Any, no: Any) -> Column:
     """Return `yes` where the mask is true, else `no`: columns or literals."""
     if isinstance(yes, OF_ARROW) or isinstance(no, OF_ARROW):
-        kinds = [one.type for one in (yes, no) if isinstance(one, pa.Array)]
+        kinds = [operand.type for operand in (yes, no) if isinstance(operand, pa.Array)]
         sides = [
-            one if isinstance(one, pa.Array) or not kinds else pa.scalar(one, kinds[0])
-            for one in (yes, no)
+            operand if isinstance(operand, pa.Array) or not kinds else pa.scalar(operand, kinds[0])
+            for operand in (yes, no)
         ]
         return arrow_functions().if_else(pa.array(mask), *sides)
     if isinstance(yes, Nullable) or isinstance(no, Nullable):
         valid = np.where(
-            mask, *[one.valid if isinstance(one, Nullable) else True for one in (yes, no)]
+            mask,
+            *[operand.valid if isinstance(operand, Nullable) else True for operand in (yes, no)],
         )
-        yes, no = (one.values if isinstance(one, Nullable) else one for one in (yes, no))
+        yes, no = (
+            operand.values if isinstance(operand, Nullable) else operand for operand in (yes, no)
+        )
         return Nullable(np.where(mask, widened(yes), widened(no)), valid)
     return np.where(mask, widened(yes), widened(no))

@@ -88,12 +88,12 @@ class StepStatistics:
             sampled: the sample of each stage.
             slice_s: duration of a full slice.
         """
-        seen = {stage.name: stage for stage in sampled}
+        samples = {stage.name: stage for stage in sampled}
         rows_in: dict[str, float] = dict.fromkeys(steps, 0.0)
         rows_out: dict[str, float] = dict.fromkeys(steps, 0.0)
         busy_s: dict[str, float] = dict.fromkeys(steps, 0.0)
         for stage in stages:
-            sample, (step, part) = seen[stage.name], stage.subject
+            sample, (step, part) = samples[stage.name], stage.subject
             busy_s[step] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
             if not stage.shares_gate:  # else the gate has counted its rows already
                 rows_in[step] += sample.rows_in

@@ -125,7 +125,7 @@ class QueryGraph:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the operators, in their order."""
-        return tuple(one.name for one in self.operators)
+        return tuple(operator.name for operator in self.operators)
 
     def at_speed(self, speed: float | None) -> QueryGraph:
         """Return the graph for event time `speed` times faster than the clock.
@@ -146,24 +146,25 @@ class QueryGraph:
                 "a number above 0, or None for a stream that stays as dense as its sample"
             )
         curves = [
-            None if speed is None or one.curve is None else one.curve.at_speed(speed)
-            for one in self.operators
+            None if speed is None or operator.curve is None else operator.curve.at_speed(speed)
+            for operator in self.operators
         ]
         made = [
-            replace(one, curve=curve) for one, curve in zip(self.operators, curves, strict=True)
+            replace(operator, curve=curve)
+            for operator, curve in zip(self.operators, curves, strict=True)
         ]
         return QueryGraph(self.sources, tuple(made))
 
     def counting_alone(self, factor: float) -> QueryGraph:
         """Return the graph with `alone_s` times a factor; 0: as in [mace]."""
-        made = [replace(one, alone_s=one.alone_s * factor) for one in self.operators]
+        made = [replace(operator, alone_s=operator.alone_s * factor) for operator in self.operators]
         return QueryGraph(self.sources, tuple(made))
 
     @property
     def sinks(self) -> tuple[str, ...]:
         """Operators that feed no other: their results leave."""
-        fed = {name for one in self.operators for name in one.inputs}
-        return tuple(one.name for one in self.operators if one.name not in fed)
+        fed = {name for operator in self.operators for name in operator.inputs}
+        return tuple(operator.name for operator in self.operators if operator.name not in fed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ class SharedCores:
 
 
 def with_shared_cores(
-    found: LatencyEstimate,
+    estimate: LatencyEstimate,
     graph: QueryGraph,
     work: Workload,
     placement: Mapping[str, str],
@@ -47,7 +47,7 @@ def with_shared_cores(
     """Return the estimate with the backlog of machines that have more slots than cores.
 
     Args:
-        found: the estimate with a core for each slot.
+        estimate: the estimate with a core for each slot.
         graph: the graph of the flow.
         work: work of the graph.
         placement: {operator: slot of the operator}.
@@ -71,10 +71,10 @@ def with_shared_cores(
             operators=tuple(graph.names[j] for j in operators),
             others=machine.taken / speed,
         )
-        found = replace(
-            found,
-            mace_s=np.maximum(found.mace_s, excess_s),
-            held_up_s=np.maximum(found.held_up_s, excess_s),
-            nodes=(*found.nodes, node),
+        estimate = replace(
+            estimate,
+            mace_s=np.maximum(estimate.mace_s, excess_s),
+            held_up_s=np.maximum(estimate.held_up_s, excess_s),
+            nodes=(*estimate.nodes, node),
         )
-    return found
+    return estimate

@@ -97,7 +97,7 @@ def step_curves(stages: Sequence[Stage], graph: QueryGraph) -> dict[str, CostCur
             owners.setdefault(stage.subject.step, []).append(_of_inputs(curve, stage))
     curves_by_step |= {step: _Owners(tuple(curves)) for step, curves in owners.items()}
     for gate in (stage for stage in stages if stage.subject.part == GATE):
-        replicas = [one for one in parts_of(gate.subject.whole, stages) if one is not gate]
+        replicas = [part for part in parts_of(gate.subject.whole, stages) if part is not gate]
         curves = [curve for each in replicas if (curve := known[each.name].curve) is not None]
         if curves:
             here, once = known[gate.name], _once(gate)

@@ -85,7 +85,7 @@ class Chain:
         ]
         self.barred: list[list[int]] = [[] for _ in places]
         self.after: list[int] = []
-        self.watched: dict[int, list[int]] = {one: [] for one in rules.watched}
+        self.watched: dict[int, list[int]] = {label: [] for label in rules.watched}
         self.used: set[int] = set()
 
     def take(self, number: int, roles: Roles, values: dict[str, Any] | None) -> int | None:
@@ -287,7 +287,7 @@ class Chain:
         for number in own:
             begin = bisect_left(ends.at, number)
             stretches.append((begin, begin + 1))
-        stretches = [one for one in stretches if one[0] < one[1]]
+        stretches = [stretch for stretch in stretches if stretch[0] < stretch[1]]
         if len(stretches) < 2:
             return stretches
         joined: list[tuple[int, int]] = []
@@ -315,4 +315,4 @@ class Chain:
             del bars[: max(bisect_left(bars, below) - 1, 0)]
         for numbers in (self.after, *self.watched.values()):
             del numbers[: bisect_left(numbers, below)]
-        self.used = {one for one in self.used if one >= below}
+        self.used = {number for number in self.used if number >= below}

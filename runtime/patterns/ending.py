@@ -101,13 +101,13 @@ class Ending:
         if self.many is None or rules.kinds[last] is not Kind.ONE:
             return None
         fits = rules.roles(self.fits[self.end]).fits[last]
-        one = rules.of_place.get(last, {}).get(fits[0])
-        if one is None or len(fits) > 1 or one.reads != (k,):
+        condition = rules.of_place.get(last, {}).get(fits[0])
+        if condition is None or len(fits) > 1 or condition.reads != (k,):
             return None
         ends = self.chain.ends[k]
         numbers = ends.at[bisect_left(ends.start, self.low) : bisect_left(ends.at, self.end)]
         (name,) = (name for name, place in rules.names.items() if place == k)
-        answers = self.many(one.asked, self.end, name, numbers)
+        answers = self.many(condition.asked, self.end, name, numbers)
         return None if answers is None else list(compress(numbers, answers))
 
     def part(self, number: int, k: int) -> Part:  # noqa: D102

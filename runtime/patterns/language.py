@@ -270,20 +270,20 @@ def count_window(size: int, *, every: int | None = None) -> CountWindow:
 def _parts(word: str, parts: tuple[Any, ...]) -> tuple[Part, ...]:
     if not parts:
         raise FlowError(f"{word}() is empty; give it the events that are to come")
-    for one in parts:
-        if not isinstance(one, Part):
+    for inner in parts:
+        if not isinstance(inner, Part):
             raise FlowError(
                 f"{word} takes parts of a pattern, such as sw.patterns.event('A', where=…), "
-                f"not {one!r}"
+                f"not {inner!r}"
             )
     return parts
 
 
 def _events(word: str, events: tuple[Any, ...]) -> tuple[Event, ...]:
-    for one in _parts(word, events):
-        if not isinstance(one, Event):
-            raise FlowError(f"{word} takes events, not {type(one).__name__.lower()}(…)")
-    if len({id(one) for one in events}) < len(events):
+    for inner in _parts(word, events):
+        if not isinstance(inner, Event):
+            raise FlowError(f"{word} takes events, not {type(inner).__name__.lower()}(…)")
+    if len({id(inner) for inner in events}) < len(events):
         raise FlowError(f"{word} has an event twice; each of its events counts once")
     return events
 

@@ -104,13 +104,13 @@ class Normal:
         alone = [
             [
                 place.asked[0]
-                for place in one.places
+                for place in sequence.places
                 if len(place.asked) == 1 and not place.is_any and not place.is_repeated
             ]
-            for one in self.alternatives
+            for sequence in self.alternatives
         ]
         in_all = frozenset(alone[0])
-        for one, numbers in zip(self.alternatives, alone, strict=True):
-            others = [number for place in one.places for number in place.asked]
+        for sequence, numbers in zip(self.alternatives, alone, strict=True):
+            others = [number for place in sequence.places for number in place.asked]
             in_all &= {number for number in numbers if others.count(number) == 1}
         return in_all

@@ -133,8 +133,8 @@ class Rules:
 
     def roles(self, fits: tuple[int, ...]) -> Roles:
         """Return the roles of an event that fits these numbers; computed once for each."""
-        found = self._roles.get(fits)
-        if found is None:
+        roles = self._roles.get(fits)
+        if roles is None:
             found_at = {
                 k: some
                 for k, order in enumerate(self.orders)
@@ -147,9 +147,9 @@ class Rules:
                 self._roles.clear()
             asked = {k: some[0] for k, some in found_at.items()}
             places = tuple(found_at)[::-1]
-            found = Roles(places, tuple(barred), is_after, watched, asked, found_at)
-            self._roles[fits] = found
-        return found
+            roles = Roles(places, tuple(barred), is_after, watched, asked, found_at)
+            self._roles[fits] = roles
+        return roles
 
 
 def rules_of(normal: Normal, *, skip: str) -> tuple[Rules, ...]:

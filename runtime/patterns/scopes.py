@@ -173,10 +173,10 @@ class _ListRun:
     def pass_to(self, number: int, time_ns: int) -> None:
         windows, ended = self._open, self._ended
         while ended < len(windows):
-            one = windows[ended]
-            if one.end_ns is not None and time_ns < one.end_ns:
+            window = windows[ended]
+            if window.end_ns is not None and time_ns < window.end_ns:
                 break
-            if one.end is not None and number < one.end:
+            if window.end is not None and number < window.end:
                 break
             ended += 1
         if ended > 32 and 2 * ended > len(windows):

@@ -115,10 +115,10 @@ class Settings:
         if roles is None:
             if len(self._roles) >= MOST_ROLES:
                 self._roles.clear()
-            roles = self._roles[fits] = [one.roles(fits) for one in self.rules]
+            roles = self._roles[fits] = [rules.roles(fits) for rules in self.rules]
         return roles
 
     @property
     def waits(self) -> bool:
         """Whether an event that has yet to come may forbid a match."""
-        return any(one.barred_after for one in self.rules)
+        return any(rules.barred_after for rules in self.rules)

@@ -100,11 +100,11 @@ class United(Listing):
         return None
 
     def _listed_union(self) -> Match | None:
-        found: dict[tuple[int, int], int] = {}
+        labels: dict[tuple[int, int], int] = {}
         orders = self.chain.rules.orders
         for match in self.back():
             for number, k, asked in self.naming.first_names(match):
-                had = found.setdefault((number, k), asked)
+                had = labels.setdefault((number, k), asked)
                 if orders[k].index(asked) < orders[k].index(had):
-                    found[number, k] = asked
-        return tuple(sorted((*at, asked) for at, asked in found.items())) or None
+                    labels[number, k] = asked
+        return tuple(sorted((*at, asked) for at, asked in labels.items())) or None

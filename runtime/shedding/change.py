@@ -88,7 +88,7 @@ def chi_square(first: FloatArray, second: FloatArray) -> tuple[float, int] | Non
         return None
     least = min(float(a.sum()), float(b.sum())) / total
     rare = together * least < _LEAST_HITS
-    a, b = (np.append(one[~rare], one[rare].sum()) for one in (a, b))
+    a, b = (np.append(counts[~rare], counts[rare].sum()) for counts in (a, b))
     together = a + b
     a, b, together = a[together > 0], b[together > 0], together[together > 0]
     if len(together) < 2 or min(float(a.sum()), float(b.sum())) == 0:

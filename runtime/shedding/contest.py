@@ -105,12 +105,12 @@ class ContestShedder(Shedder):
                 utilities = model.utilities(
                     hits.types, hits.positions, sizes=sizes, features=hits.features
                 )
-                kept = 1.0 - chances[:, utilities]
-                of_model[:] = 1.0 - np.multiply.reduceat(kept, begins, axis=1)
+                intact = 1.0 - chances[:, utilities]
+                of_model[:] = 1.0 - np.multiply.reduceat(intact, begins, axis=1)
         self.evidence.add(lost, len(part))
 
     def _weigh(self) -> None:
-        self._chances = [one.chances_at(SHARES) for one in (self._plain, self._richer)]
+        self._chances = [model.chances_at(SHARES) for model in (self._plain, self._richer)]
 
     def _aimed(self) -> None:
         if self._amount is not None:

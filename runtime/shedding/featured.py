@@ -74,11 +74,11 @@ class FeaturedShedder(EspiceShedder):
         """Return the rows of the plain model and then those of kinds, on one scale."""
         plain = super()._built()
         self._types = len(plain.utilities)
-        seen = np.flatnonzero(self._kinds.seen_types())
+        codes = np.flatnonzero(self._kinds.seen_types())
         self._place = np.full(ROWS, NO_TYPE)
-        self._place[seen] = self._types + np.arange(len(seen))
-        kinds = self._kinds.only(seen)
-        own = plain.rates[np.minimum(self._owners[seen], self._types - 1)]
+        self._place[codes] = self._types + np.arange(len(codes))
+        kinds = self._kinds.only(codes)
+        own = plain.rates[np.minimum(self._owners[codes], self._types - 1)]
         hits, rates = kinds.rates_with(own)
         rates = np.vstack([plain.rates, rates])
         # Each event is expected once, as its kind. An event of an unknown kind is looked up by

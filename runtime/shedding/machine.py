@@ -525,16 +525,16 @@ class RecentMatches:
         last = max(len(ends) - (self._matches.maxlen or 0), 0)  # older ones would be pushed out
         hits = finished.hits
         for begin, end in zip(begins[last:].tolist(), ends[last:].tolist(), strict=True):
-            kept = np.arange(begin, end)
-            if len(kept) > MOST_EVENTS:
-                kept = begin + np.arange(MOST_EVENTS) * (end - begin) // MOST_EVENTS
+            places = np.arange(begin, end)
+            if len(places) > MOST_EVENTS:
+                places = begin + np.arange(MOST_EVENTS) * (end - begin) // MOST_EVENTS
             self._matches.append(
                 (
                     int(finished.sizes[hits.windows[begin]]),
-                    hits.types[kept],
-                    hits.positions[kept],
-                    None if hits.features is None else hits.features[kept],
-                    (end - begin) / len(kept),
+                    hits.types[places],
+                    hits.positions[places],
+                    None if hits.features is None else hits.features[places],
+                    (end - begin) / len(places),
                 )
             )
 

@@ -319,7 +319,9 @@ class OverloadDetector:
 
         What arrives in a second has to be done in one, with a part of the queue.
         """
-        whole_s, saved_s = (one / NS_PER_SECOND for one in (self.cost_ns, self._costs.saved_ns))
+        whole_s, saved_s = (
+            cost_ns / NS_PER_SECOND for cost_ns in (self.cost_ns, self._costs.saved_ns)
+        )
         room = 1.0 - min(over_ns / self._settings.latency_ns, 1.0)
         needed = self._rate * whole_s - room
         if needed <= 0:
@@ -503,8 +505,8 @@ class Costs:
         taken_ns = self._plain.time_ns(events, pairs)
         if taken_ns <= 0:
             return
-        kept, ratio = 1.0 - dropped_share, busy_ns / taken_ns
-        added = (1.0, kept, kept * kept, ratio, ratio * kept)
+        rest, ratio = 1.0 - dropped_share, busy_ns / taken_ns
+        added = (1.0, rest, rest * rest, ratio, ratio * rest)
         each = zip(self._sums, added, strict=True)
         self._sums = [keep * old + taken_ns * new for old, new in each]
         self._fit()
@@ -573,7 +575,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
     sums = [np.concatenate([[0.0], np.cumsum(w * values**power)]) for power in range(3)]
     end = len(values)
     begin_, end_ = np.meshgrid(np.arange(end), np.arange(1, end + 1), indexing="ij")
-    n, s, q = (one[end_] - one[begin_] for one in sums)
+    n, s, q = (sums_of[end_] - sums_of[begin_] for sums_of in sums)
     cost = np.where(end_ > begin_, q - s * s / np.where(end_ > begin_, n, 1.0), np.inf)
     best, froms = cost[0], []  # costs of the first values up to each, in one class
     for _ in range(classes - 1):

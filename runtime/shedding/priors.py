@@ -36,7 +36,7 @@ def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
         shape (types, cells), 0 to 1; all 0 if there was no hit at all.
     """
     overall = hits.sum() / max(float(seen.sum()), 1.0)
-    own_hits, own_seen = (one.sum(axis=1, keepdims=True) for one in (hits, seen))
+    own_hits, own_seen = (counts.sum(axis=1, keepdims=True) for counts in (hits, seen))
     of_type = (own_hits + _EVENTS * overall) / (own_seen + _EVENTS)
     by_place = factors(hits.sum(axis=0), (seen * of_type).sum(axis=0))
     rates: FloatArray = np.minimum(of_type * by_place, 1.0)
@@ -60,7 +60,7 @@ def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
         finer = min(2 * parts, cells)
         begins = np.arange(finer) * cells // finer
         inside = ratios[np.arange(finer) * parts // finer]
-        own_hits, own_wanted = (np.add.reduceat(one, begins) for one in (hits, wanted))
+        own_hits, own_wanted = (np.add.reduceat(counts, begins) for counts in (hits, wanted))
         ratios = (own_hits + _HITS * inside) / (own_wanted + _HITS)
         parts = finer
     return ratios

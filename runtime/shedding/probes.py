@@ -137,8 +137,8 @@ class Probes:
         """
         while self._end < end:
             self._blocks.append(self._next())
-        self._blocks = [one for one in self._blocks if one.end > first]
-        return [one for one in self._blocks if one.first < end]
+        self._blocks = [block for block in self._blocks if block.end > first]
+        return [block for block in self._blocks if block.first < end]
 
     def _next(self) -> Block:
         span = max(self._span, _LEAST_SPAN)

@@ -160,7 +160,7 @@ class CutTable:
         among = None
         if spans.are_alike and len(open_) <= self._many(int(spans.sizes[0])) * len(rows):
             among = open_
-            begins, ends = (open_.searchsorted(one) for one in (spans.begins, spans.ends))
+            begins, ends = (open_.searchsorted(bounds) for bounds in (spans.begins, spans.ends))
             spans = Spans(spans.firsts, begins, ends, spans.sizes)
             utilities = self._looked_up_among(open_, rows.take(open_), spans)
         else:

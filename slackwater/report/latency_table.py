@@ -27,13 +27,13 @@ def render_latency(report: JobReport, console: Console) -> None:
     if report.error:
         say(console, Text(report.error, style="bold red"))
     sinks = report.sinks
-    quantiles = [(name, [_quantile(one, q) for one in sinks]) for name, q in QUANTILES.items()]
+    quantiles = [(name, [_quantile(sink, q) for sink in sinks]) for name, q in QUANTILES.items()]
     columns = [
-        ("sink", [one.name for one in sinks]),
-        ("node", [one.node for one in sinks]),
-        ("rows", [f"{one.rows:,}" for one in sinks]),
+        ("sink", [sink.name for sink in sinks]),
+        ("node", [sink.node for sink in sinks]),
+        ("rows", [f"{sink.rows:,}" for sink in sinks]),
         *quantiles,
-        ("±", [format_ns(one.error_ns) for one in sinks]),
+        ("±", [format_ns(sink.error_ns) for sink in sinks]),
         *old_columns(sinks),
     ]
     tabulate(console, "Sinks (latency: egress − stimulus)", columns)
@@ -50,13 +50,13 @@ def render_latency(report: JobReport, console: Console) -> None:
     tabulate(console, "Stages (mean per event; network: per message)", stages)
     links = _links(report)
     rows = [
-        ("link", [one.name for one in links]),
-        ("from", [_node_of(report, one.source) for one in links]),
-        ("to", [_node_of(report, one.target) for one in links]),
-        ("messages", [f"{one.messages:,}" for one in links]),
-        ("least", [_ns(_least_ms(one)) for one in links]),
-        ("mean", [_ns(_delay_ms(one)) for one in links]),
-        ("±", [format_ns(one.error_ns) for one in links]),
+        ("link", [link.name for link in links]),
+        ("from", [_node_of(report, link.source) for link in links]),
+        ("to", [_node_of(report, link.target) for link in links]),
+        ("messages", [f"{link.messages:,}" for link in links]),
+        ("least", [_ns(_least_ms(link)) for link in links]),
+        ("mean", [_ns(_delay_ms(link)) for link in links]),
+        ("±", [format_ns(link.error_ns) for link in links]),
     ]
     tabulate(console, "Links (delay of a message)", rows)
 
@@ -76,42 +76,42 @@ def latency_json(report: JobReport) -> dict[str, Any]:
         "elapsed_s": report.elapsed_s,
         "error": report.error,
         "sinks": {
-            one.name: {
-                "node": one.node,
-                "rows": one.rows,
+            sink.name: {
+                "node": sink.node,
+                "rows": sink.rows,
                 **{
-                    f"{name.replace('.', '_')}_ms": _quantile_ms(one, q)
+                    f"{name.replace('.', '_')}_ms": _quantile_ms(sink, q)
                     for name, q in QUANTILES.items()
                 },
-                "error_ms": one.error_ns / _MS,
-                "old_s": one.old_s,
+                "error_ms": sink.error_ns / _MS,
+                "old_s": sink.old_s,
             }
-            for one in report.sinks
+            for sink in report.sinks
         },
         "stages": {
             stage.name: {"node": stage.node, **_parts(stage, report.channels)}
             for stage in report.stages
         },
         "links": {
-            one.name: {
-                "from": _node_of(report, one.source),
-                "to": _node_of(report, one.target),
-                "messages": one.messages,
-                "least_ms": _least_ms(one),
-                "mean_ms": _delay_ms(one),
-                "error_ms": one.error_ns / _MS,
+            link.name: {
+                "from": _node_of(report, link.source),
+                "to": _node_of(report, link.target),
+                "messages": link.messages,
+                "least_ms": _least_ms(link),
+                "mean_ms": _delay_ms(link),
+                "error_ms": link.error_ns / _MS,
             }
-            for one in _links(report)
+            for link in _links(report)
         },
     }
 
 
 def _parts(stage: StageReport, channels: Sequence[ChannelReport]) -> dict[str, float | None]:
-    into = [one for one in channels if one.target == stage.name and one.messages]
-    messages, rows = sum(one.messages for one in into), stage.rows_in
+    into = [channel for channel in channels if channel.target == stage.name and channel.messages]
+    messages, rows = sum(channel.messages for channel in into), stage.rows_in
     return {
-        "network_ms": sum(one.link_ns for one in into) / messages / _MS if into else None,
-        "network_error_ms": max(one.error_ns for one in into) / _MS if into else None,
+        "network_ms": sum(channel.link_ns for channel in into) / messages / _MS if into else None,
+        "network_error_ms": max(channel.error_ns for channel in into) / _MS if into else None,
         "gate_wait_ms": stage.gate_wait_ns / rows / _MS if rows else None,
         "queue_wait_ms": stage.queue_wait_ns / rows / _MS if rows else None,
         "service_ms": stage.service_ns / rows / _MS if rows else None,

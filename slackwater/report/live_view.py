@@ -150,7 +150,7 @@ def progress_line(report: JobReport, now: Rates) -> str:
         _latency(now),
         *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
-        *(standing(one) for one in report.standstills),
+        *(standing(standstill) for standstill in report.standstills),
     ]
     return "  ".join(parts)
 
@@ -207,8 +207,8 @@ def _deadline(report: JobReport) -> list[str]:
         return []
     left_ns = tuning.laxity_ns
     slacks = [f"{gate.step} {slack_words(gate.rule)}" for gate in tuning.gates]
-    kept = report.results_in_time
-    late = [] if kept is None else [f"over the deadline {kept[1] - kept[0]:,}"]
+    in_time = report.results_in_time
+    late = [] if in_time is None else [f"over the deadline {in_time[1] - in_time[0]:,}"]
     return [
         *late,
         f"laxity {'–' if left_ns is None else format_ns(left_ns)}",
@@ -239,5 +239,7 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
         gates.add_row(Text("  deadline"), Text(sanitized(", ".join(deadline)), style="dim"))
     for lag in _lags(report):
         gates.add_row(Text(sanitized(f"  {lag.gate}")), Text(sanitized(lag.text), style="dim"))
-    still = [Text(sanitized(standing(one)), style="yellow") for one in report.standstills]
+    still = [
+        Text(sanitized(standing(standstill)), style="yellow") for standstill in report.standstills
+    ]
     return Group(facts, gates, *still)

@@ -13,39 +13,41 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
     """Return the counts of closing, for each stage whose windows close by arrivals."""
     closed = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
-    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in closed]
+    promised = [
+        "–" if counts.promised is None else f"at most {counts.promised:.3g}" for _, counts in closed
+    ]
     return [
         ("stage", [name for name, _ in closed]),
-        ("windows", [format_count(one.windows) for _, one in closed]),
-        ("without\na row", [format_count(one.empty) for _, one in closed]),
-        ("closed\nearly", [format_count(one.early) for _, one in closed]),
-        ("missed\nsomething", [format_count(one.missed) for _, one in closed]),
-        ("share", [f"{one.missed_share:.3g}" for _, one in closed]),
+        ("windows", [format_count(counts.windows) for _, counts in closed]),
+        ("without\na row", [format_count(counts.empty) for _, counts in closed]),
+        ("closed\nearly", [format_count(counts.early) for _, counts in closed]),
+        ("missed\nsomething", [format_count(counts.missed) for _, counts in closed]),
+        ("share", [f"{counts.missed_share:.3g}" for _, counts in closed]),
         ("promised", promised),
-        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in closed]),
+        ("mean slack", [format_ns(counts.mean_slack_ns) for _, counts in closed]),
     ]
 
 
 def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
     """Return the counts of shedding, for each stage that sheds."""
     shed = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
-    false = [one.false_share for _, one in shed]
-    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in shed]
+    false = [counts.false_share for _, counts in shed]
+    spells_ns = [sum(to - since for since, to, _ in counts.spells) for _, counts in shed]
     return [
         ("stage", [stage.name for stage, _ in shed]),
-        ("bound", [format_ns(one.latency_ns) for _, one in shed]),
-        ("slowest\nevent", [format_ns(one.slowest_ns) for _, one in shed]),
-        ("times", [format_count(one.starts) for _, one in shed]),
-        ("in all", [format_ns(one) for one in spells_ns]),
-        ("events\nshed", [format_count(one.shed) for _, one in shed]),
-        ("of events", [_share_text(one.shed, stage.used) for stage, one in shed]),
-        ("of these not\nlooked at", [format_count(one.passed_over) for _, one in shed]),
-        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in shed]),
-        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in shed]),
-        ("matches lost,\nestimated", [_lost_text(one) for _, one in shed]),
+        ("bound", [format_ns(counts.latency_ns) for _, counts in shed]),
+        ("slowest\nevent", [format_ns(counts.slowest_ns) for _, counts in shed]),
+        ("times", [format_count(counts.starts) for _, counts in shed]),
+        ("in all", [format_ns(counts) for counts in spells_ns]),
+        ("events\nshed", [format_count(counts.shed) for _, counts in shed]),
+        ("of events", [_share_text(counts.shed, stage.used) for stage, counts in shed]),
+        ("of these not\nlooked at", [format_count(counts.passed_over) for _, counts in shed]),
+        ("event, window\npairs dropped", [format_count(counts.dropped) for _, counts in shed]),
+        ("of pairs", [_share_text(counts.dropped, counts.pairs) for _, counts in shed]),
+        ("matches lost,\nestimated", [_lost_text(counts) for _, counts in shed]),
         ("false ones", ["–" if s is None else percent(s) for s in false]),
-        ("from\nmatches", [format_count(one.judged_matches) for _, one in shed]),
-        ("ranked by", [_ranked_text(one) for _, one in shed]),
+        ("from\nmatches", [format_count(counts.judged_matches) for _, counts in shed]),
+        ("ranked by", [_ranked_text(counts) for _, counts in shed]),
     ]
 
 

@@ -77,9 +77,9 @@ def sparkline(series: LatencySeries, *, width: int = 60) -> str:
     spans = (bins[-1].start_ns - first_ns) // width_ns + 1
     cells = min(width, spans)
     worst = [0] * cells  # the highest p99 of the bins that share a cell
-    for one in bins:
-        cell = (one.start_ns - first_ns) // width_ns * cells // spans
-        worst[cell] = max(worst[cell], one.p99_ns, 1)
+    for bucket in bins:
+        cell = (bucket.start_ns - first_ns) // width_ns * cells // spans
+        worst[cell] = max(worst[cell], bucket.p99_ns, 1)
     low, high = min(filter(None, worst)), max(worst)
     line = "".join(_block(p99, low, high) for p99 in worst)
     covered = format_ns(spans * width_ns)

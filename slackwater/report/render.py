@@ -80,8 +80,8 @@ def render_report(report: JobReport, console: Console) -> None:
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
     heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
-    said = [*(one.text for one in report.replaced), *(f"note: {one}" for one in _notes(report))]
-    for line in [*said, *heard]:
+    lines = [*(one.text for one in report.replaced), *(f"note: {one}" for one in _notes(report))]
+    for line in [*lines, *heard]:
         say(console, Text(line, style="dim"))
 
 

@@ -76,8 +76,8 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
             if name in number
         ],
     )
-    found = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
-    return {name: slots[int(found.nodes[j])] for name, j in number.items()}
+    search_result = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
+    return {name: slots[int(search_result.nodes[j])] for name, j in number.items()}
 
 
 def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:

@@ -81,7 +81,9 @@ class Provision(JsonView):
         lines = [f"{many} {limit}{whole}{may}: {_say(self.made)}"]
         if self.fewer is not None:
             lines.append(f"{self.nodes - 1} would not: {_say(self.fewer)}")
-            worse = [one for one in self.fewer.shedding if one.sheds or not one.helps]
+            worse = [
+                outlook for outlook in self.fewer.shedding if outlook.sheds or not outlook.helps
+            ]
             lines += [f"  {text}" for text in shed_texts(worse)]
         return "\n".join([*lines, "", self.made.text()])
 
@@ -128,10 +130,10 @@ def _worse(made: Prediction) -> tuple[bool, float]:
 
 
 def _say(made: Prediction) -> str:
-    found = made.estimate
-    busiest = found.bottleneck
+    estimate = made.estimate
+    busiest = estimate.bottleneck
     if made.is_behind:
         return f"{busiest.name} would be overloaded, with {busiest.load:.0%} of what it can do"
-    worst = format_ns(round(found.worst_s * 1e9))
-    when = " by the end of what is on record" if found.is_unbounded else ""
+    worst = format_ns(round(estimate.worst_s * 1e9))
+    when = " by the end of what is on record" if estimate.is_unbounded else ""
     return f"worst latency {worst}{when}, {busiest.name} at {busiest.load:.0%}"

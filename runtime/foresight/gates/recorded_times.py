@@ -103,7 +103,7 @@ def _pace(every: Sequence[StageSample]) -> float:
 
 
 def _times(
-    seen: Sequence[StageSample],
+    samples: Sequence[StageSample],
     came: RecordedRate,
     *,
     start_ns: int,
@@ -112,15 +112,15 @@ def _times(
     waits_s: float,
 ) -> SourceTimes:
     each = max(1, -(-came.events // MOST_ROWS))
-    stimulus_s = came.nth_s(np.arange(0, came.events if seen else 0, each, dtype=np.int64))
-    event_s = _event_s(seen, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
-    promising = [sample for sample in seen if sample.promised_ns != START_NS]
+    stimulus_s = came.nth_s(np.arange(0, came.events if samples else 0, each, dtype=np.int64))
+    event_s = _event_s(samples, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
+    promising = [sample for sample in samples if sample.promised_ns != START_NS]
     promised_s = _seconds(sample.stimulus_ns - start_ns for sample in promising)
     kept_s = _seconds(sample.last_event_ns - sample.promised_ns for sample in promising)
     promise_s = np.full(len(stimulus_s), -np.inf)
     if promising:
         # A source without a promise at the end of its first interval first promises later.
-        known = stimulus_s >= (promised_s[0] if len(promising) < len(seen) else -np.inf)
+        known = stimulus_s >= (promised_s[0] if len(promising) < len(samples) else -np.inf)
         promise_s[known] = (event_s - _between(stimulus_s, promised_s, kept_s))[known]
     return SourceTimes(
         stimulus_s=stimulus_s,
@@ -134,7 +134,7 @@ def _times(
 
 
 def _event_s(
-    seen: Sequence[StageSample],
+    samples: Sequence[StageSample],
     stimulus_s: FloatArray,
     each: int,
     *,
@@ -147,14 +147,14 @@ def _event_s(
     They follow from the lag of the source. If the lag has changed from one interval to the next,
     rows that had waited arrived together, so event times are spread over them.
     """
-    marks_s = _seconds(sample.stimulus_ns - start_ns for sample in seen)
-    newest_s = _seconds(sample.last_event_ns - origin_ns for sample in seen)
+    marks_s = _seconds(sample.stimulus_ns - start_ns for sample in samples)
+    newest_s = _seconds(sample.last_event_ns - origin_ns for sample in samples)
     lag_s = marks_s - newest_s / pace
     event_s = (stimulus_s - _between(stimulus_s, marks_s, lag_s)) * pace
-    if len(seen) > 1:
-        rows = np.cumsum([sample.rows for sample in seen])
+    if len(samples) > 1:
+        rows = np.cumsum([sample.rows for sample in samples])
         by_row_s = np.interp(np.arange(len(stimulus_s)) * each, rows, newest_s)
-        changed = np.abs(np.diff(lag_s)) > CHANGED * seen[0].interval_ns / NS_PER_SECOND
+        changed = np.abs(np.diff(lag_s)) > CHANGED * samples[0].interval_ns / NS_PER_SECOND
         stretch = np.searchsorted(marks_s, stimulus_s)
         within = (stretch > 0) & (stretch < len(marks_s))
         is_changed = within & changed[(stretch - 1).clip(0, len(changed) - 1)]

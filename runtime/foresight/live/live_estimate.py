@@ -110,20 +110,20 @@ class LiveEstimate:
 
     def refresh(self) -> None:
         """Renew the estimate and the report."""
-        seen = {name: self._statistics.of_stage(name) for name in self._planned.names}
+        statistics = {name: self._statistics.of_stage(name) for name in self._planned.names}
         load = dict.fromkeys(self._slots.values(), 0.0)
-        for stage, by in seen.items():
+        for stage, by in statistics.items():
             load[self._slots[stage]] += by.cores
         for operator in self._planned.operators:
             name = operator.name
-            if seen[name].cost_s:  # else the last statistics stay
-                self._operators[name] = with_statistics(operator, seen[name])
+            if statistics[name].cost_s:  # else the last statistics stay
+                self._operators[name] = with_statistics(operator, statistics[name])
                 if name not in self._known:
                     self._known.add(name)
                     self._work.count_again()
         at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
         rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
-        self._shifts.look(seen, rates, at_s=at_s)
+        self._shifts.look(statistics, rates, at_s=at_s)
         self._estimate()
         self.report = replace(
             PredictionReport.of(self._expected),
@@ -145,8 +145,8 @@ class LiveEstimate:
 
     def _with_recent(self, laid: QueryOperator) -> QueryOperator:
         # A link stays as it was predicted.
-        seen = self._operators.get(laid.name)
-        return laid if seen is None else replace(seen, inputs=laid.inputs)
+        operator = self._operators.get(laid.name)
+        return laid if operator is None else replace(operator, inputs=laid.inputs)
 
     def _estimate(self) -> None:
         layout = self._layout

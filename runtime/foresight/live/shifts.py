@@ -44,7 +44,7 @@ class Shifts:
 
     def look(
         self,
-        seen: Mapping[str, StageStatistics],
+        statistics: Mapping[str, StageStatistics],
         rates: Mapping[str, float | None],
         *,
         at_s: float,
@@ -52,13 +52,13 @@ class Shifts:
         """Compare recent statistics with the prediction's.
 
         Args:
-            seen: {stage: statistics of the stage}.
+            statistics: {stage: statistics of the stage}.
             rates: {source: recent events a second; None if unknown}.
             at_s: time since the sources began.
         """
         now = {
             (shift.of, shift.what): shift
-            for shift in (*self._of_stages(seen, at_s), *self._of_rates(rates, at_s))
+            for shift in (*self._of_stages(statistics, at_s), *self._of_rates(rates, at_s))
         }
         self._streaks = {which: self._streaks.get(which, 0) + 1 for which in now}
         for which, shift in now.items():
@@ -68,8 +68,8 @@ class Shifts:
             elif self._streaks[which] >= LASTS:
                 self._found[which] = shift
 
-    def _of_stages(self, seen: Mapping[str, StageStatistics], at_s: float) -> Iterator[Shift]:
-        for stage, by in seen.items():
+    def _of_stages(self, statistics: Mapping[str, StageStatistics], at_s: float) -> Iterator[Shift]:
+        for stage, by in statistics.items():
             if not by.cost_s:
                 continue
             was = by.cores * by.was_cost_s / by.cost_s

@@ -117,9 +117,9 @@ def take_sample(
         },
     )
     saved = {
-        kept.name: _saved(kept, bare, slice_s)
-        for kept, bare in zip(stages, dropped, strict=bool(shedding))
-        if kept.name in shedding
+        unshed.name: _saved(unshed, bare, slice_s)
+        for unshed, bare in zip(stages, dropped, strict=bool(shedding))
+        if unshed.name in shedding
     }
     shares = {stage.name: share_of(stage, stages) for stage in stages}
     return FlowSample(
@@ -226,15 +226,15 @@ def _check_can_be_read_twice(plan: Plan) -> None:
             )
 
 
-def _saved(kept: StageObservations, bare: StageObservations, slice_s: float) -> float:
+def _saved(unshed: StageObservations, bare: StageObservations, slice_s: float) -> float:
     """Return the share of a stage's work that is saved if all is dropped.
 
     Args:
-        kept: its sample without drops.
+        unshed: its sample without drops.
         bare: its sample with all dropped, except the events before the detector had learnt.
         slice_s: duration of a full slice.
     """
-    whole_s = kept.cost().in_full_slices(slice_s).row_s
+    whole_s = unshed.cost().in_full_slices(slice_s).row_s
     left_s = bare.cost(bare.pairs).in_full_slices(slice_s).row_s
     return min(max(1 - left_s / whole_s, 0.0), 1.0) if whole_s > 0 else 0.0
 

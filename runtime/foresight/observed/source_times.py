@@ -95,7 +95,7 @@ def _read(
     )
     most, until_s = rows * LOOKS, now_s() + LOOK_S
     each = 1
-    kept: list[Int64Array] = []
+    parts: list[Int64Array] = []
     now_ns = START_NS
     ended = False
     try:
@@ -120,15 +120,15 @@ def _read(
                 if holds:  # rows leave one after the other: one may wait for another
                     came_ns = int(handed.rows.stimulus_time_ns.max())
                     now_ns = max(now_ns, due_ns, came_ns)
-                kept.append(_times(handed.rows, handed.progress, now_ns, sorts=spec.reorder.sorts))
-                if len(kept) == 2 * TAKES:
-                    kept, each = kept[1::2], 2 * each
+                parts.append(_times(handed.rows, handed.progress, now_ns, sorts=spec.reorder.sorts))
+                if len(parts) == 2 * TAKES:
+                    parts, each = parts[1::2], 2 * each
     except SlackwaterError:
         if source.rows_in < rows:
             raise  # else the run raises it when it reaches the row
     finally:
         source.close()
-    times = np.stack(kept, axis=1) if kept else np.zeros((5, 0), np.int64)
+    times = np.stack(parts, axis=1) if parts else np.zeros((5, 0), np.int64)
     return (_before_the_end(times) if spec.reorder.sorts else times), pace, each, ended
 
 

@@ -123,14 +123,14 @@ def _best(
     flat = least.ravel()
     open_ = np.flatnonzero(flat < bound_s)
     order = open_[np.argsort(flat[open_], kind="stable")]
-    best, seen = None, 0
-    while seen < len(order) and flat[order[seen]] < bound_s:
-        block = order[seen : seen + _BLOCK]
+    best, position = None, 0
+    while position < len(order) and flat[order[position]] < bound_s:
+        block = order[position : position + _BLOCK]
         rows, columns = np.divmod(block, least.shape[1])
         values = exact(rows, columns)
-        seen += len(block)
+        position += len(block)
         first = int(values.argmin())
         if values[first] < bound_s:
             bound_s, best = float(values[first]), (int(rows[first]), int(columns[first]))
-    placed.bounded += flat.size - seen
+    placed.bounded += flat.size - position
     return best

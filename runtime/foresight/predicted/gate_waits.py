@@ -268,9 +268,9 @@ def at_speed(
         return dict(times)
     # The mean of a record includes pauses, as do the rates ahead.
     recorded = sum(record.mean for record in sample.recorded.values())
-    seen = recorded or sum(each.rate for each in times.values())
+    sampled_rate = recorded or sum(each.rate for each in times.values())
     ahead = sum(float(counts.sum()) / (len(counts) * width_s) for counts in series.values())
-    faster = ahead / seen if seen > 0 and ahead > 0 else 1.0
+    faster = ahead / sampled_rate if sampled_rate > 0 and ahead > 0 else 1.0
     return {name: each.faster(faster) for name, each in times.items()}
 
 
@@ -344,8 +344,8 @@ def gate_lines(part: GatePart) -> list[str]:
         each = (f"{name} at most {format_s(waits_s)}" for name, waits_s in ordering_s.items())
         lines.append(f"in order    rows wait for those that are late: {', '.join(each)}")
     word = "gates       "
-    for one in _told(part.made.gates):
-        lines.append(f"{word}{_gate_text(one, part)}")
+    for wait in _told(part.made.gates):
+        lines.append(f"{word}{_gate_text(wait, part)}")
         word = " " * len(word)
     return lines
 
@@ -407,22 +407,22 @@ def _rounded_ns(seconds: float) -> int:
 
 
 def _told(gates: Sequence[GateWait]) -> list[GateWait]:
-    return sorted(gates, key=lambda one: -one.longest_s)[:5]
+    return sorted(gates, key=lambda wait: -wait.longest_s)[:5]
 
 
-def _gate_text(one: GateWait, part: GatePart) -> str:
-    gate = part.flow.gated[one.name]
-    if np.isinf(one.longest_s):
+def _gate_text(wait: GateWait, part: GatePart) -> str:
+    gate = part.flow.gated[wait.name]
+    if np.isinf(wait.longest_s):
         return (
-            f"{part.never_text(one)}; give it idle=, promise= or a smaller disorder=, or the gate "
+            f"{part.never_text(wait)}; give it idle=, promise= or a smaller disorder=, or the gate "
             'a slack="…"'
         )
     rule = "until all have promised" if gate.rule == READY_ONLY else gate.rule.text
     rule += " (as the deadline leaves)" if gate.is_tuned and gate.rule != READY_ONLY else ""
-    said = (
-        f"{one.name} holds rows {rule}: at most {format_s(one.longest_s)}, mean "
-        f"{format_s(one.mean_s)}"
+    text = (
+        f"{wait.name} holds rows {rule}: at most {format_s(wait.longest_s)}, mean "
+        f"{format_s(wait.mean_s)}"
     )
-    if one.longest_s > 0:
-        said += f", the longest for {one.waits_for}"
-    return said + (f"; {one.late:.1%} come late" if one.late > 0 else "")
+    if wait.longest_s > 0:
+        text += f", the longest for {wait.waits_for}"
+    return text + (f"; {wait.late:.1%} come late" if wait.late > 0 else "")

@@ -140,10 +140,10 @@ def series_ahead(
     """
     total = sum(sample.rows.values())
     shares = {name: count / total if total else 0.0 for name, count in sample.rows.items()}
-    asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
+    rate_of = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
     own: dict[str, OwnTimes | EndedTimes] = {}
     for name, times in sample.times.items():
-        rate = asked.get(name)
+        rate = rate_of.get(name)
         if isinstance(rates, (int, float)):
             rate = float(rates) * shares.get(name, 0.0)
         came_s = times.stimulus_s
@@ -180,7 +180,9 @@ def ahead_of(
     would be more than `MOST_AHEAD`.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]
-    longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
+    longest_s = max(
+        (rate.length_s for rate in each if isinstance(rate, RecordedRate)), default=None
+    )
     if horizon is None:
         horizon = 60.0 if longest_s is None else longest_s
     if width is None:

@@ -351,7 +351,7 @@ def _range(rates: FloatArray, width_s: float) -> RateRange:
 
 
 def _lines(made: Prediction) -> list[str]:
-    found, plan = made.estimate, made.plan
+    estimate, plan = made.estimate, made.plan
     rows = f"{sum(made.sample.rows.values()):,} rows"
     origin = made.sample.origin
     known = f"the history ({origin}, {rows})" if origin else f"a sample of {rows}"
@@ -360,19 +360,19 @@ def _lines(made: Prediction) -> list[str]:
         "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
     ]
     lines += covered_lines(made.sample)
-    span_s = len(found.mace_s) * found.width_s
-    if found.is_unbounded and made.is_trace:
+    span_s = len(estimate.mace_s) * estimate.width_s
+    if estimate.is_unbounded and made.is_trace:
         lines.append(
-            f"latency     worst {format_s(found.worst_s)} by the end of these {span_s:g} s, p99 "
-            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; over them "
-            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it has "
-            "a backlog then, and what comes next is not known"
+            f"latency     worst {format_s(estimate.worst_s)} by the end of these {span_s:g} s, p99 "
+            f"{format_s(estimate.quantile_s(0.99))}, mean {format_s(estimate.mean_s)}; over them "
+            f"{estimate.bottleneck.name} has {estimate.bottleneck.load:.0%} of what it can do, so "
+            "it has a backlog then, and what comes next is not known"
         )
-    elif found.is_unbounded:
+    elif estimate.is_unbounded:
         lines.append(
-            f"latency     {found.bottleneck.name} is overloaded: over these {span_s:g} s it has "
-            f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
-            f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
+            f"latency     {estimate.bottleneck.name} is overloaded: over these {span_s:g} s it has "
+            f"{estimate.bottleneck.load:.0%} of what it can do. Worst {format_s(estimate.worst_s)} "
+            f"by then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
             "could do"
         )
     else:
@@ -394,9 +394,9 @@ def _lines(made: Prediction) -> list[str]:
         lines += shed_lines(made.shedding)
     if made.verdict is not None and plan.deadline_ns is not None:
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {_verdict_text(made)}")
-    lines += [*(f"holds not   {one}" for one in not_held(plan)), "", *_table(found)]
-    lines += [f"beside it   {one}" for one in made.breaks]
-    most = found.bottleneck
+    lines += [*(f"holds not   {reason}" for reason in not_held(plan)), "", *_table(estimate)]
+    lines += [f"beside it   {reason}" for reason in made.breaks]
+    most = estimate.bottleneck
     lines += [
         "",
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}"
@@ -412,16 +412,16 @@ def _lines(made: Prediction) -> list[str]:
 
 def _latency_line(made: Prediction) -> str:
     """Return one figure with the range that its sample supports, or the reason for none."""
-    found, supported = made.estimate, made.supported
+    estimate, supported = made.estimate, made.supported
     has_circle = np.isinf(made.bounds_s[1]) and not made.uncounted
     bound = "; upper bound not known: ways come back" if has_circle else ""
     if not supported.has_figure:
         return f"latency     no figure can be given: {supported.why}{bound}"
-    of_what = "of what leaves by then: " if found.is_held else ""
+    of_what = "of what leaves by then: " if estimate.is_held else ""
     return (
-        f"latency     {of_what}worst {format_s(found.worst_s)} ({supported.text}{bound}), p99 "
-        f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
-        f"{format_s(found.mace_worst_s)}"
+        f"latency     {of_what}worst {format_s(estimate.worst_s)} ({supported.text}{bound}), p99 "
+        f"{format_s(estimate.quantile_s(0.99))}, mean {format_s(estimate.mean_s)}; Mace "
+        f"{format_s(estimate.mace_worst_s)}"
     )
 
 
@@ -433,12 +433,12 @@ def _verdict_text(made: Prediction) -> str:
     return f"is {made.verdict}"
 
 
-def _table(found: LatencyEstimate) -> list[str]:
-    width = max(len("slot"), *(len(node.name) for node in found.nodes))
+def _table(estimate: LatencyEstimate) -> list[str]:
+    width = max(len("slot"), *(len(node.name) for node in estimate.nodes))
     lines = [
         f"{node.name:<{width}}  {node.load:>5.0%}  {node.peak:>5.0%}   {node.headroom:>8.0%}   "
         f"{format_s(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
-        for node in found.nodes
+        for node in estimate.nodes
     ]
     return [f"{'slot':<{width}}   load   peak   headroom     most backlog   runs", *lines]
 

@@ -168,9 +168,9 @@ def _course(
     )
 
 
-def _worst_of(found: LatencyEstimate, *, is_trace: bool) -> float:
-    is_endless = found.is_unbounded and not is_trace
-    return float("inf") if is_endless or found.is_held else found.worst_s
+def _worst_of(estimate: LatencyEstimate, *, is_trace: bool) -> float:
+    is_endless = estimate.is_unbounded and not is_trace
+    return float("inf") if is_endless or estimate.is_held else estimate.worst_s
 
 
 def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:

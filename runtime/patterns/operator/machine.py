@@ -243,7 +243,7 @@ class PatternMachine(PlainOperator):
 
     def result(self, matches: list[Found], released: GateRead) -> Result:
         """Return matches as rows, in order, and the late rows of the read."""
-        matches.sort(key=lambda one: (one.time_ns, one.has_waited, one.turn, one.order))
+        matches.sort(key=lambda match: (match.time_ns, match.has_waited, match.turn, match.order))
         # The stimulus of a match is that of its last event, or of its end.
         rows = self._leaving.rows_of(matches, released.progress.stimulus_ns)
         return Result(rows, released.progress.promise_ns, *self._missed.take())
@@ -267,7 +267,7 @@ class PatternMachine(PlainOperator):
         of_kind = self.fits.of_kind
         opens = None
         if self._opens >= 0:
-            opens = np.array([self._opens in one for one in of_kind]).take(kinds)
+            opens = np.array([self._opens in labels for labels in of_kind]).take(kinds)
         elif self._every:
             opens = (numbers - 1) % self._every == 0
         values = [rows.columns[name] for name in self._step.distinct]

@@ -63,7 +63,7 @@ class Events:
         self, begin: int, end: int
     ) -> Iterator[tuple[int, int, int, int, int, tuple[int, ...], tuple[Any, ...]]]:
         """Yield the index, key, number, time, turn, fits, and values of each event."""
-        columns = [one[begin:end].tolist() for one in self.values]
+        columns = [column[begin:end].tolist() for column in self.values]
         return zip(
             range(begin, end),
             self.codes[begin:end].tolist(),
@@ -127,14 +127,14 @@ class Matchers:
                     if opens is not None and not opens[i]:
                         continue
                     resting.remove(code)
-                one = self.of_key.get(code)
-                if one is None:
-                    one = self._made(events, i, code, fits)
-                    if one is None:
+                matcher = self.of_key.get(code)
+                if matcher is None:
+                    matcher = self._made(events, i, code, fits)
+                    if matcher is None:
                         continue
-                event_matches = one.take(number, time_ns, turn, fits, self._values(values))
+                event_matches = matcher.take(number, time_ns, turn, fits, self._values(values))
                 if self._waits:
-                    self._push(one, code)
+                    self._push(matcher, code)
                 if not event_matches:
                     continue
                 matches += event_matches
@@ -185,8 +185,8 @@ class Matchers:
         return stops[0] if stops and not self._is_waiting(0) else 0
 
     def _is_waiting(self, code: int) -> bool:
-        one = self.windowed(code)
-        return one is not None and one.is_waiting
+        matcher = self.windowed(code)
+        return matcher is not None and matcher.is_waiting
 
     def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> KeyMatcher | None:
         """Return a matcher for a key, if its first event can begin something."""
@@ -202,11 +202,11 @@ class Matchers:
 
     def _begin(self, code: int) -> KeyMatcher:
         """Return a new matcher of a key, which is its matcher from now on."""
-        one = self.of_key[code] = self._new_matcher(code)
-        return one
+        matcher = self.of_key[code] = self._new_matcher(code)
+        return matcher
 
-    def _push(self, one: KeyMatcher, code: int) -> None:
-        due_ns = one.waiting.due_ns
+    def _push(self, matcher: KeyMatcher, code: int) -> None:
+        due_ns = matcher.waiting.due_ns
         if due_ns is not None:
             heapq.heappush(self._due, (due_ns, code))
 
@@ -215,29 +215,29 @@ class Matchers:
     @property
     def events_held(self) -> int:
         """Events that matchers keep, and those that are soon forgotten."""
-        return sum(one.events_held for one in self.of_key.values())
+        return sum(matcher.events_held for matcher in self.of_key.values())
 
     @property
     def waiting(self) -> int:
         """Windows, or events that may end a match, that wait for a scope's end."""
-        return sum(one.ends_waiting for one in self.of_key.values()) if self._waits else 0
+        return sum(matcher.ends_waiting for matcher in self.of_key.values()) if self._waits else 0
 
     def turns_held(self) -> list[list[int]]:
         """Return the places of events that may be in a match to come, by key."""
-        return [one.turns_held() for one in self.of_key.values()]
+        return [matcher.turns_held() for matcher in self.of_key.values()]
 
     def codes_since(self, time_ns: int) -> list[int]:
         """Return keys, ascending, that wait for time to pass, or had an event since."""
         return sorted(
             code
-            for code, one in self.of_key.items()
-            if one.waiting.due_ns is not None or one.log.newest_ns >= time_ns
+            for code, matcher in self.of_key.items()
+            if matcher.waiting.due_ns is not None or matcher.log.newest_ns >= time_ns
         )
 
     def derive(self) -> None:  # noqa: D102
         self._due = []
-        for code, one in self.of_key.items():
-            self._push(one, code)
+        for code, matcher in self.of_key.items():
+            self._push(matcher, code)
 
     def _new_matcher(self, code: int) -> KeyMatcher:
         del code

@@ -67,9 +67,9 @@ class Rows:
             return rows.take(np.searchsorted(places, turns))
         order = np.argsort(of_part, kind="stable")
         batches = []
-        for one in np.unique(of_part).tolist():
-            _, places, rows = self._parts[one]
-            batches.append(rows.take(np.searchsorted(places, turns[of_part == one])))
+        for number in np.unique(of_part).tolist():
+            _, places, rows = self._parts[number]
+            batches.append(rows.take(np.searchsorted(places, turns[of_part == number])))
         back = np.empty(len(turns), dtype=np.int64)
         back[order] = np.arange(len(turns))
         return concat_batches(batches).take(back)
@@ -85,8 +85,8 @@ class Rows:
         """Forget all other rows; `turns` ascend, and older rows go as well."""
         parts = []
         for part in self._parts:
-            kept = np.isin(part.turns, turns, assume_unique=True)
-            kept &= part.rows.event_time_ns >= since_ns
-            if kept.any():
-                parts.append(part.keep(kept))
+            is_wanted = np.isin(part.turns, turns, assume_unique=True)
+            is_wanted &= part.rows.event_time_ns >= since_ns
+            if is_wanted.any():
+                parts.append(part.keep(is_wanted))
         self._parts = [_joined(parts)] if parts else []

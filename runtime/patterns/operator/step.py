@@ -200,9 +200,9 @@ class PatternStep(GatedStep):
             yield f"{'or' if number else 'pattern':<8} {sequence_text(self.pattern, sequence)}"
         for one in self.pattern.asked:
             kinds = None if one.types is None else " or ".join(map(repr, one.types))
-            said = [kinds, *(str(each) for each in (one.where, one.also) if each is not None)]
-            if any(said):
-                yield f"  {one.name}: {' and '.join(text for text in said if text)}"
+            texts = [kinds, *(str(each) for each in (one.where, one.also) if each is not None)]
+            if any(texts):
+                yield f"  {one.name}: {' and '.join(text for text in texts if text)}"
         yield f"in       {scope_text(self.pattern, self.scope)}"
         yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
         if self.shed is not None:

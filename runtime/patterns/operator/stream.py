@@ -186,8 +186,10 @@ def _matched(
     if time is not None:
         fields.append(pa.field(WINDOW_START, time))
     for event in events:
-        fields += [one.with_name(f"{event}_{one.name}") for one in schema if one.name not in keys]
+        fields += [
+            field.with_name(f"{event}_{field.name}") for field in schema if field.name not in keys
+        ]
     fields.append(pa.field(EVENTS, pa.string()))
     way_out = "give the event another name, or rename the column with .select(new='old') before"
-    checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
+    checks.unique_columns([field.name for field in fields], step=step, way_out=way_out)
     return pa.schema(fields)

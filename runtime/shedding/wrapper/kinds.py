@@ -59,7 +59,7 @@ class EventKinds:
         assert isinstance(self._types, KeyIndex)
         if not repeated:
             return {}
-        kind = pa.string() if all(one is None for one in repeated) else None
+        kind = pa.string() if all(value is None for value in repeated) else None
         values = pa.array(list(repeated), kind)
         column = values if pa.types.is_string(values.type) else numbers_from_arrow(values)
         codes = self._types.codes([column], len(values)).tolist()
@@ -107,7 +107,7 @@ class EventKinds:
         if isinstance(values, np.ndarray):
             return values.astype(np.int64)
         encoded = values.dictionary_encode(null_encoding="encode")
-        codes = np.array([self._code(one) for one in encoded.dictionary.to_pylist()], np.int64)
+        codes = np.array([self._code(value) for value in encoded.dictionary.to_pylist()], np.int64)
         features: Int64Array = codes.take(encoded.indices.to_numpy())
         return features
 

@@ -145,13 +145,13 @@ class KeyWindows:
             times: the time of each.
         """
         count = len(times)
-        first = np.array([max(one.first - begin, 0) for one in self.open], dtype=np.int64)
+        first = np.array([max(window.first - begin, 0) for window in self.open], dtype=np.int64)
         end = np.array(
             [
-                min(one.end - begin, count)
-                if one.end is not None
-                else int(times.searchsorted(one.end_ns))  # type: ignore[arg-type]
-                for one in self.open
+                min(window.end - begin, count)
+                if window.end is not None
+                else int(times.searchsorted(window.end_ns))  # type: ignore[arg-type]
+                for window in self.open
             ],
             dtype=np.int64,
         )
@@ -172,14 +172,14 @@ class KeyWindows:
             passed_ns: the next event is not before that.
         """
         over = [
-            one
-            for one in self.open
-            if (one.end is not None and one.end <= next_number)
-            or (one.end_ns is not None and one.end_ns <= passed_ns)
+            window
+            for window in self.open
+            if (window.end is not None and window.end <= next_number)
+            or (window.end_ns is not None and window.end_ns <= passed_ns)
         ]
         if over:
-            gone = {one.number for one in over}
-            self.open = [one for one in self.open if one.number not in gone]
+            gone = {window.number for window in over}
+            self.open = [window for window in self.open if window.number not in gone]
         return over
 
     def known_of(self, first: int, end: int) -> Int64Array:
@@ -190,9 +190,9 @@ class KeyWindows:
 
     def give_up(self, *, keep_tried: bool = True) -> None:
         """Forget windows and their events; matches are looked for in those that are tried."""
-        self.open = [one for one in self.open if keep_tried and one.trial is not None]
-        for one in self.open:
-            one.given_up = self.next_number if one.given_up is None else one.given_up
+        self.open = [window for window in self.open if keep_tried and window.trial is not None]
+        for window in self.open:
+            window.given_up = self.next_number if window.given_up is None else window.given_up
         if not self.open:
             self._begin, self._held, self._known = self.next_number, 0, []
 
@@ -200,7 +200,7 @@ class KeyWindows:
         """Forget events that no open window has."""
         if not self._known:
             return
-        low = min((one.first for one in self.open), default=self.next_number)
+        low = min((window.first for window in self.open), default=self.next_number)
         if not self.open:
             self._begin, self._held = self.next_number, 0
             self._known = []  # events up to the next window are not remembered

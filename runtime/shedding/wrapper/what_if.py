@@ -57,12 +57,12 @@ class Trial:
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
         """Return what is known of the events of matches, and their positions after `first`."""
-        of_turn = {one.turn: one for one in self.events}
+        of_turn = {event.turn: event for event in self.events}
         own = [[of_turn[turn] for turn, _ in parts] for parts in matches]
         return [
             (
-                np.array([one.known for one in events], dtype=np.int64).T,
-                np.array([one.number - first for one in events], dtype=np.int64),
+                np.array([event.known for event in events], dtype=np.int64).T,
+                np.array([event.number - first for event in events], dtype=np.int64),
             )
             for events in own
         ]
@@ -70,7 +70,7 @@ class Trial:
 
 def trial_of(block: int, stands_for: float, is_in_gap: bool, events: list[Any]) -> Trial:
     """Return a trial from its saved values."""
-    return Trial(block, stands_for, is_in_gap, [Seen(*one) for one in events])
+    return Trial(block, stands_for, is_in_gap, [Seen(*event) for event in events])
 
 
 def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:
@@ -82,8 +82,8 @@ def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judge
         holds: evaluates predicates that read earlier events.
     """
     every = _matches(trial.events, settings, holds)
-    kept = [one for one in trial.events if not one.is_lost]
-    with_shedding = every if len(kept) == len(trial.events) else _matches(kept, settings, holds)
+    intact = [event for event in trial.events if not event.is_lost]
+    with_shedding = every if len(intact) == len(trial.events) else _matches(intact, settings, holds)
     return Judged(len(every), len(every - with_shedding), len(with_shedding - every)), sorted(every)
 
 
@@ -94,7 +94,7 @@ def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set
     matcher = WindowMatcher(replace(settings, scope=OpenedWindows(_ASKED, span_ns=_ALL_NS)), holds)
     matcher.open(0, events[0].time_ns, (_ASKED,))
     matches: list[Found] = []
-    for one in events:
-        matches += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
+    for event in events:
+        matches += matcher.take(event.number, event.time_ns, event.turn, event.fits, event.values)
     matches += matcher.waiting.decided(_AFTER_NS)
-    return {one.parts for one in matches}
+    return {event.parts for event in matches}
