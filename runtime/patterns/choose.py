@@ -305,14 +305,14 @@ class Listing(Ending):
         if not left:
             place = bisect_left(alive, number)
             return place < len(alive) and alive[place] == number
-        seen: set[Any] = set()
+        known_labels: set[Any] = set()
         for one in reversed(alive):
             if one <= number:
                 return False
             label = self.label(one, k)
-            if label in seen:
+            if label in known_labels:
                 continue
-            seen.add(label)
+            known_labels.add(label)
             more = with_label(labels, label)
             if more is not None:  # an earlier end allows fewer labels than this one
                 return len(several.taken(number, one, more, left - 1)) == left - 1

@@ -123,19 +123,19 @@ class Several:
             if 0 <= place < len(numbers) and after < numbers[place] < before:
                 heap.append((step * numbers[place], which, place))
         heapq.heapify(heap)
-        found: list[int] = []
-        while heap and len(found) < wanted:
+        picked: list[int] = []
+        while heap and len(picked) < wanted:
             number, which, place = heapq.heappop(heap)
             more = with_label(state, labels[which])
             if more is None:
                 continue  # nor may another event of this label
             state = more
-            found.append(step * number)
+            picked.append(step * number)
             numbers = self._of_label[labels[which]]
             place += step
             if 0 <= place < len(numbers) and after < numbers[place] < before:
                 heapq.heappush(heap, (step * numbers[place], which, place))
-        return found
+        return picked
 
     def has(self, number: int) -> bool:  # noqa: D102
         place = bisect_left(self.at, number)

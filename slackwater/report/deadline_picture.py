@@ -65,8 +65,14 @@ def deadline_figure(tuning: TuningReport, *, flow: str) -> Figure:
         name = plain_text(gate.step)
         _steps(slack, at_s, _slacks(spans, gate.step), colour, name)
         gates = [span.gates[gate.step] for span in spans]
-        _steps(ran_out, at_s, np.array([one.slack_ready for one in gates]) / width_s, colour, name)
-        _steps(late, at_s, np.array([one.late for one in gates]) / width_s, colour, name)
+        _steps(
+            ran_out,
+            at_s,
+            np.array([sample.slack_ready for sample in gates]) / width_s,
+            colour,
+            name,
+        )
+        _steps(late, at_s, np.array([sample.late for sample in gates]) / width_s, colour, name)
     if tuning.gates:
         slack.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _panel(results, "rows a second", "results at the sinks")

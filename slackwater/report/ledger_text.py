@@ -50,7 +50,7 @@ def _not_known(report: JobReport) -> str:
 
 
 def _noted(counts: Counts, place: LedgerPlace) -> str:
-    noted = [one for one in of_jobs() if one.place is place and one.note and counts[one]]
+    noted = [entry for entry in of_jobs() if entry.place is place and entry.note and counts[entry]]
     return ", ".join(f"{counts[outcome]:,} {outcome.note}" for outcome in noted)
 
 

@@ -68,7 +68,7 @@ def _ranked_text(counts: SheddingCounts) -> str:
     if len(counts.ranked) < 2:
         return next(iter(counts.ranked), counts.ranked_by)
     pairs = sum(counts.ranked.values())
-    by_pairs = sorted(counts.ranked.items(), key=lambda one: -one[1])
+    by_pairs = sorted(counts.ranked.items(), key=lambda item: -item[1])
     return "\n".join(f"{by}: {_share_text(some, pairs)}" for by, some in by_pairs)
 
 

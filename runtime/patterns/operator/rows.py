@@ -53,7 +53,7 @@ class Rows:
         parts = self._parts
         parts.append(part)
         while len(parts) > 1:
-            before, later = (len(one.turns) for one in parts[-2:])
+            before, later = (len(piece.turns) for piece in parts[-2:])
             if before > 2 * later or before + later > _MOST_TOGETHER:
                 return
             parts[-2:] = [_joined(parts[-2:])]
