@@ -64,7 +64,7 @@ class GatePart(JsonView):
         "worst_gate_s": "worst_gate_s",
         "worst_work_s": "worst_work_s",
         "ordering_s": "ordering_s",
-        "each": "made.gates",
+        "each": lambda part: part.made.gates,
     }
 
     def never_text(self, wait: GateWait) -> str:
