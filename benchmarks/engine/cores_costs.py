@@ -36,7 +36,7 @@ from slackwater.actors.wire.channel import ChannelKeys, Receiver, Sender
 from slackwater.runtime.model import Message, Progress, batch_of
 from slackwater.runtime.plan.plan import Channel
 
-__all__ = ["Cost", "Costs", "Wire", "measured_costs", "save_costs"]
+__all__ = ["Cost", "Costs", "Wire", "measured_costs", "read_costs", "save_costs"]
 
 KEPT = Path(__file__).with_name("cores_costs.json")
 """Costs of the last full run."""
@@ -156,6 +156,26 @@ def save_costs(costs: Mapping[str, Costs], *, is_kept: bool) -> Path:
     plain["works"] = {work: asdict(one) for work, one in costs.items()}
     path.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def read_costs(path: Path) -> dict[str, Costs]:
+    """Return {work: its costs} of a file that `save_costs` wrote."""
+
+    def cost(plain: Mapping[str, float]) -> Cost:
+        return Cost(plain["per_slice_ns"], plain["per_row_ns"])
+
+    works = json.loads(path.read_text(encoding="utf-8"))["works"]
+    return {
+        work: Costs(
+            {name: cost(own) for name, own in plain["alone"].items()},
+            {name: cost(own) for name, own in plain["divided"].items()},
+            plain["per_part_ns"],
+            plain["merged_ns"],
+            tuple(plain["comparison_ns"]),
+            Wire(cost(plain["wire"]["sent"]), cost(plain["wire"]["received"])),
+        )
+        for work, plain in works.items()
+    }
 
 
 def _replicas(report: sw.JobReport, work: Work) -> list[str]:
