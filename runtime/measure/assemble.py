@@ -204,6 +204,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
             *keep_notes(plan, by_name),
             *[skew.note for skew in skewed],
+            *(_idle_notes(plan, by_name) if state == "done" else []),
             *deadline_notes(plan, tuning),
             *prediction_notes(prediction),
             *clock_notes(of_nodes),
@@ -232,19 +233,38 @@ def unused_notes(stages: Iterable[StageReport]) -> list[str]:
 
 def _skews(plan: Plan, stages: Mapping[str, StageReport]) -> list[Skew]:
     """Return the skews of steps whose replicas divide keys."""
-    replicas: dict[str, dict[str, StageReport]] = {}
-    for stage in plan.stages:
-        if stage.replica is not None and stage.replica.share == "keys" and stage.name in stages:
-            replicas.setdefault(stage.subject.step, {})[stage.name] = stages[stage.name]
     of_steps = [
         skew_of(
             step,
             {name: report.rows_in for name, report in own.items()},
             {name: (report.hot_key, report.hot_key_share) for name, report in own.items()},
         )
-        for step, own in replicas.items()
+        for step, own in _dividing(plan, stages).items()
     ]
     return [skew for skew in of_steps if skew is not None]
+
+
+def _idle_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
+    """Return notes on replicas that got no row, for want of keys."""
+    notes = []
+    for step, own in _dividing(plan, stages).items():
+        idle = [name for name, report in own.items() if not report.rows_in]
+        if idle and len(idle) < len(own):
+            names = ", ".join(idle[:3]) + (", …" if len(idle) > 3 else "")
+            notes.append(
+                f"{step!r}: {len(idle)} of {len(own)} replicas got no row ({names}), as "
+                f"its keys are few; replicas={len(own) - len(idle)} may do, with the same results"
+            )
+    return notes
+
+
+def _dividing(plan: Plan, stages: Mapping[str, StageReport]) -> dict[str, dict[str, StageReport]]:
+    """Return {step: {replica: its report}} of steps whose replicas divide keys."""
+    replicas: dict[str, dict[str, StageReport]] = {}
+    for stage in plan.stages:
+        if stage.replica is not None and stage.replica.share == "keys" and stage.name in stages:
+            replicas.setdefault(stage.subject.step, {})[stage.name] = stages[stage.name]
+    return replicas
 
 
 def _unheard(plan: Plan, stage: Stage) -> StageReport:

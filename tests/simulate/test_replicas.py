@@ -222,3 +222,14 @@ def test_ties_with_a_source_of_writers_break_alike_after_replicas_before_it(how:
         return job.result("out")
 
     assert order(**how).equals(order())
+
+
+def test_replicas_without_a_key_are_named_in_the_report() -> None:
+    flow, pairs = paired(replicas=100)
+    _, report = results(flow, pairs)
+    (note,) = [note for note in report.notes if "replicas got no row" in note]
+    busy = sum(stage.rows_in > 0 for stage in report.stages if stage.kind == "join")
+    assert note.startswith(f"'pairs': {100 - busy} of 100 replicas got no row (pairs.")
+    assert f"replicas={busy} may do, with the same results" in note
+    flow, pairs = paired(replicas=2)
+    assert not [note for note in results(flow, pairs)[1].notes if "got no row" in note]
