@@ -127,19 +127,21 @@ def test_an_event_time_that_is_computed_says_when_a_file_begins(tmp_path: Path) 
 
 
 @given(
-    times=st.lists(st.integers(0, 400), min_size=1, max_size=60, unique=True),
+    pairs=st.lists(
+        st.tuples(st.integers(0, 100), st.integers(0, 3)), min_size=1, max_size=60, unique=True
+    ),
     parts=st.sampled_from([1, 2, 5]),
     open_files=st.integers(1, 3),
     at=st.randoms(use_true_random=False),
 )
 def test_a_keyed_step_writes_the_same_rows_in_one_order(
     tmp_path_factory: pytest.TempPathFactory,
-    times: list[int],
+    pairs: list[tuple[int, int]],
     parts: int,
     open_files: int,
     at: random.Random,
 ) -> None:
-    rows = [(t, t % 3, t * 7) for t in sorted(times)]
+    rows = [(t, k, t * 7 + k) for t, k in sorted(pairs)]
     folder = tmp_path_factory.mktemp("files")
     pieces: list[Rows] = [[] for _ in range(parts)]
     for row in rows:
@@ -161,7 +163,7 @@ def test_a_keyed_step_writes_the_same_rows_in_one_order(
 def sums_of(rows: Any) -> pa.Table:
     flow = sw.Dataflow("sums")
     keyed = flow.source("rows", rows, event_time="t", time_unit="s").key_by("k")
-    sums = keyed.aggregate(window=sw.tumbling("20s"), n=sw.count(), x=sw.sum("x"))
+    sums = keyed.aggregate(window=sw.tumbling("20s"), n=sw.count(), x=sw.sum("x"), replicas=1)
     sums.sink("out", sw.collect_sink())
     with sw.Simulation() as nodes:
         job = nodes.submit(flow)
