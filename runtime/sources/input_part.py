@@ -7,7 +7,13 @@ from typing import Any
 
 from slackwater.runtime.sources.spec import Input, Partition
 
-__all__ = ["InputPart"]
+__all__ = ["InputPart", "name_of_input"]
+
+
+def name_of_input(given: object) -> str:
+    """Return the name of an input's class, for errors; of a part that of the whole input."""
+    whole = given.inner if isinstance(given, InputPart) else given
+    return type(whole).__qualname__
 
 
 class InputPart:

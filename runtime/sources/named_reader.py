@@ -19,6 +19,7 @@ from slackwater.runtime.model.whose_code import (
     where_raised,
 )
 from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of
+from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.spec import (
     BadRows,
     Block,
@@ -120,7 +121,7 @@ class NamedReader:
         missing = [method for method in ("poll", "close") if not hasattr(self._reader, method)]
         if missing:
             raise SchemaError(
-                f"source {source!r}: {type(input).__qualname__}.open returned "
+                f"source {source!r}: {name_of_input(input)}.open returned "
                 f"{a_kind(self._reader)}, which has no {missing[0]}(); it must return a reader "
                 "with poll() and close()"
             )
@@ -209,7 +210,7 @@ def called_by_name(
         if is_of(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
             raise
         let_ctrl_c_pass(problem)
-        raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
+        raise _named(problem, source, f"{name_of_input(of)}.{method}") from problem
     finally:
         if token is not None:
             RUNNING.reset(token)

@@ -26,6 +26,7 @@ from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model import END_NS
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shown import encodable, shown
+from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.named_reader import CountingReader, called_by_name
 from slackwater.runtime.sources.partition_reader import PartitionReader
 from slackwater.runtime.sources.spec import (
@@ -69,7 +70,7 @@ def partitions_of(source: str, given: Input) -> list[Partition]:
     else:
         return partitions
     raise SchemaError(
-        f"source {source!r}: {type(own).__qualname__}.partitions {fault}; it must return a list of "
+        f"source {source!r}: {name_of_input(own)}.partitions {fault}; it must return a list of "
         'sw.connectors.Partition("name"), one or more, with different names'
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.ingest import memory
+from slackwater.runtime.errors import IngestError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.sources.input_part import InputPart
 from slackwater.runtime.sources.spec import Partition
@@ -38,6 +39,8 @@ class Parts:
         return [Partition(name) for name in self.names]
 
     def open(self, name: str, at: bytes | None) -> Any:
+        if self.fails:
+            raise ValueError(f"no {name} here")
         rng = np.random.default_rng(len(name) + ord(name[-1]))
         columns = {
             "ts": np.sort(rng.integers(0, 1_000, ROWS)),
@@ -98,3 +101,14 @@ def test_known_partitions_take_turns_and_one_that_appears_goes_to_one_stage() ->
     assert seen[0] | seen[1] == set(whole.names)
     assert not seen[0] & seen[1]
     assert min(map(len, seen)) > 3, "by the hash of the name"
+
+
+def test_what_a_partition_raises_names_the_users_input_and_the_partition() -> None:
+    parts = Parts(["a", "b"])
+    parts.fails = True
+    flow = sw.Dataflow("fails")
+    rows = flow.source("rows", parts, event_time="ts", time_unit="ms")
+    rows.sink("out", sw.collect_sink())
+    said = r"source 'rows\.\d', partition '(a|b)' .*: Parts\.open raised ValueError: no (a|b) here"
+    with pytest.raises(IngestError, match=said):
+        sw.Simulation(nodes=2).submit(flow).wait()
