@@ -287,10 +287,11 @@ class SlackGate:
 
         END_NS: nothing less than its end does, for it has promised enough, or nothing is held.
         """
-        oldest_ns = self._readers[0].oldest_ns()
-        if self.promised_ns(writer) > oldest_ns:
+        oldest_ns, promised_ns = self._readers[0].oldest_ns(), self.promised_ns(writer)
+        if promised_ns > oldest_ns or oldest_ns == END_NS:
             return END_NS
-        return oldest_ns + (self._is_shared and oldest_ns < END_NS)
+        # As far as the row first: a writer that is not waited for has no credit.
+        return oldest_ns + (self._is_shared and promised_ns == oldest_ns)
 
     def promised_ns(self, writer: int) -> int:
         """Return what a writer has promised."""

@@ -93,7 +93,9 @@ class StageOutputs:
             elif (
                 part is None
                 and promise_ns != END_NS
-                and (not channel.needs_promises or is_of_arrivals or self._is_too_soon(at, now_ns))
+                and self._is_of_no_use(
+                    at, now_ns, alone=batch is None, is_of_arrivals=is_of_arrivals
+                )
             ):
                 continue
             part = None if part is None else part.part(names, fields)
@@ -117,6 +119,22 @@ class StageOutputs:
         if newest_in_ns != newest_ns or arrived is not None:
             progress = Progress(promise_ns, stimulus_ns, newest_ns)
         self.progress = progress
+
+    def _is_of_no_use(self, at: int, now_ns: int, *, alone: bool, is_of_arrivals: bool) -> bool:
+        """Whether a channel is to get no message without rows.
+
+        Args:
+            at: place of the channel.
+            now_ns: time by the clock.
+            alone: whether no other channel gets rows with it. If one does, all hear of the promise:
+                else a gate would wait for what has been promised, and give others no credit.
+            is_of_arrivals: whether the message tells only how far arrivals have come.
+        """
+        if not self._outputs[at][0].needs_promises or is_of_arrivals:
+            return True
+        if alone:
+            return self._is_too_soon(at, now_ns)
+        return self._told_ns[at] == self.progress.promise_ns
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:
         if now_ns - self._sent_ns[at] >= self._gap_ns[at]:

@@ -87,7 +87,7 @@ class RequestedPromises:
             before_ns = source.outputs.least_requested_ns
             if message := source.outputs.ask(channel.name, use_ns):
                 unsaid.append(Unsaid(source, channel, message))
-            elif source.outputs.least_requested_ns < before_ns and self._sources.get(
+            elif source.outputs.least_requested_ns != before_ns and self._sources.get(
                 source.stage.name
             ):
                 unsaid += self.after(source)

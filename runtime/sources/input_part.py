@@ -11,7 +11,7 @@ __all__ = ["InputPart", "name_of_input"]
 
 
 def name_of_input(given: object) -> str:
-    """Return the name of an input's class, for errors; of a part that of the whole input."""
+    """Return the name of an input's class; a part has that of the whole input."""
     whole = given.inner if isinstance(given, InputPart) else given
     return type(whole).__qualname__
 
