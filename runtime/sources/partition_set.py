@@ -45,8 +45,13 @@ LIST_NS = 1_000_000_000
 """Least time between two lists of partitions that may appear."""
 
 
-def partitions_of(source: str, given: Input) -> list[Partition]:
+def partitions_of(source: str, given: Input, *, may_be_none: bool = False) -> list[Partition]:
     """Return the partitions of an input; one named "" if it has one only.
+
+    Args:
+        source: name of the source.
+        given: input of the source.
+        may_be_none: whether the list may be empty, as where all that there were have vanished.
 
     Raises:
         IngestError: the user's code raised.
@@ -58,11 +63,11 @@ def partitions_of(source: str, given: Input) -> list[Partition]:
     around = getattr(given, "inner", given)  # an input around it has the same method
     own = getattr(listed, "__self__", around)
     made = called_by_name(source, own, "partitions")
-    partitions: list[Any] = []
+    partitions: list[Any] = [None]
     with suppress(TypeError):
         partitions = list(made)
     names = [_name_of(partition) for partition in partitions]
-    if not names or None in names:
+    if None in names or not (names or may_be_none):
         fault = f"returned {shown(made)}"
     elif len(set(names)) < len(names):
         counts = Counter(names)
@@ -260,7 +265,8 @@ class PartitionSet:
         """Add partitions that are not known yet; return whether there were any."""
         is_first, self._list_at_ns = self._list_at_ns is None, now_ns + LIST_NS
         new = 0
-        for partition in partitions_of(self._source, self._spec.input):
+        listed = partitions_of(self._source, self._spec.input, may_be_none=not is_first)
+        for partition in listed:
             known = self._partitions.get(partition.name)
             if known is not None:
                 known.know(partition)

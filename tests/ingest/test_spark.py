@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
 
 from slackwater.actors.nodes.ray_nodes import RayNodes
-from slackwater.ingest.frame_input import BLOCK_ROWS, FrameInput
+from slackwater.ingest.frame_input import BLOCK_ROWS, FrameInput, FrameParts
 from slackwater.ingest.java import prepare_java
 from slackwater.ingest.push.streaming import spark_stream
 from slackwater.ingest.session import SparkOnRay, current
@@ -28,6 +28,7 @@ from slackwater.runtime.errors import ClusterError, IngestError, SchemaError, Se
 from slackwater.runtime.sources.spec import Input
 from tests.support.far_source import FarSource
 from tests.support.processes import QUICK_JVM
+from tests.support.sources import machine, take
 
 LOOKS = 400  # of 0.1 s each: how long a test waits for what must come
 FILES, ROWS = 6, 30_000
@@ -169,6 +170,31 @@ def test_many_partitions_are_read_in_order_and_spark_keeps_none_of_them(
     assert rows == sorted(rows)
     assert len(rows) == 5_000
     assert session.sparkContext._jsc.getPersistentRDDs().size() == 0
+
+
+def test_partitions_of_a_frame_are_read_in_the_order_of_their_times(
+    session: SparkSession,
+) -> None:
+    mixed = session.range(0, 5_000, numPartitions=7).selectExpr("id", "hash(id) h").repartition(6)
+    given = spark(mixed, order_by="id", partitions="frame")
+    assert isinstance(given, FrameParts)
+    assert given.describe() == "spark frame (6 partitions), each read in its own order"
+    assert [row.num_rows for row in given.firsts] == [1] * 6
+    source, found = machine(given, event_time="id", time_unit="s"), list[int]()
+
+    def reads() -> bool:
+        if (message := take(source, 0)) is not None and message.batch is not None:
+            found.extend(message.batch.columns["id"].tolist())
+        return bool(source.is_over)
+
+    assert wait_for(reads)
+    assert sorted(found) == list(range(5_000))
+    reader, polled = given.open("00001", None), list[Any]()
+    assert wait_for(lambda: polled.append(reader.poll()) or polled[-1] is not None)
+    with pytest.raises(IngestError, match="its rows were prepared again since: partition 1"):
+        given.open("00002", polled[-1].at)
+    with pytest.raises(IngestError, match="no partition '00009'"):
+        given.open("00009", None)
 
 
 def test_a_frame_without_rows_has_columns_and_an_end(session: SparkSession, reader: Any) -> None:

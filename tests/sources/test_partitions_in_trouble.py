@@ -219,6 +219,14 @@ def test_one_that_appears_is_taken_up_within_a_second_and_said() -> None:
     assert counts_of(source) == {"partitions": 2, "partitions_appeared": 1}
 
 
+def test_those_that_have_ended_may_vanish() -> None:
+    given = Growing({"a": [1], "b": [2]})
+    source = machine(given)
+    assert take(source, 0).rows == 1
+    given.hidden = {"a", "b"}
+    assert times_of(source) == [2]
+
+
 def test_its_promise_never_steps_back_for_one_that_appears() -> None:
     given = Growing({"a": [10, 20, 30], "b": [1, 2]}, hidden={"b"})
     source, promises, times = machine(given), [], []

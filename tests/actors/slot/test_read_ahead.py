@@ -147,6 +147,60 @@ def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
     assert threaded.cpu_ns > 0
 
 
+class Ends(Numbers):
+    """Partitions of one range: those from a number on."""
+
+    fails = 0
+
+    def partitions(self) -> list[Partition]:
+        return [Partition(str(number)) for number in (0, 10, 20, 30)]
+
+    def open(self, name: str = "", at: bytes | None = None) -> Any:
+        if name == "20" and self.fails:
+            self.fails -= 1
+            raise ConnectionError("not yet")
+        return super().open("", name.encode() if at is None else at)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_no_more_threads_read_than_partitions_may_be_open(most: int) -> None:
+    ends, woken = Ends(), threading.Event()
+    threaded = ReadAheadInput(
+        "feed", ends, woken.set, replay="exact", partitions=ends.partitions, most_open=most
+    )
+    source, taken = machine(threaded), list[int]()
+    while not source.is_over:
+        if (message := take(source, NOW)) is None:
+            assert woken.wait(5)
+            woken.clear()
+            continue
+        taken += times([message])
+        reading = [reader for reader in threaded.readers if not reader._is_released]
+        assert len(reading) <= most
+    assert sorted(taken) == sorted([n for first in (0, 10, 20, 30) for n in range(first, 40)])
+    source.close()
+    assert threaded.standstill(is_over=True) is None, "no row was left"
+    assert threaded.cpu_ns > 0
+
+
+def test_a_partition_whose_thread_ended_in_an_error_is_read_by_another() -> None:
+    ends, woken, now_ns = Ends(), threading.Event(), NOW
+    ends.fails = 2
+    threaded = ReadAheadInput("feed", ends, woken.set, replay="exact", partitions=ends.partitions)
+    source, taken = machine(threaded, retry=2), list[int]()
+    while not source.is_over:
+        if (message := take(source, now_ns)) is not None:
+            taken += times([message])
+        elif source.wait_ends_ns is not None:
+            now_ns = source.wait_ends_ns
+        else:
+            assert woken.wait(5)
+            woken.clear()
+    assert sorted(taken) == sorted([n for first in (0, 10, 20, 30) for n in range(first, 40)])
+    assert ends.fails == 0
+    source.close()
+
+
 def test_an_error_of_partitions_names_the_input_that_is_read_ahead() -> None:
     parts = Numbers()
     vars(parts)["partitions"] = lambda: None
