@@ -6,7 +6,6 @@ by its bits, so it has another one than the whole number that equals it.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -28,6 +27,10 @@ HASH_VERSION = 1
 _HASH_BITS = 48
 """Bits of a key's hash: with a rank above them they are a writer (`RANK_SHIFT`)."""
 _GROUP_BITS = 7
+_NULL, _NAN = np.uint64(0x6E756C6C6E756C6C), np.uint64(0x7FF8000000000000)
+"""Numbers in place of null and NaN."""
+_FACTOR = np.uint64(0x5851F42D4C957F2D)
+_INVERSE = np.uint64(pow(0x5851F42D4C957F2D, -1, 2**64))
 
 
 def hashed(column: Column) -> _Hashes:
@@ -80,30 +83,52 @@ def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8
 
 
 def _whole(column: Column) -> _Hashes:
-    """Return values as whole numbers, equal ones alike; null and NaN as 0."""
+    """Return values as whole numbers, equal ones alike, all nulls, and all NaN."""
     if isinstance(column, Nullable):
-        column = np.where(column.valid, column.values, 0)
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind == "f":
-            column = np.nan_to_num(column.astype(np.float64)) + 0.0  # −0.0 is 0.0
-            return column.view(np.uint64)
-        whole: _Hashes = column.astype(np.int64).view(np.uint64)
-    else:
-        whole = _of_arrow(column)
+        return np.where(column.valid, _whole(column.values), _NULL)
+    if not isinstance(column, np.ndarray):
+        return _of_arrow(column)
+    if column.dtype.kind == "f":
+        values = column.astype(np.float64) + 0.0  # −0.0 is 0.0
+        return np.where(np.isnan(values), _NAN, values.view(np.uint64))
+    whole: _Hashes = column.astype(np.int64).view(np.uint64)
     return whole
 
 
 def _of_arrow(values: pa.Array) -> _Hashes:
     encoded = values.dictionary_encode(null_encoding="encode")
-    # Not hash(): it differs from process to process.
-    distinct = [
-        0 if v is None else zlib.crc32(_bytes_of(v)) for v in encoded.dictionary.to_pylist()
-    ]
-    hashes: _Hashes = np.array(distinct, dtype=np.uint64)[encoded.indices.to_numpy()]
+    distinct = encoded.dictionary
+    if pa.types.is_decimal(distinct.type):
+        texts = [None if v is None else _text_of(v) for v in distinct.to_pylist()]
+        distinct = pa.array(texts, pa.string())
+    hashes = _of_bytes(distinct.fill_null("" if pa.types.is_string(distinct.type) else b""))
+    if distinct.null_count:
+        hashes[np.asarray(distinct.is_null())] = _NULL
+    of_rows: _Hashes = hashes.take(encoded.indices.to_numpy())
+    return of_rows
+
+
+def _text_of(value: Decimal) -> str:
+    return str(value.normalize())  # one text for each value, whatever its scale
+
+
+def _of_bytes(values: pa.Array) -> _Hashes:
+    """Return a hash of the bytes of each value: a polynomial of them, modulo 2**64.
+
+    Not hash(): it differs from process to process. Not a CRC: of its 32 bits 65,000 keys use up
+    enough for two of them to have one hash, and then the order of these is that of the rows.
+    """
+    whole = values.cast(pa.large_binary())
+    _, places, data = whole.buffers()
+    offsets = np.frombuffer(places, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    offsets, first = offsets - offsets[0], int(offsets[0])
+    size = int(offsets[-1])
+    bytes_there = np.frombuffer(data or b"", np.uint8)[first : first + size].astype(np.uint64)
+    powers = np.cumprod(np.full(size + 1, _FACTOR, dtype=np.uint64))
+    sums = np.zeros(size + 1, dtype=np.uint64)
+    np.cumsum((bytes_there + np.uint64(1)) * powers[:size], out=sums[1:])
+    inverse = np.cumprod(np.full(size + 1, _INVERSE, dtype=np.uint64))
+    starts, stops = offsets[:-1], offsets[1:]
+    lengths = (stops - starts).astype(np.uint64)
+    hashes: _Hashes = (sums[stops] - sums[starts]) * inverse[starts] + lengths
     return hashes
-
-
-def _bytes_of(value: str | bytes | Decimal) -> bytes:
-    if isinstance(value, Decimal):
-        value = str(value.normalize())
-    return value.encode() if isinstance(value, str) else value
