@@ -66,7 +66,7 @@ def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[i
     rates: dict[int, float] = {}
     figures = {}
     for number in slots:
-        report = _simulated(work, number, costs)
+        report = simulated(work, number, costs)
         rates[number] = work.events / report.elapsed_s / 1e6
         times = rates[number] / rates[1]
         limit = _limit(report)
@@ -84,7 +84,7 @@ def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[i
     result.figures[f"{work.name}, simulated"] = figures
 
 
-def _simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
+def simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
     """Run a flow in virtual time, with as many replicas as slots; in one slot without any."""
     flow = work.build(slots if slots > 1 else None)
     plan = sw.Simulation(nodes=1, cores=slots).plan(flow)
