@@ -77,7 +77,8 @@ class CsvInput(TextInput):
             del explains
             return pa.record_batch(columns_of(piece, names, places, self.dialect), schema=schema)
 
-        for piece in joined(parts, len(names) * _BYTES_OF_COLUMN):
+        wanted = self._wanted(parts, self.dialect.form)
+        for piece in joined(wanted, len(names) * _BYTES_OF_COLUMN):
             yield from marks_of(piece)
             try:
                 block = None if piece.is_blank else read(piece)

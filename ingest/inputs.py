@@ -95,7 +95,7 @@ class Layout(NamedTuple):
         return pa.record_batch(columns, schema=self.schema)
 
 
-_NO_SETTINGS = frozenset({"pattern", "folder", "batch_rows", "planned_files"})
+_NO_SETTINGS = frozenset({"pattern", "folder", "batch_rows", "planned_files", "only_first"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +267,10 @@ class FileInput(ABC):
         """
         part = place if is_file else os.path.join(place, f"part-00000001.{kind}")
         return overlap(self.pattern, part, folder=self.folder, suffixes=self.suffixes)
+
+    def of_first_rows(self, columns: tuple[str, ...]) -> Self:
+        """Return the input for a look at the first rows of files."""
+        return replace(self, columns=columns, batch_rows=1)
 
     def groups_of(self, files: list[str]) -> list[list[int]] | None:
         """Return the rows of each file's row groups; None if files do not tell.

@@ -91,7 +91,8 @@ class JsonLinesInput(TextInput):
         def read(piece: Piece, explains: bool) -> pa.RecordBatch:
             return self._block(piece, schema, explains=explains)
 
-        for piece in self._pieces(path, mark):
+        wanted = self._wanted(self._pieces(path, mark), Form(encoding=self.encoding))
+        for piece in wanted:
             yield from marks_of(piece)
             try:
                 block = read(piece, self.on_bad == "error") if piece.data else None

@@ -139,13 +139,13 @@ class PartitionedFiles:
         return FileReader(blocks, lambda path, row: self.files.line_of(path, row, self._layout))
 
     def first_row(self, name: str, columns: list[str]) -> pa.RecordBatch | None:
-        """Return columns of a part's first good row; None if it has none.
+        """Return columns of a part's first row; None if it cannot be read.
 
         Raises:
             IngestError: as `open`.
         """
         part, few = self._by_name[name], self._layout.only(columns)
-        single = replace(self.files, columns=tuple(columns), batch_rows=1)
+        single = self.files.of_first_rows(tuple(columns))
         with closing(single.read([part.path], few, _begin(part))) as blocks:
             for _, _, block in blocks:
                 if isinstance(block.rows, pa.RecordBatch):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
+from slackwater.ingest.dialect import Form
 from slackwater.ingest.inputs import FileInput, Good, Mark, Part
 from slackwater.ingest.record_walk import Bad
-from slackwater.ingest.records import CODECS, Piece
+from slackwater.ingest.records import CODECS, Piece, first_record, piece_of
 from slackwater.runtime.model.diverted import OnBad
 
 __all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "marks_of", "suffixes_of"]
@@ -41,11 +42,25 @@ class TextInput(FileInput):
 
     Attributes:
         on_bad: "error", or "skip" and "divert": records that cannot be read are handed over apart.
+        only_first: whether only the first record of a file is read: a look at it is to be short.
     """
 
     on_bad: OnBad = "error"
+    only_first: bool = False
 
     untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
+
+    def of_first_rows(self, columns: tuple[str, ...]) -> Self:  # noqa: D102 - see FileInput
+        return replace(super().of_first_rows(columns), only_first=True)
+
+    def _wanted(self, parts: Iterable[Piece], form: Form) -> Iterator[Piece]:
+        """Yield the pieces of a file; if only the first record is read, that."""
+        for piece in parts:
+            if not self.only_first:
+                yield piece
+            elif (first := first_record(piece, form)) is not None:
+                yield piece_of([first])
+                return
 
     def _in_order(self, bad: list[Bad], good: Good | None) -> Iterator[Part]:
         """Yield the records of a piece: diverted ones in their places, others before good ones.

@@ -172,6 +172,28 @@ def sums_of(rows: Any) -> pa.Table:
     return out
 
 
+def test_first_rows_that_are_bad_or_missing_lose_no_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,k,x\n")
+    (tmp_path / "b.csv").write_text("\nt,k,x\n\n7,1,2,9\n8,1,2\n")
+    (tmp_path / "c.csv").write_text("t,k,x\n3,1,2\n9,1,2\n")
+    (tmp_path / "d.csv").write_text("t,k,x\n,1,2\n4,1,2\n")
+    files = sw.csv(tmp_path, partitions="files", on_bad="skip", types=dict.fromkeys("tkx", "int64"))
+    source = machine(files, on_bad="skip")
+    assert sorted(t for t, *_ in read(source)) == [3, 4, 8, 9]
+    assert (source.unreadable, source.bad_times) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_look_at_a_file_of_text_parses_its_first_record_alone(tmp_path: Path, kind: str) -> None:
+    write(tmp_path, "a", ROWS, kind=kind)  # which shows the types
+    path = write(tmp_path, "b", ROWS, kind=kind)
+    path.write_text(path.read_text() + "no record\n")
+    files = getattr(sw, kind)(tmp_path, partitions="files")
+    assert files.first_row(f"b.{kind}", ["t"]).to_pylist() == [{"t": 0}]
+    with pytest.raises(IngestError, match=r"partition 'b\..*' after 0 rows: .*line 30[12]"):
+        read(machine(files))
+
+
 # -- bad input --------------------------------------------------------------------------
 
 
