@@ -78,9 +78,7 @@ def run(options: Options) -> Result:
     return result
 
 
-def counting_flow(
-    source: Mapped, sink: sw.connectors.Output, *, replicas: int | None = None
-) -> sw.Dataflow:
+def counting_flow(source: Mapped, sink: sw.connectors.Output) -> sw.Dataflow:
     """Return the flow; its sink is `counts`."""
     flow = sw.Dataflow("aggregate")
     flow.source(
@@ -95,7 +93,6 @@ def counting_flow(
         window=sw.tumbling("1s"),
         mean=sw.mean("value"),
         n=sw.count(),
-        replicas=replicas,
     ).sink("counts", sink)
     return flow
 

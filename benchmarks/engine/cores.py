@@ -69,6 +69,8 @@ def run(options: Options) -> Result:
         f"{extent.turns} turns of each kind of run; events of each work are in the table",
         ["work", "slots", "where", "M events/s", "× one slot", "busy, or what limits it"],
     )
+    if (ref := before_ref()) is not None:  # first: an old commit may refuse what we ask
+        _beside_before(result, ref, options, extent)
     with tempfile.TemporaryDirectory() as name:
         if (given := os.environ.get("COSTS")) is None:
             path = _measure(result, Path(name), options, extent)
@@ -83,8 +85,6 @@ def run(options: Options) -> Result:
         zipf = Sizes(extent.simulated.dense_s, 0, 0)
         for work in works_of(options.seed, zipf, Path(name) / "zipf", is_zipf=True):
             report_simulated(result, work, costs[DENSE], slots=few)
-    if (ref := before_ref()) is not None:
-        _beside_before(result, ref, options, extent)
     result.notes += [
         "one slot: everything in it, replicas= not written; two: replicas=2 by the simple rule, "
         "each slot a process of its own, on this machine's cores",

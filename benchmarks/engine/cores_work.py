@@ -27,6 +27,7 @@ from benchmarks.engine.workload import (
     join_tables,
     late_table,
     write,
+    written,
 )
 from benchmarks.frame import check
 from benchmarks.offline import pairs_within
@@ -174,9 +175,9 @@ def add_join(
         on="area",
         within=f"{within_ns}ns",
         where=sw.col("delay_s") * sw.col("flow") > over,
-        replicas=replicas,
         share=share,
         name=f"{JOIN}{suffix}",
+        **written(replicas),
     ).select("vehicle", "sensor", "ts", "ts_right").sink(f"out{suffix}", sw.collect_sink())
 
 
@@ -255,8 +256,8 @@ def _aggregate_work(
         ).aggregate(
             by="key",
             window=sw.tumbling("1s"),
-            replicas=replicas,
             name=f"{AGGREGATE}{suffix}",
+            **written(replicas),
             **functions,
         ).sink(f"out{suffix}", sw.collect_sink())
         return flow

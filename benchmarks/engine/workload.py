@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -190,8 +190,13 @@ def join_flow(
         right = right.filter(sw.col("flow") > over[1])
     if "arrival" in left.columns:
         left, right = left.drop("delay_s"), right.drop("flow")
-    left.join(right, on="area", within=WITHIN, where=where, replicas=replicas).sink("pairs", sink)
+    left.join(right, on="area", within=WITHIN, where=where, **written(replicas)).sink("pairs", sink)
     return flow
+
+
+def written(replicas: int | None) -> dict[str, Any]:
+    """Return `replicas=` as a keyword; none if not written: older commits refuse None."""
+    return {} if replicas is None else {"replicas": replicas}
 
 
 def _source(flow: sw.Dataflow, name: str, source: Mapped) -> sw.Stream:
