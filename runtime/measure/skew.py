@@ -18,6 +18,7 @@ import numpy as np
 from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.state import Fields
 
 __all__ = ["KeySample", "Skew", "skew_of"]
 
@@ -84,6 +85,8 @@ class KeySample:
         port_keys: key columns of each port.
     """
 
+    STATE = Fields("_keys")
+
     def __init__(self, port_keys: Sequence[Sequence[str]]) -> None:
         self._port_keys = port_keys
         self._keys: deque[tuple[object, ...]] = deque(maxlen=_MOST_KEYS)
@@ -96,6 +99,10 @@ class KeySample:
                 self._keys.extend(
                     zip(*[_values(batch.columns[name], step) for name in names], strict=True)
                 )
+
+    def derive(self) -> None:
+        """Make tuples of restored keys, to be counted."""
+        self._keys = deque(map(tuple, self._keys), maxlen=_MOST_KEYS)
 
     def hot(self) -> tuple[str, float]:
         """Return the hot key as text, and its share; ("", 0) if none is hot."""

@@ -101,7 +101,7 @@ def _of_arrow(values: pa.Array) -> _Hashes:
     if pa.types.is_decimal(distinct.type):
         texts = [None if v is None else _text_of(v) for v in distinct.to_pylist()]
         distinct = pa.array(texts, pa.string())
-    hashes = _of_bytes(distinct.fill_null("" if pa.types.is_string(distinct.type) else b""))
+    hashes = _of_bytes(distinct.cast(pa.large_binary()).fill_null(b""))
     if distinct.null_count:
         hashes[np.asarray(distinct.is_null())] = _NULL
     of_rows: _Hashes = hashes.take(encoded.indices.to_numpy())
@@ -112,13 +112,12 @@ def _text_of(value: Decimal) -> str:
     return str(value.normalize())  # one text for each value, whatever its scale
 
 
-def _of_bytes(values: pa.Array) -> _Hashes:
+def _of_bytes(whole: pa.LargeBinaryArray) -> _Hashes:
     """Return a hash of the bytes of each value: a polynomial of them, modulo 2**64.
 
     Not hash(): it differs from process to process. Not a CRC: of its 32 bits 65,000 keys use up
     enough for two of them to have one hash, and then the order of these is that of the rows.
     """
-    whole = values.cast(pa.large_binary())
     _, places, data = whole.buffers()
     offsets = np.frombuffer(places, np.int64)[whole.offset : whole.offset + len(whole) + 1]
     offsets, first = offsets - offsets[0], int(offsets[0])

@@ -178,7 +178,7 @@ class OperatorNode(GatedNode):
         counts: counts of the step.
     """
 
-    STATE = GatedNode.STATE + Fields("operator", "_watermark_ns", "_progress", "_due_ns")
+    STATE = GatedNode.STATE + Fields("operator", "_watermark_ns", "_progress", "_due_ns", "_keys")
 
     def __init__(
         self,
