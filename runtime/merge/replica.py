@@ -18,42 +18,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import (
     START_NS,
     Arrived,
     Batch,
-    Column,
     GateRead,
     Message,
     Progress,
     ReadTag,
     concat_batches,
 )
-from slackwater.runtime.model.hashes import mixed_hashes
+from slackwater.runtime.model.hashes import key_hashes, owners
 from slackwater.runtime.model.state import Fields
-
-
-def owners(
-    columns: Sequence[Column], rows: int, *, replicas: int
-) -> npt.NDArray[np.unsignedinteger]:
-    """Return which replica has each row's keys, the same in every process.
-
-    A replica has a stretch of the hashes' upper 32 bits: a product and a shift, no division. The
-    type is the smallest that there is, for NumPy sorts 8 and 16 bits by radix.
-
-    Args:
-        columns: the key columns, of shape (rows,).
-        rows: number of rows to share.
-        replicas: number of replicas, less than 2³².
-
-    Returns:
-        Shape (rows,).
-    """
-    upper = mixed_hashes(columns, rows) >> np.uint64(32)
-    return ((upper * np.uint64(replicas)) >> np.uint64(32)).astype(np.min_scalar_type(replicas - 1))
 
 
 class ReadSplitter:
@@ -111,7 +89,7 @@ class ReadSplitter:
                 own_parts[port] = (rows, late)
             return
         columns = [rows.columns[name] for name in self._keys[port]]
-        owner = owners(columns, len(rows), replicas=self._replicas)
+        owner = owners(key_hashes(columns, len(rows)), self._replicas)
         order = owner.argsort(kind="stable")  # so that late rows stay first, and all in order
         rows = rows.take(order)
         stops = np.bincount(owner, minlength=self._replicas).cumsum().tolist()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.model.batch import Column
 from slackwater.runtime.model.nullable import Nullable
 
-__all__ = ["HASH_VERSION", "KEY_GROUPS", "hashed", "key_hashes", "mixed_hashes", "owners"]
+__all__ = ["HASH_VERSION", "KEY_GROUPS", "hashed", "key_hashes", "owners"]
 
 _Hashes = npt.NDArray[np.uint64]
 
@@ -35,10 +35,10 @@ _INVERSE = np.uint64(pow(0x5851F42D4C957F2D, -1, 2**64))
 
 def hashed(column: Column) -> _Hashes:
     """Return the hash of each value, shape (rows,)."""
-    return mixed_hashes([column], len(column))
+    return _mixed_hashes([column], len(column))
 
 
-def mixed_hashes(columns: Sequence[Column], rows: int) -> _Hashes:
+def _mixed_hashes(columns: Sequence[Column], rows: int) -> _Hashes:
     """Return the hash of each row of some columns, shape (rows,)."""
     mixed = np.zeros(rows, dtype=np.uint64)
     for column in columns:
@@ -63,7 +63,7 @@ def key_hashes(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
     Returns:
         Shape (rows,).
     """
-    return (mixed_hashes(columns, rows) >> np.uint64(64 - _HASH_BITS)).view(np.int64)
+    return (_mixed_hashes(columns, rows) >> np.uint64(64 - _HASH_BITS)).view(np.int64)
 
 
 def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8]:
