@@ -130,10 +130,10 @@ def _report_real(
     """Measure a work in turns, and claim its part of the ceiling.
 
     Args:
-        result: to be filled.
+        result: result of the benchmark, to be filled.
         cluster: a node of two cores.
-        work: the work.
-        extent: how many turns.
+        work: flow that is measured, and its events.
+        extent: number of turns and of events.
         before: the ceiling before it.
 
     Returns:

@@ -33,7 +33,7 @@ class WiredCosts(sw.testing.CostModel):
     """Costs of work, of dividing, and of both ends of channels between slots.
 
     Attributes:
-        slots: {stage: its slot}.
+        slots: slot of each stage, {stage: slot}.
         wire: costs of frames and their rows.
         merged_ns: {stage: cost of a frame that goes to its gate}, beside that of receiving it.
         due_ns: {slot: cost of frames that it has not read yet}; it pays with its next slice.

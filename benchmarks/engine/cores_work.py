@@ -62,7 +62,7 @@ class Work:
     """A flow, with the results that it must have.
 
     Attributes:
-        name: for people.
+        name: name of the work in tables.
         events: that its sources read.
         operator: the step with the replicas.
         build: makes the flow with `replicas=`; None if they are not written. Its sink is `out`.

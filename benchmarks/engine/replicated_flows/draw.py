@@ -28,7 +28,7 @@ class Drawn:
         written: number of steps with `replicas=` written.
         comparable: sinks whose rows are the same, in any order, without `replicas=`.
         unordered: sinks whose rows are the same, in any order, for any order of sources' rows.
-        sinks: all sinks.
+        sinks: names of all its sinks.
         kinds: kinds of the keyed steps, in order.
     """
 
