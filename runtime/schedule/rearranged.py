@@ -116,6 +116,10 @@ def _stream(
         "received": _own("stream", "received", ins),
         "credit": _own("stream", "credit", outs),
         "owed": _own("stream", "owed", ins),
+        "granted": _own("stream", "granted", ins),
+        "credited": _own("stream", "credited", outs),
+        "ended": [name for name, state in ins.items() if name in state["stream"]["ended"]],
+        "marked": max(state["stream"]["marked"] for state in was_in.values()),
         "newest": {
             subject: number
             for name, state in was_in.items()

@@ -24,6 +24,7 @@ from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Grant, Rest, Send, Slice
 from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
+from slackwater.runtime.schedule.cut import Cut
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.polls import Looks
@@ -88,6 +89,14 @@ class Slot:
         # Ordinals of rows: how many a channel has been sent here, and how many it has brought.
         self._sent = {c.name: 0 for s in stages for c in s.outputs}
         self._received = {c.name: 0 for s in stages for c in s.inputs}
+        # Credit between slots, so far: given for inputs, and got for outputs. What of it is on its
+        # way when a checkpoint is taken is the difference.
+        self._granted = {c.name: 0 for s in stages for c in s.inputs}
+        self._credited = {c.name: 0 for s in stages for c in s.outputs}
+        self._ended: set[str] = set()  # channels whose end has come
+        self.marked = 0
+        """Number of the last checkpoint at which its streams were cut; 0 before the first."""
+        self._cut: Cut | None = None  # of the checkpoint that is being taken
         # A grant for every message would be as much traffic as the messages. Below an eighth of
         # the window it can wait: the sender still has the other seven.
         self._grant_rows = max(1, self._limits.credit_rows // 8)
@@ -123,17 +132,22 @@ class Slot:
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
         self._recent.append((now_ns, "rows", channel, message.rows, message.progress.promise_ns))
+        if self._cut is not None:
+            self._cut.arrived(channel, message)
         self._deliver(channel, message, now_ns, link_ns)
 
     def _deliver(self, channel: str, message: Message, now_ns: int, link_ns: int) -> None:
         target = self._channels[channel].target
         self._received[channel] += message.rows
+        if message.progress.is_end:
+            self._ended.add(channel)
         self._reports[channel].rows_received += message.rows
         self._stages[target].deliver(channel, message, now_ns, link_ns=link_ns)
 
     def credit(self, channel: str, rows: int) -> None:
         """Take credit that the other end has granted."""
         self._recent.append((None, "credit", channel, rows))
+        self._credited[channel] += rows
         self._add_credit(self._channels[channel], rows)
 
     def _add_credit(self, channel: Channel, rows: int) -> None:
@@ -254,6 +268,7 @@ class Slot:
             if channel.source in self._stages:
                 self._add_credit(channel, rows)
             else:
+                self._granted[channel.name] += rows
                 actions.append(Grant(channel, rows))
 
     def charge(self, done: Slice, took_ns: int) -> None:
@@ -349,6 +364,41 @@ class Slot:
         """Return what it was given last, a line each, the latest last; see `in_words`."""
         return in_words(self._recent, slot=self.name, start_ns=self._start_ns)
 
+    # -- checkpoints ----------------------------------------------------------------------
+
+    def mark(self, number: int) -> list[Channel]:
+        """Cut this slot's streams here, between two steps; source: Chandy and Lamport 1985, §3.
+
+        Args:
+            number: number of the checkpoint, above those before. A mark that is not is passed over.
+
+        Returns:
+            The channels to other slots on which the mark must follow what was sent so far.
+        """
+        if number <= self.marked:
+            return []
+        self.marked = number
+        inputs = [c for machine in self._stages.values() for c in machine.stage.inputs]
+        outputs = [c for machine in self._stages.values() for c in machine.stage.outputs]
+        others = {c.name for c in inputs if c.source not in self._stages}
+        self._cut = Cut(number, self.snapshot(), others - self._ended)
+        return [c for c in outputs if c.target not in self._stages]
+
+    def mark_came(self, channel: str, number: int) -> list[Channel]:
+        """Take a mark from another slot, and cut unless that was done; see `mark`."""
+        marks = self.mark(number)
+        if self._cut is not None and self._cut.number == number:
+            self._cut.close(channel)
+        return marks
+
+    def take_cut(self) -> Cut | None:
+        """Return the cut, once, when each input has had the mark or its end."""
+        cut = self._cut
+        if cut is None or not cut.is_complete:
+            return None
+        self._cut = None
+        return cut
+
     def snapshot(self, leaving: Collection[str] | None = None) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).
 
@@ -371,6 +421,10 @@ class Slot:
             "received": dict(self._received),
             "credit": dict(self._credit),
             "owed": dict(self._owed),
+            "granted": dict(self._granted),
+            "credited": dict(self._credited),
+            "ended": sorted(self._ended),
+            "marked": self.marked,
             "newest": dict(self._newest),
             "turns": dict(self._turns),
             "looks": save(self._looks),
@@ -412,6 +466,8 @@ class Slot:
         self._requested, self._has_requested = RequestedPromises(self._stages), False
         self._sent, self._received = dict(stream["sent"]), dict(stream["received"])
         self._credit, self._owed = dict(stream["credit"]), dict(stream["owed"])
+        self._granted, self._credited = dict(stream["granted"]), dict(stream["credited"])
+        self._ended, self.marked = set(stream["ended"]), stream["marked"]
         self._newest = {subject: tuple(number) for subject, number in stream["newest"].items()}
         self._turns = dict(stream["turns"])
         self._turn = max(self._turns.values(), default=0)
@@ -482,7 +538,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 31
+VERSION = 32
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

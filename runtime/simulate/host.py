@@ -8,8 +8,9 @@ Equal seeds give equal runs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.recovery.checkpoint import SlotPart, restore_part
 from slackwater.runtime.schedule import (
     Egress,
     Grant,
@@ -46,6 +48,7 @@ from slackwater.runtime.schedule import (
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.simulate.faults import Fault, check_faults
 from slackwater.runtime.simulate.life import SimulatedLife
+from slackwater.runtime.simulate.marks import SimulatedMarks
 from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from slackwater.runtime.simulate.passed_results import Egressed, PassedResults
 from slackwater.runtime.simulate.replacing import SimulatedReplacing, relocated
@@ -131,6 +134,7 @@ class Simulation:
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
         self.replacing, self.requested_stop = SimulatedReplacing(plan, self), RequestedStop()
+        self.marks = SimulatedMarks(plan.slot_names, self)
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(
@@ -320,6 +324,7 @@ class Simulation:
         except SlackwaterError as problem:  # raised by a sink
             self._life.fail(name, problem)
             return
+        self.marks.slice_over(name)
         self._life.rest(name, is_finished=self._slots[name].is_finished)
         self.replacing.look()
         self._try(name)
@@ -359,10 +364,13 @@ class Simulation:
                 return  # the message is lost with its reader
             if message.progress.is_end:
                 self._carried.add(channel)
-            link_ns = self.now_ns - sent_ns
-            self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)
-            self.replacing.arrived(channel)
+            self.marks.between_slices(target, partial(give, self.now_ns), waits=False)
             self._try(target)
+
+        def give(came_ns: int) -> None:
+            self._slots[target].deliver(channel, message, came_ns, link_ns=came_ns - sent_ns)
+            self.replacing.arrived(channel)
+            self.marks.look(target)
 
         return deliver
 
@@ -370,6 +378,37 @@ class Simulation:
         self._slots[slot].credit(channel, rows)
         self.replacing.arrived(channel)
         self._try(slot)
+
+    # -- for checkpoints -------------------------------------------------------------------------
+
+    def slot(self, name: str) -> tuple[Slot, SlotResults]:
+        """Return the machines of a slot."""
+        return self._slots[name], self._results[name]
+
+    def slot_of(self, stage: str) -> str:
+        """Return the slot of a stage."""
+        return self._plan.slots[stage]
+
+    def send_mark(self, channel: Channel, arrive: Callable[[], None]) -> None:
+        """Carry a mark on a channel, after all that was sent there."""
+        self.replacing.left(channel.name)
+
+        def came() -> None:
+            arrive()
+            self.replacing.arrived(channel.name)
+
+        self._ways.send_mark(channel, self.now_ns, came)
+
+    def go_on_from(self, parts: Mapping[str, SlotPart], at_ns: int) -> None:
+        """Let all slots go on from a checkpoint, before the run begins.
+
+        Args:
+            parts: parts of the checkpoint, by slot.
+            at_ns: virtual time at which they go on.
+        """
+        self.now_ns = at_ns
+        for name, part in parts.items():
+            restore_part(part, *self.slot(name), self.now_ns)
 
     # -- for the tuner ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from slackwater.runtime.model import NS_PER_SECOND, Message
+from slackwater.runtime.model import NS_PER_SECOND, Message, Progress
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.simulate.models import LinkModel
@@ -82,6 +82,19 @@ class Ways:
             travel()
         else:
             link.send(channel.name, message, travel)
+
+    def send_mark(self, channel: Channel, now_ns: int, arrive: Arrive) -> None:
+        """Carry a mark to another slot, after the messages of its channel."""
+        nodes = self._nodes(channel)
+        follow = partial(self._follow, (channel.name, "data"), arrive)
+        link = self._link(nodes)
+        if link is None:
+            follow()
+        else:
+            link.send(channel.name, Message(None, Progress(stimulus_ns=now_ns)), follow)
+
+    def _follow(self, way: tuple[str, str], arrive: Arrive) -> None:
+        self._time.at(max(self._time.now_ns, self._free_ns.get(way, 0)), arrive)
 
     def give_back(self, channel: Channel, arrive: Arrive) -> None:
         """Carry credit back to a channel's sender; it takes no capacity."""

@@ -1,0 +1,1 @@
+"""Recovery of a job: checkpoints put together of slots' parts, and attempts to go on."""

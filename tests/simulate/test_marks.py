@@ -1,0 +1,118 @@
+"""Checkpoints by a mark: they disturb nothing, and a run goes on from each of them."""
+
+from __future__ import annotations
+
+import pickle
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.recovery.checkpoint import SlotPart
+from slackwater.runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.simulate.host import Simulation
+from tests.simulate.test_replacing import MS, READY_ONLY_SEEDS, in_order
+from tests.support.any_flow import any_flow
+
+MARKS = 6
+ALL_SEEDS = range(40)
+
+Results = dict[str, list[Any]]
+
+
+class Marked:
+    """A run, its results, and the checkpoints that were taken of it."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.results: Results = {s.name: [] for s in plan.stages if s.kind == "sink"}
+        self.simulation = Simulation(
+            plan,
+            egress=self._egress,
+            seed=seed,
+            cost=CostModel(jitter=2.0),
+            link=LinkModel(jitter_ns=20 * MS),
+        )
+        self.begun_ns: dict[int, int] = {}  # {number of a checkpoint: when it was begun}
+
+    def _egress(self, sink: str, batch: Any, is_end: bool) -> None:
+        del is_end
+        if batch is not None:
+            table = pa.table({n: pa.array(c.tolist()) for n, c in batch.columns.items()})
+            times = batch.event_time_ns.tolist()
+            rows = zip(times, table.to_pylist(), strict=True)
+            self.results[sink] += [repr(row) for row in rows]
+
+    def mark_at(self, times_ns: list[int]) -> None:
+        for at_ns in times_ns:
+            self.simulation.at(at_ns, self._take)
+
+    def _take(self) -> None:
+        number = self.simulation.marks.take()
+        self.begun_ns[number] = self.simulation.now_ns
+
+    def run(self) -> JobReport:
+        return self.simulation.run()
+
+
+def travelled(parts: dict[str, SlotPart]) -> dict[str, SlotPart]:
+    """Return parts as another process would have them."""
+    return pickle.loads(pickle.dumps(parts))  # type: ignore[no-any-return]  # noqa: S301 - our own
+
+
+def marked(plan: Plan, seed: int) -> tuple[Marked, Results]:
+    """Return a run in which checkpoints are taken, and the results of one without."""
+    plain = Marked(plan, seed)
+    elapsed_ns = int(plain.run().elapsed_s * 1e9)
+    chance = Random(seed)  # noqa: S311 - a draw, not a secret
+    run = Marked(plan, seed)
+    run.mark_at(sorted(chance.randrange(elapsed_ns + 1) for _ in range(MARKS)))
+    assert run.run().state == "done", f"seed {seed}"
+    return run, plain.results
+
+
+@pytest.mark.parametrize("seed", ALL_SEEDS)
+def test_marks_disturb_nothing(seed: int) -> None:
+    run, plain = marked(any_flow(seed), seed)
+    assert run.results == plain, f"seed {seed}"
+    assert run.simulation.marks.taken, f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", READY_ONLY_SEEDS)
+def test_a_run_goes_on_from_a_mark_with_the_same_rows(seed: int) -> None:
+    plan = any_flow(seed)
+    run, _ = marked(plan, seed)
+    for number, parts in run.simulation.marks.taken.items():
+        again, report = went_on(plan, seed + number, parts, run.begun_ns[number])
+        assert report.state == "done", f"seed {seed}, checkpoint {number}"
+        whole = {sink: run.results[sink][: had(parts, sink)] + rows for sink, rows in again.items()}
+        assert in_order(plan, whole) == in_order(plan, run.results), f"seed {seed}, {number}"
+
+
+@pytest.mark.parametrize("seed", ALL_SEEDS)
+def test_every_row_is_counted_after_a_mark(seed: int) -> None:
+    plan = any_flow(seed)
+    run, _ = marked(plan, seed)
+    for number, parts in run.simulation.marks.taken.items():
+        _, report = went_on(plan, seed + number, parts, run.begun_ns[number])
+        assert report.state == "done", f"seed {seed}, checkpoint {number}"
+        assert report.ledger.is_balanced, f"seed {seed}, checkpoint {number}: {report.ledger}"
+
+
+def went_on(
+    plan: Plan, seed: int, parts: dict[str, SlotPart], at_ns: int
+) -> tuple[Results, JobReport]:
+    """Return the results of a run that goes on from a checkpoint, and its report."""
+    again = Marked(plan, seed)
+    again.simulation.go_on_from(travelled(parts), at_ns)
+    return again.results, again.run()
+
+
+def had(parts: dict[str, SlotPart], sink: str) -> int:
+    """Return how many rows a sink had when its slot was cut."""
+    meters = [part.results["meters"] for part in parts.values()]
+    (meter,) = [own[sink] for own in meters if sink in own]
+    rows: int = meter["rows"]
+    return rows
