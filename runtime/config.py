@@ -63,6 +63,12 @@ class Limits:
     events gather: at 10,000 events a second three or four, for which the slot wakes once, and each
     waits for 0.2 ms on average. Why so long: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
+    promise_gap_ns: int = 100_000
+    """Silence of a channel to another slot before it carries a promise without rows, for each such
+    channel of the slot: with 64 of them 6.4 ms. So a slot sends at most 20,000 such messages a
+    second, however many replicas it feeds; a promise that alone lets a row go waits for so long
+    (docs/decisions/2026-11-30-paced-promises.md)."""
+
     still_ns: int = 30_000_000_000
     """Time without a row or promise after which a stage stands still, and the job reports what it
     waits for. It covers two polls of a feed at 12 s, and a busy machine's pauses."""

@@ -33,6 +33,7 @@ from benchmarks.engine.running import arrays_of
 from benchmarks.engine.workload import MS, join_flow, paced_tables, write
 from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.jobs import collected, finished
+from slackwater.runtime.config import Limits
 from slackwater.runtime.schedule import Send, Slice
 
 REPLICAS: Mapping[int, Mapping[str, str] | None] = {1: {"*": "node-1/1"}, 2: None}
@@ -61,7 +62,8 @@ def run(options: Options) -> Result:
                 for name, values in _latencies_ns(cluster, run_of, replicas, path).items():
                     own.setdefault(name, []).append(values)
     _report(result, series)
-    _count_promises(result, 1 if options.quick else 5)
+    for gap_ns in (1, Limits().promise_gap_ns):
+        _count_promises(result, 1 if options.quick else 5, gap_ns)
     result.notes += [
         "R = 1: replicas=1, all in one slot; R = 2: two slots of the node, by the simple rule; "
         "every run's results were compared with the offline query's, with their order's times",
@@ -136,8 +138,14 @@ class CountedSends(sw.testing.CostModel):
         return super().slice_ns(done, rng, now_ns=now_ns)
 
 
-def _count_promises(result: Result, seconds: int) -> None:
-    """Run two steps of 64 replicas each at the speed of the clock, in virtual time."""
+def _count_promises(result: Result, seconds: int, gap_ns: int) -> None:
+    """Run two steps of 64 replicas each at the speed of the clock, in virtual time.
+
+    Args:
+        result: where the counts go.
+        seconds: length of the stream.
+        gap_ns: gap between promises alone, for each channel of a slot; 1 withholds none.
+    """
     rows = PACED_RATE * seconds
     rng = np.random.default_rng(1)
     times_ns = np.arange(rows) * (1_000 * MS // PACED_RATE)
@@ -157,7 +165,7 @@ def _count_promises(result: Result, seconds: int) -> None:
     cost = CountedSends()
     before_mb, began_s = _own_mb(), time.process_time()
     with sw.Simulation(nodes=1, cores=2 * MANY, cost=cost) as host:
-        job = host.submit(flow)
+        job = host.submit(flow, limits=Limits(promise_gap_ns=gap_ns))
         channels = sum(
             channel.source.startswith("first") and channel.target.startswith("second")
             for channel in job.plan.channels
@@ -167,24 +175,35 @@ def _count_promises(result: Result, seconds: int) -> None:
     check(channels == MANY * MANY, f"{channels} channels, not {MANY} × {MANY}")
     total = sum(found["total"].to_pylist())
     check(total == rows, f"{total} rows were counted, and {rows} came")
-    promises = cost.sent.get("promises between the steps", 0) / report.elapsed_s
-    others = cost.sent.get("promises elsewhere", 0) / report.elapsed_s
-    frames = cost.sent.get("rows between the steps", 0) / report.elapsed_s
-    result.figures[f"{MANY} × {MANY} channels"] = {
+    rates = {
+        (what, where): cost.sent.get(f"{what} {where}", 0) / report.elapsed_s
+        for what in ("promises", "rows")
+        for where in ("between the steps", "elsewhere")
+    }
+    p50_ms, p99_ms = (report.sinks[0].latency.quantile(q) / 1e6 for q in (0.5, 0.99))
+    sent, withheld = report.promises_between_slots
+    check(sent == round(sum(cost.sent[k] for k in cost.sent if "promises" in k)), "as reported")
+    name = "each promise" if gap_ns == 1 else f"a gap of {gap_ns / 1e3:.0f} µs a channel"
+    result.figures[f"{MANY} × {MANY} channels, {name}"] = {
         "rows_per_s": PACED_RATE,
-        "promises_a_second": promises,
-        "with_rows_a_second": frames,
-        "promises_elsewhere_a_second": others,
+        "promises_a_second": rates["promises", "between the steps"],
+        "with_rows_a_second": rates["rows", "between the steps"],
+        "promises_elsewhere_a_second": rates["promises", "elsewhere"],
+        "rows_elsewhere_a_second": rates["rows", "elsewhere"],
+        "withheld_a_second": withheld / report.elapsed_s,
         "memory_mb": more_mb,
         "cpu_s": took_s,
         "virtual_s": report.elapsed_s,
-        "p99_ms": report.sinks[0].latency.quantile(0.99) / 1e6,
+        "p50_ms": p50_ms,
+        "p99_ms": p99_ms,
     }
     result.notes.append(
-        f"{MANY} × {MANY} channels, simulated, {PACED_RATE:,} rows/s for {seconds} s: between the "
-        f"steps {promises:,.0f} promises a second and {frames:,.0f} messages with rows; "
-        f"{others:,.0f} promises a second from the source and to the sink; the whole "
-        f"simulation took {more_mb:,.0f} MB and {took_s:.0f} s of CPU"
+        f"{MANY} × {MANY} channels, simulated, {PACED_RATE:,} rows/s for {seconds} s, {name}: "
+        f"between the steps {rates['promises', 'between the steps']:,.0f} promises a second and "
+        f"{rates['rows', 'between the steps']:,.0f} messages with rows; "
+        f"{rates['promises', 'elsewhere']:,.0f} promises a second from the source and to the sink; "
+        f"p50 {p50_ms:.1f} ms, p99 {p99_ms:.1f}; the whole simulation took {more_mb:,.0f} MB and "
+        f"{took_s:.0f} s of CPU"
     )
 
 

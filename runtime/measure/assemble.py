@@ -132,6 +132,8 @@ def merge_channels(parts: Iterable[ChannelReport]) -> list[ChannelReport]:
         whole.rows_received += part.rows_received
         whole.bytes_sent += part.bytes_sent
         whole.messages += part.messages
+        whole.promises += part.promises
+        whole.withheld += part.withheld
         whole.link_ns += part.link_ns
         if part.least_link_ns is not None:  # of the two ends, the receiver measures it
             whole.least_link_ns = part.least_link_ns

@@ -193,6 +193,10 @@ class ChannelReport(JsonObject):
     error_ns: int = 0
     """Largest error of each message's time on the wire: that of the sender's clock plus that of
     the receiver's. 0 within one clock."""
+    promises: int = 0
+    """Of the messages, those without rows: a promise alone."""
+    withheld: int = 0
+    """Promises that were not sent, since a later one, or one with rows, was sent soon after."""
 
     @property
     def in_flight(self) -> int:
@@ -312,6 +316,13 @@ class JobReport(JsonObject):
     """Last stimuli of a job that failed, each with its second, the latest last."""
     slot_events: list[str] = field(default_factory=list)
     """Last stimuli of the slot that made the job fail, as far as the slot reported them."""
+
+    @property
+    def promises_between_slots(self) -> tuple[int, int]:
+        """Numbers of promises without rows from slot to slot: sent, and withheld."""
+        slots = {stage.name: stage.slot for stage in self.stages}
+        between = [c for c in self.channels if slots.get(c.source) != slots.get(c.target)]
+        return sum(c.promises for c in between), sum(c.withheld for c in between)
 
     def __str__(self) -> str:
         """Return a few lines: state, ledger, and the latency of each sink."""

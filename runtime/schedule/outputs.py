@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -49,9 +49,11 @@ class StageOutputs:
             without arrivals, of which each is told once.
         tells_arrivals: whether one of them tells how far arrivals have come.
         least_requested_ns: promise that a consumer needs first; END_NS if none was requested.
+        owed_ns: when promises that were withheld are due; END_NS if none was withheld.
+        withheld: {channel: number of promises that went with a later message, or not at all}.
     """
 
-    STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns")
+    STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns", "_moves", "_sent_moves")
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its rows' fields, its place in what follows)
@@ -62,13 +64,44 @@ class StageOutputs:
         self.tells_arrivals = any("arrivals" in channel.row_fields for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._told_ns = [START_NS] * len(outputs)  # promised on it
-        self._gap_ns = [channel.promise_gap_ns for channel in outputs]
+        self._planned_ns = [channel.promise_gap_ns for channel in outputs]
+        self._gap_ns = list(self._planned_ns)
+        # Places of channels that hear of each promise, if not at once: a gate waits for it.
+        # A shared gate sends its replicas' messages itself.
+        self._owing = [
+            at
+            for at in self._need_promises
+            if not outputs[at].promise_gap_ns and outputs[at].replica is None
+        ]
+        self.owed_ns = END_NS
+        self._moves = 0  # number of promises so far
+        self._sent_moves = [0] * len(outputs)  # of those, the last that was told
+        self.withheld = {channel.name: 0 for channel in outputs}
         # {place: what a promise alone must reach to be of use}, of channels to stages that ask
         self._asked_ns: dict[int, int] = {}
         self.least_requested_ns = END_NS
         self.progress = NO_PROGRESS
         self._is_mixed = any(channel.is_mixed for channel in outputs)
         self._silent_until_ns = self._until_ns()
+
+    @property
+    def promising(self) -> list[Channel]:
+        """The channels on which promises alone are sent from here."""
+        channels = [self._outputs[at][0] for at in self._need_promises]
+        return [channel for channel in channels if channel.replica is None]
+
+    def pace(self, gaps_ns: Mapping[str, int]) -> None:
+        """Withhold promises alone for a while after each message.
+
+        Args:
+            gaps_ns: {channel: least time between a message and a promise alone}.
+        """
+        for name, at in self._places.items():
+            planned_ns = self._outputs[at][0].promise_gap_ns
+            self._planned_ns[at] = max(planned_ns, gaps_ns.get(name, 0))
+            if at not in self._asked_ns:
+                self._gap_ns[at] = self._planned_ns[at]
+        self._settle()
 
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
@@ -99,10 +132,45 @@ class StageOutputs:
             ):
                 continue
             part = None if part is None else part.part(names, fields)
-            self._sent_ns[at], self._told_ns[at] = now_ns, promise_ns
+            self._sent_ns[at] = now_ns
+            self._tell(at)
             sends.append((channel, Message(part, sent)))
-        self._silent_until_ns = self._until_ns()
+        self._settle()
         return sends
+
+    def owed(self, now_ns: int) -> list[tuple[Channel, Message]]:
+        """Return the promises that were withheld, on channels without a message for long.
+
+        Half a gap is long: so channels are served together, and none waits for more than a gap.
+        """
+        sends: list[tuple[Channel, Message]] = []
+        for at in self._unsaid():
+            if 2 * (now_ns - self._sent_ns[at]) >= self._gap_ns[at]:
+                self._sent_ns[at] = now_ns
+                self._tell(at)
+                sends.append((self._outputs[at][0], Message(None, self.progress)))
+        self._settle()
+        return sends
+
+    def _unsaid(self) -> list[int]:
+        """Return the places of channels that are owed a promise."""
+        promise_ns = self.progress.promise_ns
+        known_ns, requested = self._told_ns, self._asked_ns
+        return [at for at in self._owing if known_ns[at] != promise_ns and at not in requested]
+
+    def _tell(self, at: int) -> None:
+        """Note that a channel hears of the last promise now."""
+        self._told_ns[at] = self.progress.promise_ns
+        missed = self._moves - self._sent_moves[at]
+        if missed > 1:
+            self.withheld[self._outputs[at][0].name] += missed - 1
+        self._sent_moves[at] = self._moves
+
+    def _settle(self) -> None:
+        """Find until when channels need no promise, and when some are owed one."""
+        self._silent_until_ns = self._until_ns()
+        owed = [self._sent_ns[at] + self._gap_ns[at] for at in self._unsaid()]
+        self.owed_ns = min(owed, default=END_NS)
 
     def silent_below_ns(self, now_ns: int) -> int:
         """Return below which no consumer needs a promise alone; START_NS if one may."""
@@ -116,6 +184,10 @@ class StageOutputs:
             last_ns = times.item(-1) if len(times) == 1 or not self._is_mixed else int(times.max())
             newest_ns = last_ns if last_ns > newest_ns else newest_ns  # asked for each message
         promise_ns, stimulus_ns, newest_in_ns, arrived = progress
+        if promise_ns != self.progress.promise_ns:
+            self._moves += 1
+            if self._owing and self._silent_until_ns < self.owed_ns:
+                self.owed_ns = self._silent_until_ns  # or later: `owed` finds out
         if newest_in_ns != newest_ns or arrived is not None:
             progress = Progress(promise_ns, stimulus_ns, newest_ns)
         self.progress = progress
@@ -126,15 +198,16 @@ class StageOutputs:
         Args:
             at: place of the channel.
             now_ns: time by the clock.
-            alone: whether no other channel gets rows with it. If one does, all hear of the promise:
-                else a gate would wait for what has been promised, and give others no credit.
+            alone: whether no other channel gets rows with it. If one does, all that request
+                promises hear of it: else a gate would wait for what has been promised, and give
+                others no credit.
             is_of_arrivals: whether the message tells only how far arrivals have come.
         """
         if not self._outputs[at][0].needs_promises or is_of_arrivals:
             return True
-        if alone:
-            return self._is_too_soon(at, now_ns)
-        return self._told_ns[at] == self.progress.promise_ns
+        if not alone and self._told_ns[at] == self.progress.promise_ns:
+            return True
+        return (alone or at not in self._asked_ns) and self._is_too_soon(at, now_ns)
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:
         if now_ns - self._sent_ns[at] >= self._gap_ns[at]:
@@ -170,7 +243,7 @@ class StageOutputs:
         """Send promises as planned again; return a promise that was not sent."""
         at = self._places[channel]
         del self._asked_ns[at]
-        self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
+        self._gap_ns[at] = self._planned_ns[at]
         self.least_requested_ns = min(self._asked_ns.values(), default=END_NS)
         self._silent_until_ns = self._until_ns()
         return self.unsaid(channel)
@@ -185,11 +258,11 @@ class StageOutputs:
         at = self._places[channel]
         if self._told_ns[at] == self.progress.promise_ns:
             return None
-        self._told_ns[at] = self.progress.promise_ns
+        self._tell(at)
         return Message(None, self.progress)
 
     def derive(self) -> None:
         """Derive when channels need only promises that were requested."""
         for at, promise_ns in self._asked_ns.items():
             self._only_from(at, promise_ns)
-        self._silent_until_ns = self._until_ns()
+        self._settle()

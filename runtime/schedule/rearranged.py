@@ -21,7 +21,7 @@ from slackwater.runtime.plan.relocation import Relocation
 
 __all__ = ["bytes_of", "rearranged", "rearranged_results"]
 
-_SENDERS = ("rows_sent", "messages", "bytes_sent")
+_SENDERS = ("rows_sent", "messages", "promises", "bytes_sent")
 _RECEIVERS = ("rows_received", "link_ns", "least_link_ns")
 
 

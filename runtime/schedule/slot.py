@@ -27,6 +27,7 @@ from slackwater.runtime.schedule.by_order import chosen_by
 from slackwater.runtime.schedule.cut import Cut
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
+from slackwater.runtime.schedule.paced_promises import PacedPromises
 from slackwater.runtime.schedule.polls import Looks
 from slackwater.runtime.schedule.queues import credit_of
 from slackwater.runtime.schedule.ready import ReadyStages
@@ -81,6 +82,7 @@ class Slot:
             AwaitedSources(self._stages),
         )
         self._has_requested = False
+        self._paced = PacedPromises(self._stages, gap_ns=self._limits.promise_gap_ns)
         self._ready = ReadyStages(self._stages.values())
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
@@ -176,8 +178,13 @@ class Slot:
             self._has_requested = True
             if unsaid := self._requested.begin():
                 return self._say(unsaid, now_ns)
+        if now_ns >= self._paced.not_before_ns and (owed := self._tell_owed(now_ns)) is not None:
+            return owed
         due = () if self._order else self._ready.newly_due(now_ns)
         done = rows_left_out(due, now_ns, self._lengths.sizes) if due else None
+        if done is not None:
+            for part in done.parts:
+                self._paced.note(part.stage)
         chosen = self._chosen(now_ns) if done is None else None
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -221,6 +228,7 @@ class Slot:
         if name in self._requested.asking:
             for unsaid in self._requested.after(machine):
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
+        self._paced.note(name)
         for channel, rows in handed.used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
@@ -244,12 +252,23 @@ class Slot:
             self._carry(promise.channel, promise.message, now_ns, actions)
         return Slice(unsaid[0].source.stage.name, 0, actions, now_ns)
 
+    def _tell_owed(self, now_ns: int) -> Slice | None:
+        """Send promises that a stage had withheld; None if all were sent with rows."""
+        if (due := self._paced.due(now_ns)) is None:
+            return None
+        stage, sends = due
+        actions: list[Action] = []
+        for channel, message in sends:
+            self._carry(channel, message, now_ns, actions)
+        return Slice(stage, 0, actions, now_ns)
+
     def _carry(self, channel: Channel, part: Message, now_ns: int, actions: list[Action]) -> None:
         self._credit[channel.name] -= credit_of(part)
         self._sent[channel.name] += part.rows
         report = self._reports[channel.name]
         report.rows_sent += part.rows
         report.messages += 1
+        report.promises += part.batch is None
         if self._weighs and part.batch is not None:
             report.bytes_sent += part.batch.nbytes
         if channel.target in self._stages:
@@ -327,6 +346,7 @@ class Slot:
         if self._ready.first(now_ns, self._has_credit) is not None:
             return Rest(now_ns, is_guess=False)
         first_ns, paced_ns, guess_ns = self._ready.later()
+        first_ns = min(first_ns, self._paced.next_ns())
         if paced_ns < first_ns:
             first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
         if guess_ns < first_ns:
@@ -358,7 +378,16 @@ class Slot:
     def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
         """Return the counters of all stages and channels as they stand; they change no more."""
         stages = [machine.report_at(now_ns) for machine in self._stages.values()]
-        return stages, [replace(report) for report in self._reports.values()]
+        withheld = {
+            name: count
+            for machine in self._stages.values()
+            for name, count in machine.outputs.withheld.items()
+        }
+        channels = [
+            replace(report, withheld=withheld.get(name, 0))
+            for name, report in self._reports.items()
+        ]
+        return stages, channels
 
     def recent(self) -> list[str]:
         """Return what it was given last, a line each, the latest last; see `in_words`."""
@@ -478,6 +507,7 @@ class Slot:
             for name in stream["stages"]:
                 self._stages[name].measure_again()
         self._ready = ReadyStages(self._stages.values())
+        self._paced = PacedPromises(self._stages, gap_ns=self._limits.promise_gap_ns)
 
     def _restore_measures(self, measures: Mapping[str, Any]) -> None:
         for name, saved in measures["stages"].items():
@@ -538,7 +568,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 32
+VERSION = 33
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

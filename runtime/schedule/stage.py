@@ -441,11 +441,16 @@ class StageMachine:
     def measures(self) -> dict[str, Any]:
         """Return counts and samples so far, which no result depends on."""
         samples = None if self._sampler is None else save(self._sampler)
-        return {"counts": self.report.to_json(), "samples": samples}
+        return {
+            "counts": self.report.to_json(),
+            "samples": samples,
+            "withheld": dict(self.outputs.withheld),
+        }
 
     def restore_measures(self, state: Mapping[str, Any]) -> None:
         """Continue saved counts and samples."""
         restore_report(self.report, state["counts"])
+        self.outputs.withheld.update(state["withheld"])
         # A snapshot of a slot that took no samples may go on in one that does, and vice versa.
         if self._sampler is not None and state["samples"] is not None:
             restore(self._sampler, state["samples"])

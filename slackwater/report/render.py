@@ -64,7 +64,7 @@ def render_report(report: JobReport, console: Console) -> None:
             say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))
         if stage.shedding is not None and (feature := feature_text(stage.shedding)) is not None:
             say(console, Text(f"{stage.name}: {feature}"))
-    tabulate(console, "Channels", _channel_columns(report.channels))
+    tabulate(console, _channels_title(report), _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
     tabulate(console, "Clocks of sources", _source_clock_columns(report.stages))
@@ -176,6 +176,15 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
+
+
+def _channels_title(report: JobReport) -> str:
+    """Return the title of the channels, with the rate of promises between slots."""
+    sent, withheld = report.promises_between_slots
+    if not (sent or withheld) or not report.elapsed_s:
+        return "Channels"
+    rates = [format_count(count / report.elapsed_s) for count in (sent, withheld)]
+    return f"Channels (promises between slots: {rates[0]} a second alone, {rates[1]} withheld)"
 
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:

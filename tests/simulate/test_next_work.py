@@ -9,6 +9,7 @@ import pytest
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.model import END_NS
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.schedule.actions import Rest, Slice
@@ -72,10 +73,12 @@ class Checked(Slot):
         rest = super().rest(now_ns)
         times = [one.next.at_ns for one in self._stages.values() if one.next is not None]
         later = [at_ns for at_ns in times if at_ns > now_ns]
+        owed_ns = min([one.outputs.owed_ns for one in self._stages.values()], default=END_NS)
+        assert owed_ns > now_ns
         if self._by_looking(now_ns) is not None:
             assert rest.until_ns == now_ns
-        elif not later:
-            assert rest.until_ns is None
+        elif owed_ns <= min(later, default=END_NS):
+            assert rest.until_ns == (None if owed_ns == END_NS else owed_ns)
         else:
             assert rest.until_ns is not None
             assert min(later) <= rest.until_ns <= max(*later, self._looks.next_ns)

@@ -82,6 +82,7 @@ def draw_way(rng: np.random.Generator) -> Way:
         "max_slice_rows": int(one_of(rng, [1, 5, 40, 10_000])),
         "source_gap_ns": int(one_of(rng, [1, 350_000, 5_000_000])),
         "fuse": bool(rng.random() < 0.7),
+        "promise_gap_ns": int(one_of(rng, [1, 100_000, 20_000_000])),
     }
     limits["min_slice_rows"] = 1 if limits["max_slice_rows"] < 1_000 else 1_000
     return Way(
