@@ -77,14 +77,25 @@ def _credited(state: Mapping[str, Any], granted: Mapping[str, int]) -> dict[str,
     return {**state, "stream": {**stream, "credit": credit, "credited": credited}}
 
 
-def saved_results(results: SlotResults) -> dict[str, Any]:
-    """Return the state of a slot's results as plain values."""
+def saved_results(results: SlotResults, number: int) -> dict[str, Any]:
+    """Return the state of a slot's results at its cut, as plain values.
+
+    What its sinks hold belongs to the checkpoint from now on; see `SlotResults.complete`.
+
+    Args:
+        results: results of the slot's sinks.
+        number: number of the checkpoint.
+    """
+    results.cut(number)
     plain: dict[str, Any] = to_plain(save(results), where="results")
     return plain
 
 
 def restore_part(part: SlotPart, slot: Slot, results: SlotResults, now_ns: int) -> None:
     """Let a new slot and its results go on from their part of a checkpoint.
+
+    Once the sinks have begun, `results.resumes` says what they have, and then
+    `results.complete(part.number)` what they are given of what was held.
 
     Args:
         part: part of the slot, one of `consistent_parts`.

@@ -74,7 +74,7 @@ def rearranged_results(
         results[slot] = {
             "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
             "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
-            **{field: _present(was_in, field) for field in ("parts", "committed")},
+            **{field: _present(was_in, field) for field in ("parts", "committed", "held")},
         }
     return results
 

@@ -6,6 +6,8 @@ Egress ──▶ SlotResults ──▶ Egress ── wrote ──▶ latency, an
   its last one ──────────▶ End … Close: a sink settles at its own end of stream, whatever still runs
 time ────────────────────▶ Flush, Commit
 the slot's end ──────────▶ Flush, Commit, Close, or Abort, of the sinks that are still open
+
+a sink that holds:  Egress ─▶ held ── cut(n), complete(n) ──▶ as above
 ```
 
 Pure, and the same in both hosts; a host has the sinks themselves (`SinkPort`) and the clock.
@@ -13,7 +15,7 @@ Pure, and the same in both hosts; a host has the sinks themselves (`SinkPort`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
 from slackwater.runtime.errors import SinkError, SlackwaterError
@@ -24,6 +26,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import sinks_among
 from slackwater.runtime.schedule.actions import Egress, Rest
+from slackwater.runtime.schedule.held_rows import HeldRows
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.sinks.output import SinkTraits
 from slackwater.runtime.sinks.rolling import RollingPolicy
@@ -89,7 +92,7 @@ class SinkPort(Protocol):
         """Get all sinks ready, in the thread that writes.
 
         Returns:
-            {sink: ordinal of its last row that an earlier run committed}; those without omitted.
+            {sink: ordinal of the last row that it has, -1 before the first}, of sinks that say it.
         """
         ...
 
@@ -124,12 +127,25 @@ class SlotResults:
     Args:
         sinks: {sink of the slot: traits of its output}.
         deadline_ns: deadline of the flow; None if it has none.
+        holds: sinks whose rows, and end of stream, wait for the checkpoint that contains them;
+            those of other slots are passed over.
+
+    Attributes:
+        holds: the same, of this slot alone.
     """
 
-    STATE = Fields("_meters", "_open", "_parts", "_committed")
+    STATE = Fields("_meters", "_open", "_parts", "_committed", "_held")
 
-    def __init__(self, sinks: Mapping[str, SinkTraits], *, deadline_ns: int | None = None) -> None:
+    def __init__(
+        self,
+        sinks: Mapping[str, SinkTraits],
+        *,
+        deadline_ns: int | None = None,
+        holds: Collection[str] = (),
+    ) -> None:
         self._traits = sinks
+        self.holds = frozenset(holds) & sinks.keys()
+        self._held = {sink: HeldRows() for sink in sinks if sink in self.holds}
         self._meters = {sink: SinkMeter(sink, "", deadline_ns=deadline_ns) for sink in sinks}
         self._open = dict.fromkeys(self._meters)  # in order
         self._parts = {
@@ -146,20 +162,83 @@ class SlotResults:
         """The sinks that have not been closed or aborted."""
         return tuple(self._open)
 
+    @property
+    def awaits(self) -> bool:
+        """Whether rows or an end wait for a checkpoint.
+
+        A finished slot goes on until they do not. Once all slots that live are finished, one
+        checkpoint more releases all that waits.
+        """
+        held = [self._held[sink] for sink in self._open if sink in self._held]
+        return any(own.has_ended or own.rows for own in held)
+
     def resumes(self, committed: Mapping[str, int]) -> None:
-        """Skip rows that earlier runs have committed: {sink: ordinal of its last one}."""
-        self._committed.update({sink: committed[sink] for sink in self._open if sink in committed})
+        """Skip rows that sinks have from before. Of a checkpoint: after the restore.
+
+        Args:
+            committed: {sink: ordinal of the last row that it has}, -1 if it has no row; a sink that
+                does not say it is omitted.
+
+        Raises:
+            SinkError: a sink has fewer rows than it had been given at the checkpoint.
+        """
+        for sink in self._open:
+            if sink not in committed:
+                continue
+            self._committed.pop(sink, None)
+            has, had = committed[sink] + 1, self.next_ordinal(sink)
+            if has < had:
+                raise SinkError(
+                    f"sink {sink!r}: it has {has:,} rows, and had been given {had:,} at the "
+                    "checkpoint; an older checkpoint restored, and a sink that skips by number "
+                    "alone loses data; bring its rows back, or start the flow from its beginning "
+                    "with an empty sink"
+                )
+            if has > had:
+                self._committed[sink] = committed[sink]
 
     def next_ordinal(self, sink: str) -> int:
         """Return the ordinal of the row that a sink is given next."""
         return self._meters[sink].next_ordinal
 
     def leaves(self, egress: Egress) -> list[SinkAction]:
-        """Return what to do with what leaves.
+        """Return what to do with what leaves; nothing yet if the sink holds it.
 
         Raises:
             SinkError: the stream has ended before the rows that an earlier run committed.
         """
+        if egress.stage in self._held:
+            self._held[egress.stage].add(egress.batch, egress.is_end)
+            return []
+        return self._written(egress)
+
+    def cut(self, number: int) -> None:
+        """Note what belongs to a checkpoint; `saved_results` (runtime/recovery) does it."""
+        for held in self._held.values():
+            held.cut(number)
+
+    def complete(self, number: int) -> list[SinkAction]:
+        """Return what to do once a checkpoint is complete: its rows and ends leave.
+
+        After a restore, and `resumes`, the number of that checkpoint releases all that is held.
+
+        Args:
+            number: number of the checkpoint; those before it count as complete.
+
+        Raises:
+            SinkError: the stream has ended before the rows that an earlier run committed.
+        """
+        done: list[SinkAction] = []
+        for sink, held in self._held.items():
+            batches, has_ended = held.release(number)
+            if sink in self._open:
+                for batch in batches:
+                    done += self._written(Egress(sink, batch, False))
+                if has_ended:
+                    done += self._written(Egress(sink, None, True))
+        return done
+
+    def _written(self, egress: Egress) -> list[SinkAction]:
         sink, batch, is_end = egress
         done: list[SinkAction] = []
         if batch is not None:
@@ -255,6 +334,9 @@ class SlotResults:
     def ends(self, state: str, failure: str | None = None) -> list[SinkAction]:
         """The slot ends: return how its sinks do that still are open.
 
+        What a sink still holds is not written: no checkpoint contains it. So a slot is "done" when
+        nothing `awaits`, and the user's stop follows a last checkpoint.
+
         Args:
             state: "done", "stopped" or "failed".
             failure: reason why the slot or the job has failed; None if neither has.
@@ -264,6 +346,7 @@ class SlotResults:
         done: list[SinkAction] = []
         for sink in self._open:
             if state == "done":
+                assert sink not in self._held, f"sink {sink!r} holds its end"
                 done += self._done(sink)
             elif self._traits[sink].only_whole:
                 done.append(Close(sink))

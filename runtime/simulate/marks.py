@@ -100,7 +100,7 @@ class SimulatedMarks:
     def _cut(self, slot: str, number: int, channel: str | None = None) -> None:
         machine, results = self._world.slot(slot)
         if number > machine.marked:
-            self._results[slot] = saved_results(results)
+            self._results[slot] = saved_results(results, number)
         marks = machine.mark(number) if channel is None else machine.mark_came(channel, number)
         for sent in marks:
             self._world.send_mark(sent, partial(self._came, sent, number))

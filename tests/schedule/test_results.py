@@ -10,7 +10,9 @@ import pytest
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.plain import from_plain
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.recovery.checkpoint import saved_results
 from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, carry_out, rest_of
 from slackwater.runtime.schedule.results import Abort, Close, Commit, End, Flush
 from slackwater.runtime.sinks.output import FileTraits, SinkTraits
@@ -60,8 +62,20 @@ class Sinks:
             sys.exit(3)
 
 
-def of(*sinks: str, **traits: Any) -> SlotResults:
-    return SlotResults(dict.fromkeys(sinks, SinkTraits(**traits)))
+def of(*sinks: str, holds: tuple[str, ...] = (), **traits: Any) -> SlotResults:
+    return SlotResults(dict.fromkeys(sinks, SinkTraits(**traits)), holds=holds)
+
+
+def holding() -> SlotResults:
+    """Return results of a sink that holds: 2 rows in checkpoint 1, 1 row and the end in 2."""
+    results = of("out", holds=("out", "elsewhere"))
+    for egress, number in (
+        (Egress("out", batch(1, 2), False), 1),
+        (Egress("out", batch(3), True), 2),
+    ):
+        assert results.leaves(egress) == []
+        results.cut(number)
+    return results
 
 
 def test_a_sink_settles_at_its_own_end_of_stream_and_is_left_alone_behind_it() -> None:
@@ -178,3 +192,55 @@ def test_results_that_are_restored_go_on_where_they_were() -> None:
     assert [type(action) for action in again.leaves(more)] == [Egress, Flush, Commit]
     assert again.due(50) == [Flush("b"), Commit("b")]
     assert [(r.rows, r.already_committed) for r in again.reports()] == [(1, 0), (1, 2)]
+
+
+def test_held_rows_leave_with_their_checkpoint_and_the_end_with_its_own() -> None:
+    results, sinks = holding(), Sinks()
+    assert (results.holds, results.awaits, results.complete(0)) == ({"out"}, True, [])
+    carry_out(results.complete(1), results, sinks, lambda: 9)
+    assert (sinks.done, results.open, results.awaits) == (["write out 0+2"], ("out",), True)
+    carry_out(results.complete(2), results, sinks, lambda: 9)
+    assert sinks.done[1:] == ["write out 2+1", "end out", "flush out", "commit out", "close out"]
+    assert (results.open, results.awaits, results.ends("done")) == ((), False, [])
+
+
+def test_a_later_checkpoint_releases_the_rows_of_those_that_were_given_up() -> None:
+    results, sinks = holding(), Sinks()
+    carry_out(results.complete(2), results, sinks, lambda: 9)
+    assert sinks.done[:3] == ["write out 0+2", "write out 2+1", "end out"]
+
+
+def test_rows_after_the_last_checkpoint_are_held_at_a_stop() -> None:
+    results, sinks = of("out", holds=("out",)), Sinks()
+    results.leaves(Egress("out", batch(1), False))
+    results.cut(1)
+    results.leaves(Egress("out", batch(2), True))
+    carry_out(results.complete(1), results, sinks, lambda: 9)
+    carry_out(results.ends("stopped"), results, sinks, lambda: 9)
+    assert sinks.done == ["write out 0+1", "flush out", "commit out", "close out"]
+    assert not results.awaits
+
+
+def test_restored_results_release_what_their_checkpoint_held_and_skip_what_the_sink_has() -> None:
+    for has, written in ((0, "write out 0+2"), (1, "write out 1+1"), (2, None)):
+        again, sinks = of("out", holds=("out",)), Sinks()
+        first = of("out", holds=("out",))
+        first.leaves(Egress("out", batch(1, 2), False))
+        restore(again, from_plain(saved_results(first, 7)))
+        again.resumes({"out": has - 1})
+        carry_out(again.complete(7), again, sinks, lambda: 9)
+        again.leaves(Egress("out", batch(3), False))
+        again.cut(8)
+        carry_out(again.complete(8), again, sinks, lambda: 9)
+        assert sinks.done == [*filter(None, [written]), "write out 2+1"], f"has {has}"
+
+
+def test_a_sink_with_fewer_rows_than_at_the_checkpoint_is_an_error() -> None:
+    results, again, sinks = of("out"), of("out"), Sinks()
+    carry_out(results.leaves(Egress("out", batch(1, 2), False)), results, sinks, lambda: 9)
+    restore(again, save(results))
+    again.resumes({"out": 1})
+    with pytest.raises(
+        SinkError, match=r"'out': it has 0 rows, and had been given 2 .* loses data"
+    ):
+        again.resumes({"out": -1})
