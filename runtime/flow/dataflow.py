@@ -30,6 +30,7 @@ from slackwater.runtime.operators.ground.keep import gate_texts
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.other_names import option_choices
+from slackwater.runtime.plan.after_failure import guarantee_lines
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
@@ -149,13 +150,18 @@ class Dataflow(FlowMethods):
         """
         self.graph.check()
 
-    def explain(self) -> str:
+    def explain(self, *, checkpoints: bool = False) -> str:
         """Return the graph as text: each step with its inputs, settings and columns.
+
+        Args:
+            checkpoints: whether to say what sources and sinks guarantee after a failure, in a job
+                with checkpoints.
 
         Raises:
             DuplicateName, CycleError: the steps make no flow.
         """
-        return explain_graph(self.graph)
+        text = explain_graph(self.graph)
+        return "\n".join([text, "", *guarantee_lines(self.steps)]) if checkpoints else text
 
     def _repr_html_(self) -> str:
         return fixed_width(self.explain())

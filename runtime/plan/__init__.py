@@ -1,5 +1,6 @@
 """Plans: the steps of a flow, their graph, and the stages that they make.
 
+- `after_failure.py`: Guarantees of sources and sinks after a failure, in a job with checkpoints.
 - `arrivals.py`: Paths of arrivals: the sources that tell arrivals, and the steps that use them.
 - `beginning.py`: Beginnings of replays: the sources of a flow that are replayed begin at one
   arrival.

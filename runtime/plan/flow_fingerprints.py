@@ -20,7 +20,13 @@ from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sou
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.sinks.output import FileTraits, SinkTraits
 
-__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
+__all__ = [
+    "FlowFingerprint",
+    "check_sinks",
+    "flow_fingerprints",
+    "sameness_of",
+    "why_rows_differ",
+]
 
 
 @dataclass(frozen=True)
@@ -62,20 +68,21 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
     """Check that the flow can do what options of its sinks require.
 
     Raises:
-        FlowError: a sink resumes, and its output need not be the same sequence in every run; or it
-            replaces or resumes files that a source reads.
+        FlowError: a sink of files resumes, and its output need not be the same sequence in every
+            run; or it replaces or resumes files that a source reads.
     """
     for name, fingerprint in flow_fingerprints(steps).items():
         traits = _traits(steps)[name]
         place = traits.files
+        if place is None:
+            continue  # it may be new in this run, or go on in a job that comes back
         if traits.resumes and fingerprint.why_not:
-            option = "resumes=True of its traits" if place is None else "resume=True"
             raise FlowError(
-                f"sink {name!r}: {option} continues after the rows of an earlier run, for which "
+                f"sink {name!r}: resume=True continues after the rows of an earlier run, for which "
                 f"every run must write the same rows in the same order, and {fingerprint.why_not}; "
                 "omit resume, or change that"
             )
-        if place is not None and (place.overwrite or traits.resumes):
+        if place.overwrite or traits.resumes:
             for source in sources_among(steps.values()):
                 _check_apart(name, place, source)
 
@@ -110,9 +117,19 @@ def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
     return [name for name in steps if name in upstream]
 
 
+def why_rows_differ(steps: Mapping[str, Step], sink: str) -> str:
+    """Return why a sink's rows may differ after a checkpoint; "": they do not.
+
+    They do not differ where the same rows come again in the same order, whatever the clock does.
+    """
+    upstream = _upstream(steps, sink)
+    reasons = (_of_step(steps, name, upstream) or _of_live_input(steps[name]) for name in upstream)
+    return next(filter(None, reasons), "")
+
+
 def _why_not(steps: Mapping[str, Step], upstream: list[str]) -> str:
     for name in upstream:
-        if reason := _of_step(steps, name, upstream):
+        if reason := _of_step(steps, name, upstream) or _of_input(steps[name]):
             return reason
     for step in sinks_among(steps.values()):
         if step.output.traits.sees_again:
@@ -135,7 +152,7 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
             "read"
         )
     if isinstance(step, SourceStep):
-        return _why_uncertain(step, has_gate=_has_gate(steps, upstream)) or _of_input(step)
+        return _why_uncertain(step, has_gate=_has_gate(steps, upstream))
     if not step.traits.has_gate:
         return ""
     return _why_clock(step) or _why_order_varies(steps, name, upstream)
@@ -285,8 +302,20 @@ def _has_gate(steps: Mapping[str, Step], names: list[str]) -> bool:
     return any(steps[name].traits.has_gate for name in names)
 
 
-def _of_input(step: SourceStep) -> str:
-    if not hasattr(step.source.input, "fingerprint"):
+def _of_live_input(step: Step) -> str:
+    """Return why an input does not give its rows again; "": it does."""
+    if not isinstance(step, SourceStep):
+        return ""
+    spec = step.source
+    if spec.traits.replay == "none":
+        return f"source {step.name!r} reads {spec.input.describe()}, which gives no row again"
+    if spec.ahead_ns is not None and spec.arrives_by_clock:
+        return f"source {step.name!r} holds early rows by the clock, having no arrival="
+    return ""
+
+
+def _of_input(step: Step) -> str:
+    if isinstance(step, SourceStep) and not hasattr(step.source.input, "fingerprint"):
         return (
             f"source {step.name!r} reads {step.source.input.describe()}, of which it cannot be "
             "told that it is still the same; files and tables can"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from slackwater.runtime.json_form import JsonObject
+from slackwater.runtime.json_form import JsonObject, json_text
 
 __all__ = ["Fingerprint", "InputPrint", "SinkRun", "differing"]
 
@@ -49,6 +49,17 @@ class SinkRun:
     flow: str
     fingerprint: Fingerprint | None = None
     why_not: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Text that is equal in all runs that may go on with one output.
+
+        The fingerprint, so that a later run of the flow goes on; else the job, so that only the job
+        itself does, from a checkpoint.
+        """
+        return (
+            f"job {self.job}" if self.fingerprint is None else json_text(self.fingerprint.to_json())
+        )
 
 
 def differing(then: Fingerprint, now: Fingerprint) -> str | None:

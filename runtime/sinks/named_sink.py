@@ -38,7 +38,7 @@ class _NamedSink(Sink):
     """
 
     def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
-        self._name, self._resumes = context.sink, output.traits.resumes
+        self._name, self._resumes, self._context = context.sink, output.traits.resumes, context
         self._sink: Sink = called_by_name(self._name, output, "open", schema, context)
         if method := _never_run(self._sink):
             raise SinkError(
@@ -68,6 +68,12 @@ class _NamedSink(Sink):
                 f"{who} {last:,}, and its output does not say that it resumes; give the output "
                 "traits = sw.connectors.SinkTraits(resumes=True), so that the flow is checked, or "
                 "return -1"
+            )
+        run = self._context.run
+        if last >= 0 and run.fingerprint is None and self._context.at is None:
+            raise SinkError(
+                f"{who} {last:,}, the rows of an earlier run, and none can go on with this one: "
+                f"{run.why_not}; write to another place, or remove the rows there"
             )
         return last
 

@@ -2,6 +2,7 @@
 
 ```
 open ─ last_ordinal ─ write … write ─ flush ─ commit ─ write … ─ end ─ flush ─ commit ─ close
+                        at a checkpoint: position
                                         the job is stopped:    ──────── flush ─ commit ─ close
                                         anything fails:        ─ abort
 ```
@@ -91,6 +92,15 @@ class Sink(ABC):
     def commit(self) -> None:  # noqa: B027 - a default
         """Publish the rows that were flushed: from now on they survive a crash."""
 
+    def position(self) -> bytes | None:
+        """Return the place of the last row that was written, if the sink has such.
+
+        Called at each checkpoint of the job. All rows up to it must survive a crash. After a
+        failure the output is opened with that position in its context, and `last_ordinal` is that
+        of this row, or of a later one that it has since published.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 - a default
         """Release resources: the stream has ended, or its user has stopped the job."""
 
@@ -145,8 +155,9 @@ class SinkTraits:
         rows: the sink is flushed and committed after so many rows; None if at no number of rows.
         every_ns: longest wait of a written row for its commit; None if there is no limit.
         only_whole: whether it is committed once, when its stream has ended, and flushed before.
-        resumes: whether a run goes on after `Sink.last_ordinal`; for flows that release only
-            what is ready, so that an ordinal means the same row in each run.
+        resumes: whether a run goes on after `Sink.last_ordinal`, which the output keeps together
+            with its rows. A later run does in flows that release only what is ready, so that an
+            ordinal means the same row in each run.
         opens_early: whether it is opened before the job starts, where it can refuse, and perhaps
             in another thread than it is written by.
         is_named: whether its errors name the sink themselves.
@@ -185,9 +196,14 @@ class SinkTraits:
                 raise SettingError(f"SinkTraits: {name}={shown(value)} must be True or False")
 
     @property
+    def keeps_ordinal(self) -> bool:
+        """Whether the output knows after a failure which rows it has."""
+        return self.files is not None or self.resumes or self.collects
+
+    @property
     def sees_again(self) -> bool:
         """Whether a rerun writes rows again that it cannot take back."""
-        return not (self.files or self.resumes or self.collects or self.only_shows)
+        return not (self.keeps_ordinal or self.only_shows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +218,10 @@ class OutputContext:
         last_event_time_ns: returns the event time of the last row written; None if none
             was.
         show: shows a line on stdout of the process that submitted the flow, where there is one.
+        keeps_positions: whether the job has checkpoints, for which `Sink.position` is called.
+        at: position of the sink in the checkpoint from which the job goes on after a failure; b""
+            if it begins again from its start, or the sink has no positions; None if it has just
+            been submitted.
     """
 
     sink: str
@@ -210,6 +230,8 @@ class OutputContext:
     has_ended: HasEnded
     last_event_time_ns: Callable[[], int | None]
     show: Callable[[str], None]
+    keeps_positions: bool = False
+    at: bytes | None = None
 
 
 class Output(ABC):

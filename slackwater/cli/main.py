@@ -49,6 +49,7 @@ from slackwater.report.sanitize import echo
 from slackwater.runtime.errors import JavaError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.plan.after_failure import guarantee_lines, guarantees
 
 STALE_S = 15.0
 """Silence after which a status gets a note: a run touches it every few seconds."""
@@ -153,7 +154,7 @@ def run(  # noqa: PLR0913 - options, each by name
 
 
 @app.command()
-def explain(
+def explain(  # noqa: PLR0913 - each by name
     flow: Target,
     *,
     address: Address = None,
@@ -167,12 +168,16 @@ def explain(
             min=1, help="Nodes of the prediction, with --rate or --history; 3 by default."
         ),
     ] = None,
+    checkpoints: Annotated[
+        bool, typer.Option("--checkpoints", help="What holds after a failure, in such a job.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a flow consists of, without running it.
 
     With --address, also where it will run; with --rate or --history, what its latency will be, the
-    bottleneck, and what would relieve it.
+    bottleneck, and what would relieve it; with --checkpoints, what sources and sinks guarantee
+    after a failure.
     """
     where = placed(placement)
     is_predicted = bool(rate) or history is not None
@@ -192,6 +197,8 @@ def explain(
 
             flow_of_user: Any = loaded  # a Dataflow, of which `Flow` declares only a part
             text = Simulation(nodes or 3).explain(flow_of_user, placement=where, **by)
+        if checkpoints:
+            text = "\n".join([text, "", *guarantee_lines(loaded.steps)])
         if not as_json:
             echo(text)
             return
@@ -204,7 +211,9 @@ def explain(
             }
             for name, step in loaded.steps.items()
         ]
-        more = {} if slots is None else {"placement": slots}
+        more: dict[str, Any] = {} if slots is None else {"placement": slots}
+        if checkpoints:
+            more["after_failure"] = [known.to_json() for known in guarantees(loaded.steps)]
         print_json({"flow": loaded.name, "steps": steps, "text": text, **more})
 
 

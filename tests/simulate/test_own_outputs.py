@@ -199,8 +199,11 @@ def test_a_custom_output_resumes_only_where_each_run_gives_the_same_rows() -> No
     flow = sw.Dataflow("varies")
     numbers = flow.source("numbers", sw.table({"t": [1], "n": [1]}), event_time="t")
     pairs = numbers.join(numbers, on="n", within="1s", slack="1s")
-    with pytest.raises(FlowError, match=r"'mine': resumes=True of its traits .* has a slack"):
-        pairs.sink("mine", Noting(traits=sw.connectors.SinkTraits(resumes=True)))
+    pairs.sink("mine", Noting(traits=sw.connectors.SinkTraits(resumes=True)))
+    simulated(flow)
+    pairs.sink("again", Noting(traits=sw.connectors.SinkTraits(resumes=True), last_ordinal=0))
+    with pytest.raises(SinkError, match=r"'again': .* returned 0, .*an earlier run, .*has a slack"):
+        simulated(flow)
 
 
 def test_a_job_that_never_runs_opens_no_output_of_ones_own() -> None:

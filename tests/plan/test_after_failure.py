@@ -1,0 +1,130 @@
+"""What sources and sinks guarantee after a failure, in a job with checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.runtime.plan.after_failure import Guarantee, guarantees, held_sinks
+
+ROWS = {"ts": [1, 2], "k": ["a", "b"]}
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A live input."""
+
+    replay: str = "again"
+
+    def describe(self) -> str:
+        return "a feed"
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([("ts", pa.int64()), ("k", pa.string())])
+
+    def open(self, name: str = "", at: bytes | None = None) -> Any:
+        raise AssertionError(f"{name} is not read at {at!r}")
+
+
+class Board(sw.connectors.Output):
+    def __init__(self, *, resumes: bool) -> None:
+        self.traits = sw.connectors.SinkTraits(resumes=resumes)
+
+    def describe(self) -> str:
+        return "a board"
+
+    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> Any:
+        raise AssertionError(f"{context.sink} is not opened with {schema}")
+
+
+OUTPUTS: dict[str, Any] = {
+    "parquet": sw.parquet_sink("out/p"),
+    "jsonl": sw.jsonl_sink("out.jsonl", overwrite=True),
+    "collect": sw.collect_sink(),
+    "board with ordinals": Board(resumes=True),
+    "callback": sw.callback_sink(print),
+    "print": sw.print_sink(),
+    "board": Board(resumes=False),
+}
+KEEP = {"parquet", "jsonl", "collect", "board with ordinals"}
+
+
+def flow_of(given: Any = None, *, slack: str | None = None, **source: Any) -> sw.Dataflow:
+    flow = sw.Dataflow("f", slack=slack)
+    rows = flow.source(
+        "rows", given or sw.table(ROWS), event_time="ts", time_unit="s", **source
+    ).dedupe("k", within="1s", name="once")
+    for name, output in OUTPUTS.items():
+        rows.sink(name, output)
+    return flow
+
+
+def known_of(flow: sw.Dataflow) -> dict[str, Guarantee]:
+    return {known.step: known for known in guarantees(flow.steps)}
+
+
+def test_a_sink_that_keeps_its_ordinal_is_written_at_once_where_rows_come_again() -> None:
+    known = known_of(flow_of())
+    for name in OUTPUTS:
+        word = "exactly once" if name in KEEP else "at least once"
+        assert (known[name].word, known[name].is_held) == (word, False), name
+    assert "those that it has are skipped" in known["parquet"].why
+    assert known["callback"].why.endswith("so those since the checkpoint come again")
+
+
+def test_in_a_flow_with_slack_these_sinks_hold_and_the_others_may_get_other_rows() -> None:
+    flow = flow_of(slack="1s")
+    known = known_of(flow)
+    assert held_sinks(flow.steps) == KEEP
+    assert {name for name in OUTPUTS if known[name].word == "exactly once"} == KEEP
+    assert "the gate of 'once' has a slack" in known["collect"].why
+    assert "come again, perhaps others, for the gate of 'once'" in known["print"].why
+
+
+@pytest.mark.parametrize(
+    ("replay", "word", "why", "is_held"),
+    [
+        ("exact", "exactly once", "from a position on", False),
+        ("again", "exactly once", "from its start on", False),
+        ("retained", "exactly once", "as long as the origin of its input still has", False),
+        ("none", "at most once", "between the checkpoint and the failure are lost", True),
+    ],
+)
+def test_a_source_guarantees_what_its_input_can_give_again(
+    replay: str, word: str, why: str, is_held: bool
+) -> None:
+    known = known_of(flow_of(Feed(replay)))
+    assert (known["rows"].kind, known["rows"].word) == ("source", word)
+    assert why in known["rows"].why
+    assert known["parquet"].is_held == is_held
+    if is_held:
+        assert "source 'rows' reads a feed, which gives no row again" in known["parquet"].why
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ({"ahead": "1s"}, "source 'rows' holds early rows by the clock"),
+        ({"idle": "1s"}, "source 'rows' has idle="),
+    ],
+)
+def test_a_live_source_that_goes_by_the_clock_makes_its_sinks_hold(
+    source: dict[str, Any], why: str
+) -> None:
+    flow = flow_of(Feed(), **source)
+    assert held_sinks(flow.steps) == KEEP
+    assert why in known_of(flow)["jsonl"].why
+    assert not held_sinks(flow_of(Feed()).steps)
+
+
+def test_explain_says_it_for_a_job_with_checkpoints_alone() -> None:
+    flow = flow_of()
+    head = "after a failure, from the last complete checkpoint on"
+    assert head not in flow.explain()
+    lines = flow.explain(checkpoints=True).partition(head)[2].splitlines()
+    assert len(lines) == 1 + 1 + len(OUTPUTS)
+    assert lines[1].startswith("    rows (source): exactly once: its input gives")
