@@ -92,6 +92,7 @@ class JobLife:
     Attributes:
         cause: reason why the job fails; None if no failure is known. Never changes once named.
         due_ns: when to pass in `TimePassed` at the latest; None if no time limit runs.
+        failed_ns: when the first failure was noticed; None if no failure was.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class JobLife:
         self._heard: deque[tuple[int, Stimulus]] = deque(maxlen=RECENT)
         self.cause: Cause | None = None
         self.due_ns: int | None = None
+        self.failed_ns: int | None = None
 
     # -- what it says ----------------------------------------------------------------------
 
@@ -186,6 +188,8 @@ class JobLife:
         if not isinstance(stimulus, TimePassed):
             self._heard.append((now_ns, stimulus))
         self._take(stimulus)
+        if self.failed_ns is None and (self._is_troubled or self._gone is not None):
+            self.failed_ns = now_ns
         actions: list[Action] = []
         while (next_actions := self._next(now_ns)) is not None:
             actions += next_actions

@@ -22,6 +22,7 @@ from slackwater.runtime.measure.outcomes import (
     LedgerPlace,
 )
 from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.recovered import Recovery
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.series import LatencySeries
 from slackwater.runtime.measure.skew import Skew
@@ -310,6 +311,8 @@ class JobReport(JsonObject):
     """Standstills now, or at the time when the job was stopped."""
     replaced: list[Replaced] = field(default_factory=list)
     """Re-placements during the run."""
+    recoveries: list[Recovery] = field(default_factory=list)
+    """Recoveries from failures, in order."""
     skews: list[Skew] = field(default_factory=list)
     """Steps of which one replica got far more rows than the others."""
     job_events: list[str] = field(default_factory=list)

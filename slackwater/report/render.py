@@ -80,7 +80,11 @@ def render_report(report: JobReport, console: Console) -> None:
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
     heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
-    lines = [*(one.text for one in report.replaced), *(f"note: {one}" for one in _notes(report))]
+    lines = [
+        *(recovery.text for recovery in report.recoveries),
+        *(one.text for one in report.replaced),
+        *(f"note: {one}" for one in _notes(report)),
+    ]
     for line in [*lines, *heard]:
         say(console, Text(line, style="dim"))
 
