@@ -28,6 +28,7 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of
 from slackwater.runtime.sinks.fingerprint import SinkRun
+from slackwater.runtime.sinks.lock import Holder
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
 from slackwater.runtime.sinks.output import HasEnded, Sink, SinkProgress
@@ -51,6 +52,7 @@ class FileSink(Sink):
         has_ended: says whether a run with that identity has ended; see `HasEnded`.
         last_event_time_ns: returns the event time of the last row written; None if none
             was.
+        joins: says whether a lock is of the same run, with which the output is shared.
 
     Raises:
         SinkError: another job writes there, earlier results are in the way, or the path cannot be
@@ -67,6 +69,7 @@ class FileSink(Sink):
         run: SinkRun,
         has_ended: HasEnded = lambda _: False,
         last_event_time_ns: Callable[[], int | None] = lambda: None,
+        joins: Callable[[Holder], bool] | None = None,
     ) -> None:
         self._name, self._settings, self._schema = name, settings, schema
         self._run, self._last_event_time_ns = run, last_event_time_ns
@@ -75,7 +78,7 @@ class FileSink(Sink):
         self._place = OutputPath(
             name, Path(path), kind=settings.format, is_file=settings.is_file, token=holder.token
         )
-        self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended)
+        self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended, joins=joins)
         self._part: PartFile | None = None
         self._rows = 0  # of the part
         self._staged: list[Part] = []  # whole, and still hidden
@@ -85,6 +88,7 @@ class FileSink(Sink):
         with self._telling(is_opening=True):
             make_folder(self._place.folder)
             note = self._lock.take()
+            self._place.token = self._lock.token
         try:
             with self._telling(is_opening=True):
                 existing = self._place.look()
@@ -360,6 +364,10 @@ class FileSink(Sink):
             remedy=hint,
         )
 
+    @property
+    def _parts_to_check(self) -> tuple[Part, ...]:
+        return self._manifest.parts
+
     def _tell_missing(self) -> None:
         """Note published parts that another program has removed or changed."""
         try:
@@ -367,9 +375,10 @@ class FileSink(Sink):
         except OSError as problem:
             self._progress.notes.append(f"its parts cannot be looked at ({text_of(problem)})")
             return
-        note, lost = missing_parts(self._manifest.parts, shown)
+        parts = self._parts_to_check
+        note, lost = missing_parts(parts, shown)
         if note:
-            ours = self._manifest.parts[self._earlier_parts :]
+            ours = parts[self._earlier_parts :]
             self._progress.notes.append(note)
             self._progress.parts -= len(lost)
             self._progress.published -= sum(part.rows for part in ours if part.name in lost)

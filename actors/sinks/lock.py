@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,11 +33,30 @@ class LockGone(FileNotFoundError):
 
 
 class Lock:
-    """Lock at a path: `take` it, `check` that it is still ours, `release` it."""
+    """Lock at a path: `take` it, `check` that it is still ours, `release` it.
 
-    def __init__(self, path: Path, holder: Holder, *, has_ended: HasEnded) -> None:
+    Args:
+        path: path of the lock.
+        holder: the process that wants it.
+        has_ended: says whether a run has ended.
+        joins: says whether a lock there is of the same run, and is shared; None if none is.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        holder: Holder,
+        *,
+        has_ended: HasEnded,
+        joins: Callable[[Holder], bool] | None = None,
+    ) -> None:
         self._path, self._holder, self._has_ended = path, holder, has_ended
-        self._is_held = False
+        self._joins, self._is_held = joins, False
+
+    @property
+    def token(self) -> str:
+        """Token of the lock, which is that of another sink if it is shared."""
+        return self._holder.token
 
     def take(self) -> str | None:
         """Take the lock; return a note on its earlier holder, None if free.
@@ -46,7 +65,9 @@ class Lock:
             SinkError: another job holds it, and may still write.
             OSError: the lock cannot be written.
         """
-        with self._alone():
+        with self.alone():
+            if self._is_joined():
+                return None
             note = self._judge()
             own = self._path.with_name(f"{self._path.name}.{self._holder.token}")
             data = json.dumps(self._holder.to_json()).encode()
@@ -90,15 +111,31 @@ class Lock:
                 "writes there"
             )
 
-    def release(self) -> None:
-        """Release the lock, if it is ours. Idempotent."""
+    def release(self, *, is_last: bool = True) -> None:
+        """Release the lock, if it is ours. Idempotent.
+
+        Args:
+            is_last: whether no other sink shares it any more; else it stays.
+        """
         if not self._is_held:
             return
         self._is_held = False
+        if not is_last:
+            return
         _HELD.discard(self._holder.token)
-        with suppress(OSError, SinkError), self._alone():
+        with suppress(OSError, SinkError), self.alone():
             self.check()
             self._path.unlink()
+
+    def _is_joined(self) -> bool:
+        """Share a lock of the same run; return whether there is one."""
+        if self._joins is None:
+            return False
+        with suppress(ValueError, KeyError, TypeError, RecursionError):  # it is judged then
+            holder = self._read()
+            if holder is not None and self._joins(holder):
+                self._holder, self._is_held = holder, True
+        return self._is_held
 
     def _judge(self) -> str | None:
         try:
@@ -133,12 +170,19 @@ class Lock:
         )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Exclude other processes of this host while we judge and replace the lock."""
+    def alone(self) -> Iterator[None]:
+        """Exclude other processes while we judge and replace the lock, or write in turns.
+
+        Raises:
+            OSError: sinks share the output, and its file system has no locks.
+        """
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with suppress(OSError):  # a file system without locks: the link alone decides
+            try:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            except OSError:  # a file system without locks: the link alone decides
+                if self._joins is not None:
+                    raise
             yield
         finally:
             os.close(folder)

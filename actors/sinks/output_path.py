@@ -4,6 +4,7 @@
 out/                                       a folder
   .slackwater.json                           the manifest
   .slackwater.lock                           while a job writes
+  .slackwater.writers.4f1c…                  who still writes, if several sinks of the job do
   part-00000001.parquet                      published: never changed or removed by us
   .part-00000002.parquet.4f1c….incomplete    being written by the run with that token
 rows.jsonl                                 one file, once whole
@@ -57,8 +58,13 @@ class OutputPath:
         self.token = token
         self.folder = path.parent if is_file else path
         prefix = f".{path.name}.{NAME}" if is_file else f".{NAME}"
+        self._writers_name = f"{prefix}.writers"
         self.manifest_path = self.folder / f"{prefix}.json"
         self.lock_path = self.folder / f"{prefix}.lock"
+
+    def writers_path(self, token: str) -> Path:
+        """Return the path of the file that names the writers of a run."""
+        return self.folder / f"{self._writers_name}.{token}"
 
     def part_name(self, number: int) -> str:
         """Return the name of a part, numbered from 1."""
@@ -274,7 +280,7 @@ class OutputPath:
                 if shown == self.path.name if self._is_file else is_part_name(shown):
                     yield path
             stem, _, token = path.name.rpartition(".")
-            ours = (self.manifest_path.name, self.lock_path.name)
+            ours = (self.manifest_path.name, self.lock_path.name, self._writers_name)
             if stem in ours and re.fullmatch(r"[0-9a-f]{16}", token) and token != self.token:
                 yield path
 

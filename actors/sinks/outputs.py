@@ -13,7 +13,7 @@ import pyarrow as pa
 from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat, FileSettings
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import SettingError, TypeMismatch
+from slackwater.runtime.errors import SettingError, SinkError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -82,12 +82,30 @@ class FilesOutput(FileSettings, Output):
 
     def open(self, schema: pa.Schema, context: OutputContext) -> FileSink:
         """Lock the path, and check its earlier results."""
-        from slackwater.actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
+        # They bring in Arrow's parquet.
+        from slackwater.actors.sinks.files import FileSink  # noqa: PLC0415
+        from slackwater.actors.sinks.shared_files import SharedFileSink  # noqa: PLC0415
 
         if self.format != "parquet":
             arrow_functions()  # load now, not in the first row's latency
         # Absolute: the process may change its folder.
         path = os.path.abspath(os.path.join(context.folder, self.path))
+        if context.writer is not None:
+            if context.keeps_positions:
+                raise SinkError(
+                    f"sink {context.sink!r}: with ordered=False each replica writes its own parts, "
+                    "which cannot go on from a checkpoint; omit ordered=False, or the checkpoints"
+                )
+            return SharedFileSink(
+                context.sink,
+                self,
+                path,
+                schema,
+                run=context.run,
+                writer=context.writer,
+                has_ended=context.has_ended,
+                last_event_time_ns=context.last_event_time_ns,
+            )
         return FileSink(
             context.sink,
             self,

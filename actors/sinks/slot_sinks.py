@@ -18,7 +18,7 @@ from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.named_sink import open_named
-from slackwater.runtime.sinks.output import HasEnded, Output, OutputContext, Sink
+from slackwater.runtime.sinks.output import HasEnded, Output, OutputContext, OutputWriter, Sink
 
 __all__ = ["NOBODY", "SlotSinks", "print_line"]
 
@@ -77,8 +77,10 @@ class SlotSinks:
                     stage.name,
                     stage.step.output,
                     stage.step.schema,
+                    step=stage.subject.step,
+                    writer=stage.step.writer,
                     folder=folder,
-                    run=runs.get(stage.name, NOBODY),
+                    run=runs.get(stage.subject.step, NOBODY),
                     has_ended=has_ended,
                 )
 
@@ -88,6 +90,8 @@ class SlotSinks:
         output: Output,
         schema: pa.Schema,
         *,
+        step: str = "",
+        writer: OutputWriter | None = None,
         folder: str = "",
         run: SinkRun = NOBODY,
         has_ended: HasEnded = lambda _: False,
@@ -98,6 +102,8 @@ class SlotSinks:
             name: name of the sink.
             output: output of the sink.
             schema: schema of the rows.
+            step: name of the step, of which the sink may be a writer; "" is the name of the sink.
+            writer: the writer that the sink is; None if it writes all rows.
             folder: where relative paths start; "" is the working folder of this process.
             run: the run that writes.
             has_ended: whether the end of a job is on record.
@@ -107,7 +113,8 @@ class SlotSinks:
         """
         sink = _OpenSink(name, output, schema)
         sink.context = OutputContext(
-            sink=name,
+            sink=step or name,
+            writer=writer,
             folder=folder,
             run=run,
             has_ended=has_ended,

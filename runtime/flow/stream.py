@@ -130,7 +130,8 @@ class Stream(StreamMethods):
             output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
                 collect_sink, or an `Output` of a custom class.
             ordered: whether rows of a step with `replicas=` are put into one order. False: each
-                leaves as it comes, in an order that differs from run to run.
+                leaves as it comes, in an order that differs from run to run; into a folder of
+                files each replica writes parts of its own.
 
         Raises:
             TypeMismatch: `output` is not an output.

@@ -20,6 +20,7 @@ from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.plan.parts import parts_named
 from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
+from slackwater.runtime.plan.steps import SinkStep
 
 ALL = "*"
 """Key of a placement for all stages that it does not name."""
@@ -65,6 +66,8 @@ def place(
         if stage.name in own:
             chosen[stage.name] = _of_these(stage, own[stage.name], chosen, stages)
             placed_by[stage.name] = "placement"
+        elif isinstance(stage.step, SinkStep) and stage.step.writer is not None:
+            chosen[stage.name] = chosen[stage.inputs[0].source]  # beside its replica
     used = {slot.name: slot for slot in chosen.values()}
     return Plan(
         flow,

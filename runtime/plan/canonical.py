@@ -38,7 +38,7 @@ _LATER = frozenset(
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
-_OF_SINKS = frozenset({"output", "ordered", "puts_in_order"})
+_OF_SINKS = frozenset({"output", "ordered", "puts_in_order", "writer"})
 """Fields of sinks without effect on the rows of the steps before them."""
 _NAMES = {"release": "slack_ns"}
 """Older names of settings: earlier releases wrote output that a run may resume."""

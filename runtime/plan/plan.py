@@ -383,6 +383,7 @@ def plan_stages(
             number=len(stages) + 1,
             rank=rank,
             parts=() if name in ways.sources else (source_parts or {}).get(name, ()),
+            feeders=planned_of[heads[steps[name].inputs[0]]] if steps[name].inputs else (),
         )
         next_rank += is_head
         planned_of[name] = [part for part in parts if part.step.traits.role is not Role.SHARED_GATE]
@@ -472,6 +473,7 @@ def _channels_into(
         late = late_of(target.step, needed[target.step.name])
     elif is_side:
         diverted = target.step.inputs[0]
+    writer = target.step.writer if isinstance(target.step, SinkStep) else None
     ports, has_gate = origin.traits.ports, target.step.traits.has_gate
     for position, name in enumerate(target.step.inputs):
         port = ports[position]
@@ -517,6 +519,7 @@ def _channels_into(
                 owned=owned,
             )
             for number, source in enumerate(planned_of[heads[name]])
+            if writer is None or number == writer.number
         ]
     return channels
 

@@ -14,7 +14,7 @@ from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY
 from slackwater.runtime.model.subject import GATE, Subject
 from slackwater.runtime.plan.promises import OutputTraits, after_gate, of_source, without_gate
 from slackwater.runtime.plan.step import GatedStep, Step, stage_kind
-from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
+from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
 
 
@@ -92,6 +92,7 @@ def expanded(
     number: int,
     rank: int,
     parts: Sequence[SourceStep] = (),
+    feeders: Sequence[PlannedStage] = (),
 ) -> list[PlannedStage]:
     """Return the stages of a step: one, or replicas, perhaps after a shared gate.
 
@@ -101,7 +102,16 @@ def expanded(
         number: number of the first stage in the plan.
         rank: rank of all stages of the step.
         parts: the step with a part of its partitions each; empty if one stage reads all.
+        feeders: stages that feed a sink. Without an order, each replica among them has a writer.
     """
+    if isinstance(step, SinkStep) and step.may_have_writers:
+        named = [Subject(step.name, feeder.subject.part) for feeder in feeders if feeder.replica]
+        if len(named) > 1:
+            writers = zip(named, step.writers([subject.name for subject in named]), strict=True)
+            return [
+                PlannedStage(subject, number + index, rank, writer, chain, origin=step)
+                for index, (subject, writer) in enumerate(writers)
+            ]
     if parts:
         return [
             PlannedStage(

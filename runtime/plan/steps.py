@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.shown import a_kind, shown
 from slackwater.runtime.sinks.fingerprint import InputPrint
-from slackwater.runtime.sinks.output import Output
+from slackwater.runtime.sinks.output import Output, OutputWriter
 from slackwater.runtime.sources.input_part import InputPart
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.partition_set import partitions_of
@@ -270,6 +270,8 @@ class SinkStep(Step):
     """Whether rows of replicas are put into the order of keys."""
     puts_in_order: bool = False
     """In a plan: whether its gate puts rows into one order, see `StepTraits`."""
+    writer: OutputWriter | None = None
+    """In a plan: the writer that a stage is; None if the stage writes all rows."""
 
     @cached_property
     def traits(self) -> StepTraits:
@@ -293,11 +295,25 @@ class SinkStep(Step):
         yield f"writes   {first}"
         yield from (f"         {line}" for line in options)
         if leaves_by_key(self.inputs[0], steps):
-            yield f"order    {_ORDERED if self.ordered else _UNORDERED}"
+            each = _EACH if self.may_have_writers else ""
+            yield f"order    {_ORDERED if self.ordered else _UNORDERED + each}"
+
+    @property
+    def may_have_writers(self) -> bool:
+        """Whether each replica of the step before it writes, if there are several."""
+        return not self.ordered and self.output.traits.takes_writers
+
+    def writers(self, names: Sequence[str]) -> list[SinkStep]:
+        """Return its writers, a step of each of these names."""
+        return [
+            replace(self, name=name, writer=OutputWriter(index, len(names)))
+            for index, name in enumerate(names)
+        ]
 
 
 _ORDERED = "event time, hash of the key: a row waits until none of its time can follow"
 _UNORDERED = "as rows come from replicas (ordered=False)"
+_EACH = "; each replica writes its own parts"
 
 
 def leaves_by_key(name: str, steps: Mapping[str, Step]) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ __all__ = [
     "HasEnded",
     "Output",
     "OutputContext",
+    "OutputWriter",
     "Sink",
     "SinkProgress",
     "SinkTraits",
@@ -201,9 +202,26 @@ class SinkTraits:
         return self.files is not None or self.resumes or self.collects
 
     @property
+    def takes_writers(self) -> bool:
+        """Whether several sinks of a job may write it: a folder, published part by part."""
+        return self.files is not None and not self.files.is_file and not self.only_whole
+
+    @property
     def sees_again(self) -> bool:
         """Whether a rerun writes rows again that it cannot take back."""
         return not (self.keeps_ordinal or self.only_shows)
+
+
+class OutputWriter(NamedTuple):
+    """Writer of an output that several sinks of a job write.
+
+    Attributes:
+        number: its number, from 0.
+        of: number of all writers.
+    """
+
+    number: int
+    of: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +240,7 @@ class OutputContext:
         at: position of the sink in the checkpoint from which the job goes on after a failure; b""
             if it begins again from its start, or the sink has no positions; None if it has just
             been submitted.
+        writer: the writer that the sink is; None if it writes all rows.
     """
 
     sink: str
@@ -232,6 +251,7 @@ class OutputContext:
     show: Callable[[str], None]
     keeps_positions: bool = False
     at: bytes | None = None
+    writer: OutputWriter | None = None
 
 
 class Output(ABC):
