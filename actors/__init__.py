@@ -2,6 +2,7 @@
 
 One room each, from the ground up:
 
+- `checkpoints/`: Keep checkpoints on disk: a file a slot, a manifest as the commit. No Ray.
 - `connections/`: Watch a listening socket's connections, and hang up on those without a key.
 - `jobs/`: Run a job from its start to its record: attached to its driver, or detached.
 - `kernel/`: Facts of this host's kernel about processes and files. No Ray, nothing else of

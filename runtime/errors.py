@@ -15,6 +15,7 @@ SlackwaterError
 ├── OperatorError        the user's function raised, with its traceback and a sample; or a value
 │                        that its column cannot hold, with its row
 ├── SinkError            results could not be written (disk full, no permission)
+├── CheckpointError      a checkpoint could not be written, or none can be used
 ├── FrameError           a malformed or hostile frame on the wire
 ├── ClusterError         no Ray cluster, wrong token, too few nodes
 ├── LedgerError          a job is done, and a row that entered has no outcome
@@ -32,6 +33,7 @@ import errno
 from slackwater.runtime.shown import encodable
 
 __all__ = [
+    "CheckpointError",
     "ClusterError",
     "ColumnError",
     "CycleError",
@@ -125,6 +127,10 @@ class OperatorError(SlackwaterError):
 
 class SinkError(SlackwaterError):
     """Results could not be written."""
+
+
+class CheckpointError(SlackwaterError):
+    """A checkpoint could not be written, read or removed."""
 
 
 class FrameError(SlackwaterError):

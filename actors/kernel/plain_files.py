@@ -1,12 +1,13 @@
-"""Open files for our user alone; read files of unknown origin with care."""
+"""Open files and folders for our user alone; read files of unknown origin with care."""
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["private", "read_plain"]
+__all__ = ["free_room", "make_folder", "no_folder_at", "private", "read_plain", "sync"]
 
 
 def private(path: str | Path, flags: int) -> int:
@@ -37,3 +38,42 @@ def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:
     if len(data) > most_bytes:
         raise OSError(f"{path} is longer than {most_bytes:,} bytes")
     return data
+
+
+def make_folder(path: Path) -> None:
+    """Make a private folder and its missing parents; sync their names to disk.
+
+    Else a power failure could lose the folder with its synced files.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    for folder in missing:
+        with suppress(PermissionError):  # a parent that may be written but not read
+            sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Have the system write a file, or a folder's names, to its disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def free_room(folder: Path) -> tuple[int, bool]:
+    """Return a folder's free bytes, and whether it can hold more files.
+
+    Raises:
+        OSError: the folder cannot be looked at.
+    """
+    room = os.statvfs(folder)
+    has_inodes = room.f_favail > 0 or room.f_files == 0  # 0 of 0: they are not counted
+    return room.f_bavail * room.f_frsize, has_inodes
+
+
+def no_folder_at(path: Path) -> str | None:
+    """Return the lowest existing one of a folder and its parents, if no folder."""
+    lowest = next((folder for folder in (path, *path.parents) if os.path.lexists(folder)), None)
+    return None if lowest is None or lowest.is_dir() else str(lowest)

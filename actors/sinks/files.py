@@ -19,10 +19,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from slackwater.actors.kernel.plain_files import make_folder
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
 from slackwater.actors.sinks.lock import Lock, LockGone, here_as
-from slackwater.actors.sinks.output_path import OutputPath, make_folder
+from slackwater.actors.sinks.output_path import OutputPath
 from slackwater.actors.sinks.parts import JsonText, LinesPart, ParquetPart, PartFile
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import agreeing, count_of

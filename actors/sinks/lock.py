@@ -15,7 +15,7 @@ from pathlib import Path
 from slackwater.actors.kernel.boot import boot_id
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.actors.kernel.process_identity import start_of
-from slackwater.runtime.errors import SinkError
+from slackwater.runtime.errors import SinkError, SlackwaterError
 from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.lock import Holder, judged
 from slackwater.runtime.sinks.output import HasEnded
@@ -40,6 +40,7 @@ class Lock:
         holder: the process that wants it.
         has_ended: says whether a run has ended.
         joins: says whether a lock there is of the same run, and is shared; None if none is.
+        error: class of a refusal.
     """
 
     def __init__(
@@ -49,9 +50,10 @@ class Lock:
         *,
         has_ended: HasEnded,
         joins: Callable[[Holder], bool] | None = None,
+        error: type[SlackwaterError] = SinkError,
     ) -> None:
         self._path, self._holder, self._has_ended = path, holder, has_ended
-        self._joins, self._is_held = joins, False
+        self._joins, self._error, self._is_held = joins, error, False
 
     @property
     def token(self) -> str:
@@ -62,7 +64,7 @@ class Lock:
         """Take the lock; return a note on its earlier holder, None if free.
 
         Raises:
-            SinkError: another job holds it, and may still write.
+            SlackwaterError: another job holds it, and may still write.
             OSError: the lock cannot be written.
         """
         with self.alone():
@@ -79,7 +81,7 @@ class Lock:
                 else:
                     own.replace(self._path)
             except FileExistsError:
-                raise SinkError(self._refusal("another job", "it has just begun")) from None
+                raise self._error(self._refusal("another job", "it has just begun")) from None
             finally:
                 with suppress(OSError):  # the next run tidies up; the lock is ours nevertheless
                     own.unlink(missing_ok=True)
@@ -91,22 +93,22 @@ class Lock:
         """Check that this job still holds the lock.
 
         Raises:
-            SinkError: another job has taken it over.
+            SlackwaterError: another job has taken it over.
             LockGone: its file is gone.
         """
         try:
             holder = self._read()
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
-            raise SinkError(
-                f"sink {self._holder.sink!r}: the lock {self._path} was ours, and cannot be read "
+            raise self._error(
+                f"{self._holder.writer}: the lock {self._path} was ours, and cannot be read "
                 f"any more ({problem}); nothing more is published, what was stays; see which job "
                 "writes there, and remove that file"
             ) from problem
         if holder is None:
             raise LockGone(errno.ENOENT, f"its lock {self._path} is gone")
         if holder.token != self._holder.token:
-            raise SinkError(
-                f"sink {self._holder.sink!r}: the lock {self._path} was taken from us, and "
+            raise self._error(
+                f"{self._holder.writer}: the lock {self._path} was taken from us, and "
                 f"belongs to {holder}; nothing more is published, what was stays; see which job "
                 "writes there"
             )
@@ -123,7 +125,7 @@ class Lock:
         if not is_last:
             return
         _HELD.discard(self._holder.token)
-        with suppress(OSError, SinkError), self.alone():
+        with suppress(OSError, self._error), self.alone():
             self.check()
             self._path.unlink()
 
@@ -142,7 +144,7 @@ class Lock:
             holder = self._read()
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             reason = f"it cannot be read ({problem})"
-            raise SinkError(self._refusal("an unknown job", reason)) from problem
+            raise self._error(self._refusal("an unknown job", reason)) from problem
         if holder is None:
             return None
         verdict = judged(
@@ -153,7 +155,7 @@ class Lock:
             is_held_here=holder.token in _HELD,
         )
         if not verdict.is_free:
-            raise SinkError(self._refusal(str(holder), verdict.reason))
+            raise self._error(self._refusal(str(holder), verdict.reason))
         return f"took over the lock of {holder}: {verdict.reason}"
 
     def _read(self) -> Holder | None:
@@ -164,7 +166,7 @@ class Lock:
 
     def _refusal(self, holder: str, reason: str) -> str:
         return (
-            f"sink {self._holder.sink!r}: {self._path} belongs to {holder}, and {reason}; two jobs "
+            f"{self._holder.writer}: {self._path} belongs to {holder}, and {reason}; two jobs "
             "must not write to one place: stop that job or choose another path; if you know that "
             "it is over, remove that file"
         )

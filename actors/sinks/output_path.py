@@ -23,7 +23,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from slackwater.actors.kernel.plain_files import private, read_plain
+from slackwater.actors.kernel.plain_files import (
+    free_room,
+    no_folder_at,
+    private,
+    read_plain,
+    sync,
+)
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import in_words
@@ -31,7 +37,7 @@ from slackwater.runtime.sinks.manifest import NO_FILE, Manifest, Part, is_part_n
 from slackwater.runtime.sinks.open_decision import ExistingOutput
 from slackwater.runtime.sinks.remedies import PathFacts
 
-__all__ = ["OutputPath", "PartChanged", "make_folder", "sync"]
+__all__ = ["OutputPath", "PartChanged"]
 
 NAME = "slackwater"
 _LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
@@ -126,14 +132,12 @@ class OutputPath:
         with suppress(OSError):
             has_parts = any(_size(path) is not None for path in self._shown())
         with suppress(OSError):
-            room = os.statvfs(self.folder)
-            free_bytes = room.f_bavail * room.f_frsize
-            has_inodes = room.f_favail > 0 or room.f_files == 0  # 0 of 0: they are not counted
+            free_bytes, has_inodes = free_room(self.folder)
         return PathFacts(
             path=str(self.path),
             is_file=self._is_file,
             is_folder_gone=is_folder_gone,
-            no_folder=_no_folder(self.folder),
+            no_folder=no_folder_at(self.folder),
             odd_manifest=_odd(self.manifest_path),
             odd_lock=_odd(self.lock_path),
             has_parts=has_parts,
@@ -311,31 +315,3 @@ def _odd(path: Path) -> str | None:
         return None if stat.S_ISREG(os.lstat(path).st_mode) else str(path)
     except OSError:
         return None
-
-
-def _no_folder(path: Path) -> str | None:
-    """Return the lowest existing one of a folder and its parents, if no folder."""
-    lowest = next((folder for folder in (path, *path.parents) if os.path.lexists(folder)), None)
-    return None if lowest is None or lowest.is_dir() else str(lowest)
-
-
-def make_folder(path: Path) -> None:
-    """Make a private folder and its missing parents; sync their names to disk.
-
-    Else a power failure could lose the folder with its synced files.
-    """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    for folder in missing:
-        with suppress(PermissionError):  # a parent that may be written but not read
-            sync(folder.parent)
-
-
-def sync(path: Path) -> None:
-    """Have the system write a file, or a folder's names, to its disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slackwater.actors.kernel.plain_files import private
-from slackwater.actors.sinks.output_path import PartChanged, sync
+from slackwater.actors.kernel.plain_files import private, sync
+from slackwater.actors.sinks.output_path import PartChanged
 from slackwater.runtime.model.json_text import infinite_values, rows_as_json
 from slackwater.runtime.model.schema import column_to_arrow
 from slackwater.runtime.sinks.rolling import GROUP_ROWS

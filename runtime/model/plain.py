@@ -43,7 +43,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
             return state.item()
         case Decimal():
             return {_IS: "decimal", "text": str(state)}
-        case np.ndarray() if state.dtype != object:
+        case np.ndarray() if not state.dtype.hasobject:
             return state
         case pa.Array():
             if state.nbytes < state.get_total_buffer_size():

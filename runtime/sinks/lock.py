@@ -16,7 +16,7 @@ class Holder(JsonObject):
     """Holder of a lock: the job that writes, and its process.
 
     Attributes:
-        job, flow, sink: names of the writer.
+        job, flow, sink: names of the writer; the sink is "" where checkpoints are written.
         host: its name, for people.
         machine: id of the host that survives restarts; "" if the host has none.
         boot: id of the host's current boot; "" if the host has none.
@@ -54,8 +54,13 @@ class Holder(JsonObject):
             raise ValueError("it is not a lock of format 1")
         return super().from_json(plain)
 
+    @property
+    def writer(self) -> str:
+        """The writer's part in its job, in words."""
+        return f"sink {self.sink!r}" if self.sink else "checkpoints"
+
     def __str__(self) -> str:
-        return f"job {self.job!r} (sink {self.sink!r}, process {self.pid} on {self.host})"
+        return f"job {self.job!r} ({self.writer}, process {self.pid} on {self.host})"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from slackwater.actors.kernel import plain_files
 from slackwater.actors.sinks import output_path
 from slackwater.actors.sinks.outputs import jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SinkError
@@ -50,7 +51,8 @@ def test_the_name_of_a_new_folder_is_on_disk_as_what_is_in_it(
         synced.add(path)
         sync(path)
 
-    monkeypatch.setattr(output_path, "sync", noted)
+    for module in (output_path, plain_files):
+        monkeypatch.setattr(module, "sync", noted)
     write_all(jsonl_sink(tmp_path / "new" / "deeper" / name))
     assert {tmp_path, tmp_path / "new", tmp_path / "new" / "deeper"} <= synced
 

@@ -1,0 +1,282 @@
+"""Commit checkpoints in a folder, find the newest that can be used, remove older ones.
+
+```
+parts of all slots ──▶ commit: the manifest, by a rename ──▶ newest: sizes and hashes ──▶ read_part
+```
+
+One job writes to a folder (`take_lock`), its slots through the parts' own names. What no manifest
+names has never been a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from slackwater.actors.checkpoints.file_names import (
+    LOCK,
+    OwnFile,
+    hidden_path,
+    manifest_name,
+    own_files,
+)
+from slackwater.actors.checkpoints.part_files import check_part
+from slackwater.actors.checkpoints.refusals import refusals
+from slackwater.actors.kernel.plain_files import make_folder, private, read_plain, sync
+from slackwater.actors.sinks.lock import Lock, here_as
+from slackwater.runtime.errors import CheckpointError
+from slackwater.runtime.json_form import json_bytes
+from slackwater.runtime.recovery.manifest import (
+    FORMAT,
+    CheckpointFacts,
+    CheckpointManifest,
+    Newest,
+    PartEntry,
+    Refusal,
+    other_format,
+    refusal,
+    superseded,
+)
+from slackwater.runtime.shown import in_words
+from slackwater.runtime.sinks.fingerprint import SinkRun
+from slackwater.runtime.sinks.output import HasEnded
+
+__all__ = ["commit", "newest", "next_number", "prune", "size", "take_lock"]
+
+_MOST_BYTES = 1 << 28
+
+
+def take_lock(folder: Path, *, job: str, flow: str, has_ended: HasEnded) -> tuple[Lock, str | None]:
+    """Make and lock a folder; return the lock, and a note.
+
+    The note is on its earlier holder; None if it was free.
+
+    Args:
+        folder: folder of the checkpoints.
+        job: id of the job.
+        flow: name of its flow.
+        has_ended: returns whether the end of another holder's job is on record.
+
+    Raises:
+        CheckpointError: another job holds the lock, and may still write, or the system refuses.
+    """
+    holder = here_as("", SinkRun(job=job, flow=flow), since_ns=time.time_ns())
+    lock = Lock(folder / LOCK, holder, has_ended=has_ended, error=CheckpointError)
+    with refusals("checkpoints cannot be kept in", folder):
+        make_folder(folder)
+        return lock, lock.take()
+
+
+def next_number(folder: Path) -> int:
+    """Return a number above those of all checkpoints, complete or not; 1 if empty.
+
+    Raises:
+        CheckpointError: the system refuses to look.
+    """
+    with refusals("checkpoints could not be looked for in", folder):
+        return max((file.number for file in _files(folder)), default=0) + 1
+
+
+def commit(
+    folder: Path, number: int, entries: Iterable[PartEntry], facts: CheckpointFacts
+) -> CheckpointManifest:
+    """Make a checkpoint complete: write its manifest, whole and synced, or not at all.
+
+    Args:
+        folder: folder of the checkpoints, where the parts are.
+        number: number of the checkpoint.
+        entries: entries of the parts of all slots.
+        facts: facts of the job; their values are those of JSON.
+
+    Raises:
+        CheckpointError: there is a manifest of that number, a part is not there, or the system
+            refuses.
+    """
+    parts = tuple(sorted(entries, key=lambda entry: entry.slot))
+    manifest = CheckpointManifest(number=number, facts=facts, parts=parts)
+    name = manifest_name(number)
+    hidden = hidden_path(folder, name)
+    with refusals(f"checkpoint {number} could not be completed in", folder):
+        for part in parts:
+            if (problem := _problem(folder, part, reads=False)) is not None:
+                raise CheckpointError(
+                    f"checkpoint {number} cannot be completed: {problem[1]}; give a folder that "
+                    "all nodes share, and that no other program changes"
+                )
+        if os.path.lexists(folder / name):
+            raise CheckpointError(
+                f"checkpoint {number} is in {folder} already; give another number (next_number)"
+            )
+        try:
+            with open(hidden, "xb", opener=private) as file:
+                file.write(json_bytes(manifest.to_json()))
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.rename(folder / name)
+        finally:
+            hidden.unlink(missing_ok=True)
+        sync(folder)
+    return manifest
+
+
+def newest(folder: Path, facts: CheckpointFacts, *, version: int) -> Newest:
+    """Return the newest checkpoint that a job can go on from, whose files are whole.
+
+    All bytes of its parts are read.
+
+    Args:
+        folder: folder of the checkpoints; it need not exist.
+        facts: facts of the job that is to go on.
+        version: version of slots' snapshots that this release reads.
+
+    Raises:
+        CheckpointError: the system refuses to look into the folder.
+    """
+    refused: list[Refusal] = []
+    with refusals("checkpoints could not be looked for in", folder):
+        manifests = [file for file in _files(folder) if file.is_manifest]
+    for file in sorted(manifests, key=lambda file: -file.number):
+        manifest = _read(file)
+        problem = (
+            manifest
+            if isinstance(manifest, Refusal)
+            else refusal(manifest, facts, version=version) or _not_whole(folder, manifest)
+        )
+        if problem is None:
+            assert isinstance(manifest, CheckpointManifest)
+            return Newest(manifest, tuple(refused))
+        refused.append(problem)
+    return Newest(None, tuple(refused))
+
+
+def prune(
+    folder: Path,
+    flow: str,
+    *,
+    refers: Collection[int] = (),
+    writing: Collection[int] = (),
+) -> list[str]:
+    """Remove a flow's older checkpoints, and what dead writers left; return names of files.
+
+    The newest complete three stay, and whatever is another flow's or another version's.
+
+    Args:
+        folder: folder of the checkpoints, whose lock is ours.
+        flow: name of the flow.
+        refers: numbers that a source or a sink still refers to.
+        writing: numbers of checkpoints that slots may be writing now.
+
+    Raises:
+        CheckpointError: the system refuses.
+    """
+    with refusals("checkpoints could not be removed from", folder):
+        files = _files(folder)
+        manifests = {file.number: _read(file) for file in files if file.is_manifest}
+        going = _going(folder, manifests, flow, refers)
+        gone = [
+            file
+            for file in files
+            if (file.number in going if file.number in manifests else file.number not in writing)
+            or _is_stray(file, manifests, flow)
+        ]
+        for file in sorted(gone, key=lambda file: not file.is_manifest):  # manifests first
+            file.path.unlink(missing_ok=True)
+        if gone:
+            sync(folder)
+    return [file.path.name for file in gone]
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of checkpoints in a folder; 0 without a folder.
+
+    Raises:
+        CheckpointError: the system refuses to look.
+    """
+    with refusals("checkpoints could not be looked for in", folder):
+        return sum(file.bytes for file in _files(folder))
+
+
+def _files(folder: Path) -> list[OwnFile]:
+    with suppress(FileNotFoundError):
+        return own_files(folder)
+    return []
+
+
+def _read(file: OwnFile) -> CheckpointManifest | Refusal:
+    """Return the manifest of a file, or why it cannot be used."""
+    number = file.number
+    try:
+        plain = json.loads(read_plain(file.path, most_bytes=_MOST_BYTES))
+        if plain["slackwater_checkpoint"] != FORMAT:
+            return other_format(number, plain)
+        manifest = CheckpointManifest.from_json(plain)
+        if manifest.number != number:
+            raise ValueError(f"it says that it is of checkpoint {manifest.number}")
+    except (*_NOT_OURS, OSError) as problem:
+        return Refusal(
+            number, "damaged", f"checkpoint {number}: {file.path} is damaged ({in_words(problem)})"
+        )
+    return manifest
+
+
+_NOT_OURS = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
+"""Errors of reading bytes that are not a manifest."""
+
+
+def _not_whole(folder: Path, manifest: CheckpointManifest, *, reads: bool = True) -> Refusal | None:
+    """Return the refusal of a checkpoint with a part that is missing or damaged."""
+    for part in manifest.parts:
+        if (problem := _problem(folder, part, reads=reads)) is not None:
+            kind, reason = problem
+            number = manifest.number
+            return Refusal(number, kind, f"checkpoint {number}: {reason}")
+    return None
+
+
+def _problem(
+    folder: Path, part: PartEntry, *, reads: bool
+) -> tuple[Literal["damaged", "missing"], str] | None:
+    where = f"{folder / part.file}, the part of slot {part.slot!r},"
+    try:
+        problem = check_part(folder, part, reads=reads)
+    except FileNotFoundError:
+        return "missing", f"{where} is missing"
+    except OSError as refused:
+        return "damaged", f"{where} cannot be read ({in_words(refused)})"
+    return None if problem is None else ("damaged", f"{where} is damaged: {problem}")
+
+
+def _going(
+    folder: Path,
+    manifests: Mapping[int, CheckpointManifest | Refusal],
+    flow: str,
+    refers: Collection[int],
+) -> set[int]:
+    complete: set[int] = set()
+    damaged: set[int] = set()
+    for number, manifest in manifests.items():
+        if isinstance(manifest, Refusal):
+            damaged |= {number} if manifest.kind == "damaged" else set()
+        elif manifest.facts.flow == flow:
+            is_whole = _not_whole(folder, manifest, reads=False) is None
+            (complete if is_whole else damaged).add(number)
+    return superseded(complete, damaged, refers)
+
+
+def _is_stray(
+    file: OwnFile, manifests: Mapping[int, CheckpointManifest | Refusal], flow: str
+) -> bool:
+    """Whether a file is not part of its checkpoint, which is complete and the flow's."""
+    manifest = manifests.get(file.number)
+    if file.is_manifest or not isinstance(manifest, CheckpointManifest):
+        return False
+    names = {part.file for part in manifest.parts}
+    return manifest.facts.flow == flow and file.path.name not in names

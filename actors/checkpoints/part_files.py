@@ -1,0 +1,177 @@
+"""Write a slot's part of a checkpoint to an Arrow file; read it back.
+
+```
+SlotPart ──pack──▶ Arrow record ──▶ .….incomplete ──fsync──▶ rename ──fsync of the folder──▶ entry
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.actors.checkpoints.file_names import hidden_path, part_name
+from slackwater.actors.checkpoints.refusals import refusals
+from slackwater.actors.kernel.plain_files import private, sync
+from slackwater.runtime.errors import CheckpointError
+from slackwater.runtime.recovery.checkpoint import SlotPart
+from slackwater.runtime.recovery.manifest import ChannelEntry, PartEntry
+from slackwater.runtime.recovery.packed import pack, unpack
+from slackwater.runtime.shown import in_words
+
+__all__ = ["check_part", "read_part", "write_part"]
+
+_CHUNK_BYTES = 1 << 22
+
+
+def write_part(folder: Path, part: SlotPart) -> PartEntry:
+    """Write a part, whole and synced, or not at all; return its entry.
+
+    Args:
+        folder: folder of the checkpoints, which the job has made (`take_lock`).
+        part: part of a slot.
+
+    Raises:
+        CheckpointError: the system refuses, such as on a full disk; no file stays.
+        TypeError: the part has values that are not plain.
+    """
+    record = pack(part._asdict())
+    channels = {channel: _channel_entry(own) for channel, own in part.messages.items()}
+    name = part_name(part.number, part.slot)
+    hidden = hidden_path(folder, name)
+    what = f"checkpoint {part.number} of slot {part.slot!r} could not be written to"
+    with refusals(what, folder):
+        try:
+            with open(hidden, "xb", opener=private) as file:
+                hashing = _Hashing(file)
+                _write(record, hashing)
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.rename(folder / name)
+        finally:
+            hidden.unlink(missing_ok=True)
+        sync(folder)
+    return PartEntry(
+        slot=part.slot,
+        file=name,
+        bytes=hashing.bytes,
+        hash=hashing.digest(),
+        version=part.state["version"],
+        channels=channels,
+    )
+
+
+def read_part(folder: Path, entry: PartEntry) -> SlotPart:
+    """Return a part that was written, once its bytes are known to be whole.
+
+    Args:
+        folder: folder of the checkpoints.
+        entry: entry of the part in the manifest.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or the system refuses to read it.
+    """
+    what = f"the part of slot {entry.slot!r} could not be read from"
+    with refusals(what, folder), open(folder / entry.file, "rb", opener=_reading) as file:
+        if (problem := _wrong_size(file, entry)) is not None:
+            raise _damaged(folder, entry, problem)
+        data = np.empty(entry.bytes, np.uint8)
+        size = file.readinto(data.data)
+    if size != entry.bytes or hashlib.sha256(data.data).hexdigest() != entry.hash:
+        raise _damaged(folder, entry, "it has other contents than were written")
+    try:
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+            return SlotPart(**unpack(reader.get_batch(0)))
+    except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as other:
+        raise _damaged(folder, entry, in_words(other)) from other
+
+
+def check_part(folder: Path, entry: PartEntry, *, reads: bool = True) -> str | None:
+    """Return what is wrong with a part's file, in words; None if it is whole.
+
+    Args:
+        folder: folder of the checkpoints.
+        entry: entry of the part in the manifest.
+        reads: whether to read its contents; else its size decides.
+
+    Raises:
+        FileNotFoundError: it is missing.
+        OSError: it cannot be read.
+    """
+    with open(folder / entry.file, "rb", opener=_reading) as file:
+        if (problem := _wrong_size(file, entry)) is not None:
+            return problem
+        if not reads:
+            return None
+        digest, chunk = hashlib.sha256(), memoryview(bytearray(_CHUNK_BYTES))
+        while size := file.readinto(chunk):
+            digest.update(chunk[:size])
+    return None if digest.hexdigest() == entry.hash else "it has other contents than were written"
+
+
+def _reading(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would wait for a writer
+
+
+def _wrong_size(file: BinaryIO, entry: PartEntry) -> str | None:
+    size = os.fstat(file.fileno()).st_size
+    return None if size == entry.bytes else f"it has {size:,} bytes and had {entry.bytes:,}"
+
+
+def _damaged(folder: Path, entry: PartEntry, problem: str) -> CheckpointError:
+    return CheckpointError(
+        f"{folder / entry.file}, the part of slot {entry.slot!r}, is damaged: {problem}; go on "
+        "from an older checkpoint"
+    )
+
+
+def _write(record: pa.RecordBatch, file: _Writable) -> None:
+    with (
+        pa.PythonFile(file, mode="w") as stream,
+        pa.ipc.new_file(stream, record.schema) as writer,
+    ):
+        writer.write_batch(record)
+
+
+class _Writable(Protocol):
+    def write(self, data: Any) -> int: ...
+
+
+class _Hashing:
+    """File, or nothing, that hashes what is written to it."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO | None = None) -> None:
+        self._file, self._digest, self.bytes = file, hashlib.sha256(), 0
+
+    def write(self, data: Any) -> int:
+        whole = memoryview(data)
+        if self._file is not None:
+            self._file.write(whole)
+        self._digest.update(whole)
+        self.bytes += whole.nbytes
+        return whole.nbytes
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _channel_entry(messages: Sequence[Any]) -> ChannelEntry:
+    """Return the entry of a channel's plain messages."""
+    rows = sum(len(own["batch"]["event_time_ns"]) for own in messages if own["batch"] is not None)
+    hashing = _Hashing()
+    _write(pack(messages), hashing)
+    return ChannelEntry(messages=len(messages), rows=rows, hash=hashing.digest())

@@ -1,0 +1,250 @@
+"""Manifest of a checkpoint on disk, whether it may be used, and what may go."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from slackwater.runtime.json_form import JsonObject, json_bytes
+from slackwater.runtime.nearest import listed
+from slackwater.runtime.plurals import count_of
+
+__all__ = [
+    "FORMAT",
+    "STAYING",
+    "ChannelEntry",
+    "CheckpointFacts",
+    "CheckpointManifest",
+    "Newest",
+    "PartEntry",
+    "Refusal",
+    "differences",
+    "refusal",
+    "superseded",
+]
+
+FORMAT = 1
+STAYING = 3
+"""Number of the newest complete checkpoints of a flow that stay."""
+MUST_AGREE = ("steps", "schemas")
+"""Groups of a fingerprint without which a saved state means nothing."""
+
+Fingerprint = Mapping[str, Mapping[str, str]]
+"""{group, such as "steps", "schemas", "settings" or "placement": {name: digest}}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelEntry(JsonObject):
+    """Messages of a channel that were on their way at the mark.
+
+    Attributes:
+        messages, rows: how many of each.
+        hash: SHA-256 of the packed messages.
+    """
+
+    messages: int
+    rows: int
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartEntry(JsonObject):
+    """Part of a checkpoint: the file of a slot.
+
+    Attributes:
+        slot: name of the slot.
+        file: name of the file, without its folder.
+        bytes: size of the file.
+        hash: SHA-256 of its contents.
+        version: version of the slot's snapshot.
+        channels: messages that were on their way, by channel.
+    """
+
+    slot: str
+    file: str
+    bytes: int
+    hash: str
+    version: int
+    channels: Mapping[str, ChannelEntry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointFacts(JsonObject):
+    """Facts of a checkpoint, as its job gives them. Values are those of JSON.
+
+    Attributes:
+        flow: name of the flow.
+        job: id of the job.
+        cluster: identity of the cluster.
+        attempt: number of the job's attempt, from 1.
+        at_ns: wall clock when the checkpoint was begun.
+        fingerprint: digests of the flow and its settings, {group: {name: digest}}.
+        release: {package: version}.
+        sources: {source: its positions}.
+        sinks: {sink: what it needs for its commit}.
+    """
+
+    flow: str
+    job: str
+    cluster: str
+    attempt: int
+    at_ns: int
+    fingerprint: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    release: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    sinks: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointManifest(JsonObject):
+    """Manifest of a complete checkpoint.
+
+    Attributes:
+        number: number of the checkpoint; a newer one has a higher number.
+        facts: facts of its job.
+        parts: parts of all slots.
+    """
+
+    number: int
+    facts: CheckpointFacts
+    parts: tuple[PartEntry, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest as plain JSON values, with a digest of them."""
+        plain = {"slackwater_checkpoint": FORMAT, **super().to_json()}
+        return {**plain, "digest": _digest(plain)}
+
+    @classmethod
+    def from_json(cls, plain: Any) -> CheckpointManifest:
+        """Return the manifest that `to_json` described.
+
+        Raises:
+            ValueError, KeyError, TypeError, OverflowError: `plain` is not such a manifest.
+        """
+        own = {key: value for key, value in dict(plain).items() if key != "digest"}
+        if _digest(own) != plain["digest"]:
+            raise ValueError("its digest is that of other contents")
+        made = super().from_json(own)
+        for part in made.parts:
+            if "/" in part.file or part.file in ("", ".", ".."):
+                raise ValueError(f"a part has the file name {part.file!r:.100}")
+        return made
+
+
+def _digest(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json_bytes(plain)).hexdigest()
+
+
+class Refusal(NamedTuple):
+    """Refusal of a checkpoint.
+
+    Attributes:
+        number: number of the checkpoint.
+        kind: cause, for code.
+        reason: cause and way out, for people.
+    """
+
+    number: int
+    kind: Literal["damaged", "missing", "version", "flow"]
+    reason: str
+
+
+class Newest(NamedTuple):
+    """Newest checkpoint that can be used; None if none can.
+
+    Attributes:
+        checkpoint: its manifest, whose parts are whole.
+        refused: newer ones that cannot be used, newest first.
+    """
+
+    checkpoint: CheckpointManifest | None
+    refused: tuple[Refusal, ...] = ()
+
+
+def differences(then: Fingerprint, now: Fingerprint) -> dict[str, list[str]]:
+    """Return the names whose digests differ, by group; without groups that agree."""
+    groups = {
+        group: sorted(
+            name
+            for name in {*then.get(group, {}), *now.get(group, {})}
+            if then.get(group, {}).get(name) != now.get(group, {}).get(name)
+        )
+        for group in sorted({*then, *now})
+    }
+    return {group: names for group, names in groups.items() if names}
+
+
+def refusal(
+    manifest: CheckpointManifest, facts: CheckpointFacts, *, version: int
+) -> Refusal | None:
+    """Return why a job cannot go on from a checkpoint; None if it can.
+
+    Settings and placement may differ: whether they fit is for the caller (`differences`).
+
+    Args:
+        manifest: manifest of the checkpoint.
+        facts: facts of the job that is to go on.
+        version: version of slots' snapshots that this release reads.
+    """
+    number = manifest.number
+    if manifest.facts.flow != facts.flow:
+        return Refusal(
+            number,
+            "flow",
+            f"checkpoint {number} is of flow {manifest.facts.flow!r}, and this is flow "
+            f"{facts.flow!r}; give each flow a folder of its own",
+        )
+    versions = {part.version for part in manifest.parts} - {version}
+    if versions:
+        return Refusal(
+            number,
+            "version",
+            f"checkpoint {number} has snapshots of version {min(versions)}, and this release "
+            f"reads version {version}; {_by_release(manifest.facts)}",
+        )
+    differ = differences(manifest.facts.fingerprint, facts.fingerprint)
+    for group in MUST_AGREE:
+        if names := differ.get(group):
+            return Refusal(
+                number,
+                "flow",
+                f"checkpoint {number} was taken of another flow: {count_of(len(names), group[:-1])}"
+                f" differ ({listed(names)}); submit the flow as it was, or choose another folder "
+                "to begin again",
+            )
+    return None
+
+
+def other_format(number: int, plain: Mapping[str, Any]) -> Refusal:
+    """Return the refusal of a manifest of another format."""
+    return Refusal(
+        number,
+        "version",
+        f"checkpoint {number} has format {plain['slackwater_checkpoint']!r:.20}, and this release "
+        f"reads format {FORMAT}; go on with the release of slackwater that wrote it, or choose "
+        "another folder to begin again",
+    )
+
+
+def _by_release(facts: CheckpointFacts) -> str:
+    wrote = facts.release.get("slackwater")
+    own = f"slackwater {wrote}" if wrote else "the release of slackwater"
+    return f"go on with {own} that wrote it, or choose another folder to begin again"
+
+
+def superseded(
+    complete: Collection[int], damaged: Collection[int], refers: Collection[int] = ()
+) -> set[int]:
+    """Return the checkpoints of a flow that may go.
+
+    Args:
+        complete: numbers of its complete checkpoints.
+        damaged: numbers of damaged ones, which go once enough newer ones are complete.
+        refers: numbers that a source or a sink still refers to.
+    """
+    staying = sorted(complete)[-STAYING:]
+    oldest = staying[0] if len(staying) == STAYING else 0
+    gone = {number for number in damaged if number < oldest}
+    return ({*complete} - {*staying} | gone) - {*refers}

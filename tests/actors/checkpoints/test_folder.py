@@ -1,0 +1,251 @@
+"""Folders of checkpoints: what is complete, what can be used, what goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slackwater.actors.checkpoints.file_names import hidden_path, manifest_name, part_name
+from slackwater.actors.checkpoints.folder import (
+    commit,
+    newest,
+    next_number,
+    prune,
+    size,
+    take_lock,
+)
+from slackwater.actors.checkpoints.part_files import read_part, write_part
+from slackwater.actors.sinks.lock import Lock
+from slackwater.runtime.errors import CheckpointError
+from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest, differences
+from tests.support.checkpoints import VERSION, facts_of, part_of
+from tests.support.plain_values import are_same
+
+SLOTS = ("node-1", "node-2")
+
+
+def taken(folder: Path, number: int, **facts: object) -> CheckpointManifest:
+    entries = [write_part(folder, part_of(slot, number)) for slot in SLOTS]
+    return commit(folder, number, entries, facts_of(**facts))
+
+
+def looked_up(folder: Path, **facts: object) -> Newest:
+    return newest(folder, facts_of(**facts), version=VERSION)
+
+
+def locked(folder: Path, job: str = "city-1") -> Lock:
+    lock, note = take_lock(folder, job=job, flow="city", has_ended=lambda _: False)
+    assert note is None
+    return lock
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_newest_is_what_was_committed(tmp_path: Path) -> None:
+    taken(tmp_path, 1)
+    manifest = taken(tmp_path, 2)
+    assert looked_up(tmp_path) == Newest(manifest)
+    for part in manifest.parts:
+        assert are_same(read_part(tmp_path, part)._asdict(), part_of(part.slot, 2)._asdict())
+    assert next_number(tmp_path) == 3
+    assert size(tmp_path) == sum(path.stat().st_size for path in tmp_path.iterdir())
+
+
+def test_an_empty_and_a_missing_folder_have_none(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "gone"):
+        assert looked_up(folder) == Newest(None)
+        assert (next_number(folder), size(folder), prune(folder, "city")) == (1, 0, [])
+
+
+def test_parts_without_a_manifest_are_no_checkpoint(tmp_path: Path) -> None:
+    manifest = taken(tmp_path, 1)
+    write_part(tmp_path, part_of(number=2))
+    assert looked_up(tmp_path) == Newest(manifest)
+    assert next_number(tmp_path) == 3
+
+
+def test_files_are_for_us_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "checkpoints"
+    before = os.umask(0o022)
+    try:
+        locked(folder)
+        taken(folder, 1)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert [stat.S_IMODE(made.stat().st_mode) for made in (folder, folder.parent)] == [0o700] * 2
+
+
+def test_each_damaged_byte_of_a_part_leads_to_the_one_before(tmp_path: Path) -> None:
+    before, last = taken(tmp_path, 1), taken(tmp_path, 2)
+    path = tmp_path / last.parts[1].file
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 500):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+        found = looked_up(tmp_path)
+        assert found.checkpoint == before
+        assert [refused.kind for refused in found.refused] == ["damaged"]
+        assert "checkpoint 2: " in found.refused[0].reason
+        assert "node-2" in found.refused[0].reason
+
+
+def test_each_damaged_byte_of_a_manifest_leads_to_the_one_before(tmp_path: Path) -> None:
+    before = taken(tmp_path, 1)
+    taken(tmp_path, 2)
+    path = tmp_path / manifest_name(2)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        found = looked_up(tmp_path)
+        assert found.checkpoint == before, place
+        assert found.refused[0].number == 2
+
+
+def test_a_manifest_that_a_power_cut_left_short_is_passed_over(tmp_path: Path) -> None:
+    before = taken(tmp_path, 1)
+    taken(tmp_path, 2)
+    whole = (tmp_path / manifest_name(2)).read_bytes()
+    for left in range(0, len(whole), 50):
+        (tmp_path / manifest_name(2)).write_bytes(whole[:left])
+        found = looked_up(tmp_path)
+        assert found.checkpoint == before
+        assert [refused.kind for refused in found.refused] == ["damaged"]
+
+
+def test_a_missing_part_leads_to_the_one_before(tmp_path: Path) -> None:
+    before, last = taken(tmp_path, 1), taken(tmp_path, 2)
+    (tmp_path / last.parts[0].file).unlink()
+    found = looked_up(tmp_path)
+    assert found.checkpoint == before
+    assert found.refused[0].kind == "missing"
+    assert "part of slot 'node-1', is missing" in found.refused[0].reason
+
+
+def test_another_format_or_snapshot_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    taken(tmp_path, 1)
+    found = newest(tmp_path, facts_of(), version=VERSION + 1)
+    assert [refused.kind for refused in found.refused] == ["version"]
+    assert "go on with slackwater 0.1.0 that wrote it" in found.refused[0].reason
+    path = tmp_path / manifest_name(1)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 2}))
+    found = looked_up(tmp_path)
+    assert [refused.kind for refused in found.refused] == ["version"]
+    assert "has format 2, and this release reads format 1; go on with" in found.refused[0].reason
+
+
+def test_another_flow_is_refused_and_other_settings_are_not(tmp_path: Path) -> None:
+    manifest = taken(tmp_path, 1)
+    assert (
+        "of flow 'city', and this is flow 'town'"
+        in looked_up(tmp_path, flow="town").refused[0].reason
+    )
+    changed = {"steps": {"jams": "other", "out": "d2"}, "settings": {"slack": "d3"}}
+    (refused,) = looked_up(tmp_path, fingerprint=changed).refused
+    assert refused.kind == "flow"
+    assert "1 step differ (jams)" in refused.reason
+    settings = {**manifest.facts.fingerprint, "settings": {"slack": "other"}}
+    assert looked_up(tmp_path, fingerprint=settings).checkpoint == manifest
+    assert differences(manifest.facts.fingerprint, settings) == {"settings": ["slack"]}
+
+
+def test_a_checkpoint_is_committed_once_and_whole(tmp_path: Path) -> None:
+    manifest = taken(tmp_path, 1)
+    with pytest.raises(CheckpointError, match=r"checkpoint 1 is in .* give another number"):
+        commit(tmp_path, 1, manifest.parts, facts_of())
+    for wrong in ({"file": part_name(2, "node-1")}, {"bytes": 7}):
+        parts = [replace(manifest.parts[0], **wrong), manifest.parts[1]]
+        with pytest.raises(CheckpointError, match=r"node-1.*give a folder that all nodes share"):
+            commit(tmp_path, 2, parts, facts_of())
+    assert manifest_name(2) not in names(tmp_path)
+
+
+def test_the_last_three_stay_and_those_that_are_referred_to(tmp_path: Path) -> None:
+    for number in range(1, 8):
+        taken(tmp_path, number)
+    gone = prune(tmp_path, "city", refers=[2])
+    assert len(gone) == 3 * 3
+    assert sorted({int(name.split(".")[0].split("-")[1]) for name in names(tmp_path)}) == [
+        2,
+        5,
+        6,
+        7,
+    ]
+    assert looked_up(tmp_path).checkpoint is not None
+    assert prune(tmp_path, "city", refers=[2]) == []
+
+
+def test_what_dead_writers_left_goes_and_what_is_written_now_stays(tmp_path: Path) -> None:
+    taken(tmp_path, 1)
+    stray = write_part(tmp_path, part_of(number=1)).file
+    half = write_part(tmp_path, part_of(number=2)).file
+    now = write_part(tmp_path, part_of(number=3)).file
+    hidden = [hidden_path(tmp_path, name(2)) for name in (manifest_name, _part)]
+    for path in hidden:
+        path.touch()
+    hidden_now = hidden_path(tmp_path, _part(3))
+    hidden_now.touch()
+    assert {*prune(tmp_path, "city", writing=[3])} == {stray, half, *(path.name for path in hidden)}
+    assert {now, hidden_now.name, manifest_name(1)} <= names(tmp_path)
+    assert {*prune(tmp_path, "city")} == {now, hidden_now.name}
+
+
+def _part(number: int) -> str:
+    return part_name(number, "node-1")
+
+
+def test_nothing_that_is_not_ours_goes(tmp_path: Path) -> None:
+    others = ["notes.txt", "checkpoint-1.json", "checkpoint-00000001.json.bak", ".slackwater.lock"]
+    for name in others:
+        (tmp_path / name).write_text("{}")
+    (tmp_path / manifest_name(9)).mkdir()
+    (tmp_path / part_name(1, "link")).symlink_to(tmp_path / "notes.txt")
+    before = names(tmp_path)
+    town = [taken(tmp_path, number, flow="town") for number in range(1, 5)]
+    newer = taken(tmp_path, 5)
+    path = tmp_path / manifest_name(5)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 2}))
+    for number in range(6, 10):
+        taken(tmp_path, number + 4)
+    prune(tmp_path, "city")
+    assert before <= names(tmp_path)
+    for manifest in (*town, newer):
+        assert {part.file for part in manifest.parts} <= names(tmp_path)
+        assert manifest_name(manifest.number) in names(tmp_path)
+
+
+def test_a_damaged_checkpoint_goes_once_three_newer_are_complete(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        taken(tmp_path, number)
+    (tmp_path / manifest_name(1)).write_text("{")
+    assert prune(tmp_path, "city") == []
+    taken(tmp_path, 4)
+    assert len(prune(tmp_path, "city")) == 3
+    assert manifest_name(1) not in names(tmp_path)
+
+
+def test_a_second_job_is_refused_by_the_name_of_the_first(tmp_path: Path) -> None:
+    first = locked(tmp_path)
+    refused = r"checkpoints: .*lock belongs to job 'city-1' \(checkpoints, process .*stop that job"
+    with pytest.raises(CheckpointError, match=refused):
+        locked(tmp_path, "city-2")
+    first.release()
+    second = locked(tmp_path, "city-2")
+    with pytest.raises(CheckpointError, match=r"checkpoints: .* taken from us"):
+        first.check()
+    second.release()
+    assert names(tmp_path) == set()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"file is not a folder: move it away"):
+        locked(tmp_path / "file")
+    with pytest.raises(CheckpointError, match=r"file is not a folder: move it away"):
+        newest(tmp_path / "file", facts_of(), version=VERSION)
