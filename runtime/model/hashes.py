@@ -29,6 +29,10 @@ _HASH_BITS = 48
 _GROUP_BITS = 7
 _NULL, _NAN = np.uint64(0x6E756C6C6E756C6C), np.uint64(0x7FF8000000000000)
 """Numbers in place of null and NaN."""
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+"""Of splitmix64."""
 _FACTOR = np.uint64(0x5851F42D4C957F2D)
 _INVERSE = np.uint64(pow(0x5851F42D4C957F2D, -1, 2**64))
 
@@ -40,15 +44,27 @@ def hashed(column: Column) -> _Hashes:
 
 def _mixed_hashes(columns: Sequence[Column], rows: int) -> _Hashes:
     """Return the hash of each row of some columns, shape (rows,)."""
-    mixed = np.zeros(rows, dtype=np.uint64)
-    for column in columns:
+    mixed = np.zeros(rows, dtype=np.uint64) if not columns else _mixed(_whole(columns[0]))
+    for column in columns[1:]:
         mixed ^= _whole(column)
-        # The finaliser of splitmix64: neighbouring values get hashes that have no pattern.
-        mixed += np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
+        mixed = _mixed(mixed)
     return mixed
+
+
+def _mixed(whole: _Hashes) -> _Hashes:
+    """Mix whole numbers in place; return them.
+
+    Neighbouring values get hashes that have no pattern: the finaliser of splitmix64. A source
+    hashes each row that it divides, so there is one array beside the values, and no other.
+    """
+    whole += _GAMMA
+    shifted = whole >> _SHIFTS[0]
+    for shift, factor in zip(_SHIFTS[1:], _FACTORS, strict=True):
+        whole ^= shifted
+        whole *= factor
+        np.right_shift(whole, shift, out=shifted)
+    whole ^= shifted
+    return whole
 
 
 def key_hashes(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
@@ -63,7 +79,9 @@ def key_hashes(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
     Returns:
         Shape (rows,).
     """
-    return (_mixed_hashes(columns, rows) >> np.uint64(64 - _HASH_BITS)).view(np.int64)
+    hashes = _mixed_hashes(columns, rows)
+    hashes >>= np.uint64(64 - _HASH_BITS)
+    return hashes.view(np.int64)
 
 
 def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8]:
@@ -83,7 +101,7 @@ def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8
 
 
 def _whole(column: Column) -> _Hashes:
-    """Return values as whole numbers, equal ones alike, all nulls, and all NaN."""
+    """Return values as whole numbers in a new array; equal values, nulls, NaN alike."""
     if isinstance(column, Nullable):
         return np.where(column.valid, _whole(column.values), _NULL)
     if not isinstance(column, np.ndarray):

@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, NO_PROGRESS, START_NS, Batch, Message, Progress
+from slackwater.runtime.model import (
+    END_NS,
+    NO_PROGRESS,
+    START_NS,
+    Batch,
+    Int64Array,
+    Message,
+    Progress,
+)
 from slackwater.runtime.model.hashes import key_hashes, owners
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
 
-class Divided:
-    """Rows divided by their owners; one sort serves all channels with the same keys.
+class Form(NamedTuple):
+    """Form of a channel's rows; replicas of one step have the same.
 
-    Args:
-        rows: the rows, those of one owner after those of another.
-        stops: shape (replicas,), where the rows of each owner stop.
+    Attributes:
+        number: number among the forms of the stage's channels.
+        names: names of the columns.
+        fields: fields of the rows.
     """
 
-    __slots__ = ("_rows", "_stops")
+    number: int
+    names: tuple[str, ...]
+    fields: frozenset[str]
 
-    def __init__(self, rows: Batch, stops: list[int]) -> None:
-        self._rows, self._stops = rows, stops
+
+def _forms(channels: Sequence[Channel]) -> list[Form]:
+    """Return the form of each channel's rows."""
+    contents = [(tuple(channel.schema.names), channel.row_fields) for channel in channels]
+    numbers = {content: n for n, content in enumerate(dict.fromkeys(contents))}
+    return [Form(numbers[content], *content) for content in contents]
+
+
+class Divided:
+    """Rows divided by their owners; one order serves all channels with the same keys.
+
+    Args:
+        batch: rows in the order of their stage.
+        order: shape (rows,), places of the rows: those of one owner after those of another.
+        stops: shape (replicas,), where the rows of each owner stop in that order.
+    """
+
+    __slots__ = ("_batch", "_order", "_parts", "_stops")
+
+    def __init__(self, batch: Batch, order: Int64Array, stops: list[int]) -> None:
+        self._batch, self._order, self._stops = batch, order, stops
+        self._parts: dict[int, Batch] = {}  # {form of channels: its columns, in the order}
 
     @classmethod
     def of(cls, batch: Batch, columns: Sequence[str], replicas: int) -> Divided:
@@ -33,12 +65,18 @@ class Divided:
         owner = owners(hashes, replicas)
         order = owner.argsort(kind="stable")
         stops = owner.take(order).searchsorted(np.arange(replicas, dtype=np.uint8), side="right")
-        return cls(batch if rows == 1 else batch.take(order), stops.tolist())
+        return cls(batch, order, stops.tolist())
 
-    def part(self, index: int) -> Batch | None:
-        """Return the rows of one owner; None if it has none."""
-        start, stop = self._stops[index - 1] if index else 0, self._stops[index]
-        return self._rows.slice(start, stop) if stop > start else None
+    def part(self, owner: int, form: Form) -> Batch | None:
+        """Return an owner's rows with a channel's columns; None if it has none."""
+        start, stop = self._stops[owner - 1] if owner else 0, self._stops[owner]
+        if start == stop:
+            return None
+        rows = self._parts.get(form.number)
+        if rows is None:  # once for all channels of this form
+            rows = self._batch.part(form.names, form.fields)
+            rows = self._parts[form.number] = rows.take(self._order) if len(rows) > 1 else rows
+        return rows.slice(start, stop)
 
 
 class StageOutputs:
@@ -56,8 +94,8 @@ class StageOutputs:
     STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns", "_moves", "_sent_moves")
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
-        # (channel, names of its columns, its rows' fields, its place in what follows)
-        self._outputs = [(c, c.schema.names, c.row_fields, n) for n, c in enumerate(outputs)]
+        # (channel, form of its rows, its place in what follows)
+        self._outputs = list(zip(outputs, _forms(outputs), range(len(outputs)), strict=True))
         self._keys = list(dict.fromkeys((c.owned.columns, c.owned.of) for c in outputs if c.owned))
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
@@ -117,11 +155,13 @@ class StageOutputs:
         divided: dict[tuple[tuple[str, ...], int], Divided] = {}
         if batch is not None:
             divided = {keys: Divided.of(batch, *keys) for keys in self._keys}
-        for channel, names, fields, at in self._outputs:
-            sent, part, owned = progress, batch, channel.owned
+        for channel, form, at in self._outputs:
+            sent, part, owned = progress, None, channel.owned
             if batch is not None and owned is not None:
-                part = divided[owned.columns, owned.of].part(owned.replica)
-            if arrived is not None and "arrivals" in fields:
+                part = divided[owned.columns, owned.of].part(owned.replica, form)
+            elif batch is not None:
+                part = batch.part(form.names, form.fields)
+            if arrived is not None and "arrivals" in form.fields:
                 sent = progress.with_arrived(arrived)
             elif (
                 part is None
@@ -131,7 +171,6 @@ class StageOutputs:
                 )
             ):
                 continue
-            part = None if part is None else part.part(names, fields)
             self._sent_ns[at] = now_ns
             self._tell(at)
             sends.append((channel, Message(part, sent)))

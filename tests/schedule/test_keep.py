@@ -19,7 +19,7 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.traits import Keep, Share
 from slackwater.runtime.schedule import Egress, Slot
-from slackwater.runtime.schedule.outputs import Divided
+from slackwater.runtime.schedule.outputs import Divided, Form
 from tests.support.told import message_of
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})
@@ -73,7 +73,8 @@ class Work:
             if channel.source == source:
                 part, owned = batch, channel.owned
                 if batch is not None and owned is not None:
-                    part = Divided.of(batch, owned.columns, owned.of).part(owned.replica)
+                    form = Form(0, tuple(channel.schema.names), frozenset())
+                    part = Divided.of(batch, owned.columns, owned.of).part(owned.replica, form)
                 self.slot.deliver(channel.name, message_of(part, promise_ns, 0), self.now_ns)
 
     def run(self) -> None:
