@@ -16,7 +16,7 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.engine.limit import Beside, Program, aggregate_by_parts
 from benchmarks.engine.running import ONE_SLOT, Arrays, arrays_of, timed
-from benchmarks.engine.workload import BLOCK_ROWS, MS, Mapped, late_table, write
+from benchmarks.engine.workload import BLOCK_ROWS, MS, Mapped, late_table, write, written
 from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.offline import mean_count_per_second
 
@@ -28,11 +28,19 @@ SHARE = 25.0
 PLACES = {
     "one slot": ONE_SLOT,
     "three nodes": {"events": "node-1", "aggregate-1": "node-2", "counts": "node-3"},
+    "two replicas": {
+        "events": "node-1",
+        "aggregate-1.1": "node-1",
+        "aggregate-1.2": "node-2",
+        "counts": "node-1",
+    },
 }
+PEERS = "two replicas"
+LEAST_BY_REPLICAS = 1.05  # × one slot
 
 
 def run(options: Options) -> Result:
-    """Measure the aggregate in one slot and on three nodes."""
+    """Measure the aggregate: in one slot, on three nodes, and as two replicas on two of them."""
     scale = 5 if options.quick else 1
     repetitions = 3 if options.quick else 5
     table = late_table(options.seed, events=EVENTS // scale, seconds=SECONDS // scale)
@@ -46,10 +54,16 @@ def run(options: Options) -> Result:
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=3) as cluster:
         source = write(table, Path(folder) / "events")
         beside = Beside(len(table), programs(events))
+        alone: float | None = None
         for place, placement in PLACES.items():
             measured = timed(
                 cluster,
-                lambda: counting_flow(source, sw.collect_sink()),
+                partial(
+                    counting_flow,
+                    source,
+                    sw.collect_sink(),
+                    replicas=2 if place == PEERS else None,
+                ),
                 placement=placement,
                 repetitions=repetitions,
                 verify=partial(verify, expected=expected, what=place),
@@ -60,15 +74,21 @@ def run(options: Options) -> Result:
             result.figures[f"{place}_million_per_s"] = measured.million_per_s
             result.figures[f"{place}_ns_per_row"] = measured.ns_per_row
             if place == "one slot":
-                median = measured.million_per_s.median
+                median = alone = measured.million_per_s.median
                 result.claims.append(Claim(f"{place}: M events/s", median, ">=", TARGET))
                 told = beside.tell(result, measured.rates, [])
                 share = told["one slot, % of the limit"].median
                 result.claims.append(Claim(f"{place}: % of the limit", share, ">=", SHARE))
                 result.figures |= told
+            if place == PEERS:
+                assert alone is not None, "one slot comes first"
+                by_one = measured.million_per_s.median / alone
+                what = f"{place} on nodes: × one slot"
+                result.claims.append(Claim(what, by_one, ">=", LEAST_BY_REPLICAS))
     result.notes += [
         "best placement: one slot, all stages on node-1; three nodes: source on node-1, aggregate "
-        "on node-2, sink on node-3, which share this machine's cores",
+        "on node-2, sink on node-3; two replicas: source, a replica and sink on node-1, the other "
+        "replica on node-2; they share this machine's cores",
         "events / the job's elapsed time, from the first stimulus to the end of all slots",
         "input: an Arrow IPC file in the page cache, mapped into memory by the source",
         f"every run's {len(expected['key']):,} results were compared with the offline query's",
@@ -78,7 +98,9 @@ def run(options: Options) -> Result:
     return result
 
 
-def counting_flow(source: Mapped, sink: sw.connectors.Output) -> sw.Dataflow:
+def counting_flow(
+    source: Mapped, sink: sw.connectors.Output, *, replicas: int | None = None
+) -> sw.Dataflow:
     """Return the flow; its sink is `counts`."""
     flow = sw.Dataflow("aggregate")
     flow.source(
@@ -93,6 +115,7 @@ def counting_flow(source: Mapped, sink: sw.connectors.Output) -> sw.Dataflow:
         window=sw.tumbling("1s"),
         mean=sw.mean("value"),
         n=sw.count(),
+        **written(replicas),
     ).sink("counts", sink)
     return flow
 

@@ -23,12 +23,18 @@ from benchmarks.frame import Claim, Options, Result, check
 
 EVENTS, SECONDS = 2_000_000, 10_000
 TARGETS = {"sparse": 4.0, "dense": 2.5}
+PEERS = "two replicas"
+BY_REPLICAS = {"bus": "node-1", "scats": "node-2", "pairs": "node-1"} | {
+    f"join-1.{number}": f"node-{number}" for number in (1, 2)
+}
+"""Placement of two replicas: each beside a source, in the two processes that two cores bear."""
+LEAST_BY_REPLICAS = 1.3  # × one slot, the dense join
 SHARES = {"sparse": 25.0, "dense": 40.0}
 """{join: percent of the limit that one slot must reach}"""
 
 
 def run(options: Options) -> Result:
-    """Measure both joins, in one slot and on three nodes."""
+    """Measure both joins: in one slot, on three nodes, and as two replicas on two of them."""
     scale = 4 if options.quick else 1
     repetitions = 2 if options.quick else 5
     tables = join_tables(options.seed, events=EVENTS // scale, seconds=SECONDS // scale)
@@ -47,10 +53,18 @@ def run(options: Options) -> Result:
             expected = results(bus, loop, left, right)
             figures: dict[str, Any] = {"results": len(left)}
             beside = Beside(events, programs(bus, loop, kind=kind))
-            for place, placement in PLACES.items():
+            alone: float | None = None
+            for place, placement in (PLACES | {PEERS: BY_REPLICAS}).items():
+                replicas = 2 if place == PEERS else None
                 measured = timed(
                     cluster,
-                    partial(join_flow, *inputs, sw.collect_sink(), is_dense=is_dense),
+                    partial(
+                        join_flow,
+                        *inputs,
+                        sw.collect_sink(),
+                        is_dense=is_dense,
+                        replicas=replicas,
+                    ),
                     placement=placement,
                     repetitions=repetitions,
                     verify=partial(verify, expected=expected, what=f"{kind}, {place}"),
@@ -61,7 +75,7 @@ def run(options: Options) -> Result:
                 figures[f"{place}_million_per_s"] = measured.million_per_s
                 figures[f"{place}_ns_per_row"] = measured.ns_per_row
                 if place == "one slot":
-                    median = measured.million_per_s.median
+                    median = alone = measured.million_per_s.median
                     result.claims.append(
                         Claim(f"{kind} join, {place}: M events/s", median, ">=", target)
                     )
@@ -71,10 +85,16 @@ def run(options: Options) -> Result:
                         Claim(f"{kind} join, {place}: % of the limit", share, ">=", SHARES[kind])
                     )
                     figures |= told
+            assert alone is not None, "one slot comes first"
+            figures[f"{PEERS}_by_one_slot"] = by_one = measured.million_per_s.median / alone
+            if is_dense:
+                what = f"{kind} join, {PEERS} on nodes: × one slot"
+                result.claims.append(Claim(what, by_one, ">=", LEAST_BY_REPLICAS))
             result.figures[kind] = figures
     result.notes += [
         "best placement: one slot, all stages on node-1; three nodes: a source on node-1 and on "
-        "node-2 each, join and sink on node-3; they share this machine's cores",
+        "node-2 each, join and sink on node-3; two replicas: a source and a replica on node-1 and "
+        "on node-2 each, the sink on node-1; they share this machine's cores",
         "events / the job's elapsed time, from the first stimulus to the end of all slots",
         "input: Arrow IPC files in the page cache, mapped into memory by the sources",
         "every run's results were compared with the offline query's",

@@ -87,7 +87,7 @@ def _of_source(step: SourceStep) -> Guarantee:
 
 def _of_sink(step: SinkStep, steps: Mapping[str, Step]) -> Guarantee:
     why_not = why_rows_differ(steps, step.name)
-    if not step.output.traits.keeps_ordinal or step.may_have_writers:
+    if not step.output.traits.keeps_ordinal:
         why = "it does not say which rows it has, so those since the checkpoint come again"
         if why_not:
             why = f"{why}, perhaps others, for {why_not}"
