@@ -23,6 +23,10 @@ Not cut out before they are merged. A plain tuple: each small read makes some.
 """
 
 
+MOST_TIES = 4
+"""With a tie in each four rows, as windows have, all rows are sorted by time and writer at once."""
+
+
 class FifoLane:
     """Rows of one writer, in order.
 
@@ -158,4 +162,27 @@ def in_order(batch: Batch) -> Batch:
         return batch.take(times.argsort(kind="stable"))
     if times.item(0) == times.item(-1) and bool((times == times[0]).all()):  # results of a window
         return batch.take(writers.argsort(kind="stable"))
-    return batch.take(np.lexsort((writers, times)))
+    return batch.take(order_of_writers(times, writers))
+
+
+def order_of_writers(times_ns: Int64Array, writers: Int64Array) -> Int64Array:
+    """Return the positions of rows by (time, writer), stable, shape (rows,).
+
+    Rows come as a few runs in order of time, which a stable argsort finds and merges. Results of a
+    join have few ties: only those are sorted by writer. To sort all rows by both took 90 ns a row
+    at a sink.
+    """
+    order = times_ns.argsort(kind="stable")
+    times_ns = times_ns.take(order)
+    is_tied = times_ns[1:] == times_ns[:-1]
+    ties = np.count_nonzero(is_tied)
+    if not ties:
+        return order
+    if ties * MOST_TIES > len(order):
+        return order.take(np.lexsort((writers.take(order), times_ns)))
+    in_ties = np.append(is_tied, False)
+    in_ties[1:] |= is_tied
+    places = in_ties.nonzero()[0]
+    tied = order.take(places)
+    order[places] = tied.take(np.lexsort((writers.take(tied), times_ns.take(places))))
+    return order

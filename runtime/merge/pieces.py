@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.merge.lanes import Piece, in_order
+from slackwater.runtime.merge.lanes import Piece, in_order, order_of_writers
 from slackwater.runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
 from slackwater.runtime.model.batch import RowFields, concat_fields
 
@@ -58,7 +58,8 @@ def merge_pieces(
         columns = {name: concat_columns(parts) for name, parts in column_parts}
         return Batch(event_time_ns=times, stimulus_time_ns=stimuli, columns=columns, **fields)
     if has_writers:
-        order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
+        writers = np.concatenate([_writers(piece, ranks) for piece in pieces])
+        order = order_of_writers(times, writers)
     else:
         # Pieces stand in tie order and the sort is stable: ties come out in tie order.
         # Of a few runs in order an argsort is quicker: it finds them, and merges.
