@@ -16,9 +16,13 @@ from slackwater.runtime.model import (
     Message,
     Progress,
 )
-from slackwater.runtime.model.hashes import key_hashes, owners
+from slackwater.runtime.model.hashes import owners_of_rows
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
+
+PAIR = 2
+"""Of two owners the places of each take a third of the time of a sort by radix: its counters wait
+for each other. It is a twentieth of the slot with the larger source of a dense join."""
 
 
 class Form(NamedTuple):
@@ -61,8 +65,11 @@ class Divided:
     def of(cls, batch: Batch, columns: Sequence[str], replicas: int) -> Divided:
         """Return a batch divided among replicas, each part in the order of the batch."""
         rows = len(batch.event_time_ns)
-        hashes = key_hashes([batch.columns[name] for name in columns], rows)
-        owner = owners(hashes, replicas)
+        owner = owners_of_rows([batch.columns[name] for name in columns], rows, replicas)
+        if replicas == PAIR:
+            is_second = owner.view(np.bool_)
+            first, second = (~is_second).nonzero()[0], is_second.nonzero()[0]
+            return cls(batch, np.concatenate([first, second]), [len(first), rows])
         order = owner.argsort(kind="stable")
         stops = owner.take(order).searchsorted(np.arange(replicas, dtype=np.uint8), side="right")
         return cls(batch, order, stops.tolist())

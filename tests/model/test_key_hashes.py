@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from slackwater.runtime.model.hashes import KEY_GROUPS, key_hashes, owners
+from slackwater.runtime.model.hashes import KEY_GROUPS, key_hashes, owners, owners_of_rows
 from slackwater.runtime.model.nullable import Nullable
 
 MANY = 200_000
@@ -68,3 +68,17 @@ def test_keys_of_several_columns_are_told_apart() -> None:
     first, second = np.array([1, 2, 1, 2]), pa.array(["1", "1", "2", "2"])
     assert len(set(of(first, second))) == 4
     assert of(first, second) != of(second, first)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+@pytest.mark.parametrize("width", [0, 3, 200])
+def test_a_row_has_the_owner_of_its_hash_in_a_short_range_too(dtype: Any, width: int) -> None:
+    ends = np.iinfo(dtype)
+    for least in (ends.min, 0, ends.max - min(width, 100)):
+        highest = min(least + width, ends.max)
+        column = np.random.default_rng(1).integers(least, highest, 2_000, dtype, endpoint=True)
+        expected = owners(key_hashes([column], 2_000), 7)
+        assert owners_of_rows([column], 2_000, 7).tolist() == expected.tolist()
+    extremes = np.array([ends.min, ends.max] * 50, dtype)
+    expected = owners(key_hashes([extremes], 100), 7)
+    assert owners_of_rows([extremes], 100, 7).tolist() == expected.tolist()
