@@ -19,20 +19,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slackwater.actors.kernel.plain_files import make_folder
+from slackwater.actors.kernel.plain_files import make_folder, sync
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
+from slackwater.actors.sinks.journal import Journal
 from slackwater.actors.sinks.lock import Lock, LockGone, here_as
 from slackwater.actors.sinks.output_path import OutputPath
 from slackwater.actors.sinks.parts import JsonText, LinesPart, ParquetPart, PartFile
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.shown import text_of
-from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.lock import Holder
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
-from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
-from slackwater.runtime.sinks.output import HasEnded, Sink, SinkProgress
+from slackwater.runtime.sinks.open_decision import ExistingOutput, OpenDecision, open_decision
+from slackwater.runtime.sinks.output import OutputContext, Sink, SinkProgress
+from slackwater.runtime.sinks.position import FilePosition, go_on, position_at_start
 from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy
 from slackwater.runtime.sinks.way_on import missing_parts, way_on
 
@@ -45,14 +46,10 @@ class FileSink(Sink):
     """A folder of parts, or one file. Use it from one thread.
 
     Args:
-        name: name of the sink.
         settings: settings of the sink.
         path: path of the output.
         schema: schema of the rows.
-        run: the run that writes.
-        has_ended: says whether a run with that identity has ended; see `HasEnded`.
-        last_event_time_ns: returns the event time of the last row written; None if none
-            was.
+        context: context in which the output is opened.
         joins: says whether a lock is of the same run, with which the output is shared.
 
     Raises:
@@ -62,26 +59,36 @@ class FileSink(Sink):
 
     def __init__(
         self,
-        name: str,
         settings: FileSettings,
         path: str,
         schema: pa.Schema,
+        context: OutputContext,
         *,
-        run: SinkRun,
-        has_ended: HasEnded = lambda _: False,
-        last_event_time_ns: Callable[[], int | None] = lambda: None,
         joins: Callable[[Holder], bool] | None = None,
     ) -> None:
-        self._name, self._settings, self._schema = name, settings, schema
-        self._run, self._last_event_time_ns = run, last_event_time_ns
+        self._name, self._settings, self._schema = context.sink, settings, schema
+        self._run, self._last_event_time_ns = context.run, context.last_event_time_ns
+        self._keeps_positions, at = context.keeps_positions, context.at
         self._columns = tuple((field.name, str(field.type)) for field in schema)
-        holder = here_as(name, run, since_ns=time.time_ns())
+        position = FilePosition.from_bytes(at, sink=self._name) if at else None
+        holder = here_as(self._name, self._run, since_ns=time.time_ns())
         self._place = OutputPath(
-            name, Path(path), kind=settings.format, is_file=settings.is_file, token=holder.token
+            self._name,
+            Path(path),
+            kind=settings.format,
+            is_file=settings.is_file,
+            token=holder.token if position is None else position.token,
         )
-        self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended, joins=joins)
+        self._lock = Lock(
+            self._place.lock_path,
+            holder,
+            has_ended=context.has_ended,
+            joins=joins,
+            goes_on=at is not None,
+        )
         self._part: PartFile | None = None
         self._rows = 0  # of the part
+        self._last_ns: int | None = None  # of its last row, before this sink was opened
         self._staged: list[Part] = []  # whole, and still hidden
         self._infinite = 0  # values without a number in the format
         self._has_begun = self._has_ended = self._is_over = False
@@ -89,25 +96,59 @@ class FileSink(Sink):
         with self._telling(is_opening=True):
             make_folder(self._place.folder)
             note = self._lock.take()
-            self._place.token = self._lock.token
+            if position is None:
+                self._place.token = self._lock.token
+        if note is not None:
+            self._progress.notes.append(note)
         try:
             with self._telling(is_opening=True):
                 existing = self._place.look()
-                opening = open_decision(
-                    existing,
-                    run,
-                    schema=self._columns,
-                    kind=settings.format,
-                    is_file=settings.is_file,
-                    overwrite=settings.overwrite,
-                    resume=settings.resume,
-                )
+                if position is None and at is not None:
+                    position = position_at_start(existing, self._run)
+                if position is not None and position.is_of(existing):
+                    self._go_on(existing, position)
+                else:
+                    self._take(existing.manifest, self._opening(existing))
         except BaseException:
             self._lock.release()
             raise
-        if note is not None:
-            self._progress.notes.append(note)
-        self._take(existing.manifest, opening)
+
+    def _opening(self, existing: ExistingOutput) -> OpenDecision:
+        return open_decision(
+            existing,
+            self._run,
+            schema=self._columns,
+            kind=self._settings.format,
+            is_file=self._settings.is_file,
+            overwrite=self._settings.overwrite,
+            resume=self._settings.resume,
+        )
+
+    def _go_on(self, existing: ExistingOutput, position: FilePosition) -> None:
+        """Go on at a position in this job's own output, after a failure."""
+        self._place.token = position.token
+        decided = go_on(
+            existing,
+            position,
+            making=self._place.making(position),
+            replaces=self._settings.overwrite,
+        )
+        is_replacing = self._settings.overwrite and not decided.is_ours
+        replaces = self._opening(existing).replaces if is_replacing else ()
+        self._take(existing.manifest, OpenDecision(parts=decided.parts, replaces=replaces))
+        self._skip, self._infinite = decided.rows, position.infinite
+        self._staged, self._earlier_parts = list(decided.staged), position.earlier
+        own = self._manifest.parts[position.earlier :]
+        self._progress.published = sum(part.rows for part in own)
+        self._progress.waiting = decided.rows - self._manifest.rows
+        part = decided.part
+        keeps = [self._place.hidden(whole.name) for whole in decided.staged]
+        if part is not None:
+            keeps.append(self._place.cut_file(part.name))
+        self._begin(keeps)
+        if part is not None:
+            self._part, self._rows = self._new_part(at=part.bytes), part.rows
+            self._last_ns = part.last_event_time_ns
 
     def _take(self, known: Manifest | None, opening: OpenDecision) -> None:
         note = RunRecord(
@@ -152,6 +193,31 @@ class FileSink(Sink):
             self._rows += len(rows)
             self._progress.waiting += len(rows)
 
+    def position(self) -> bytes:
+        """Sync the part in the making; return how long it is, and what is published."""
+        part = None
+        with self._telling():
+            if self._part is not None:
+                size = self._part.position()
+                part = Part(self._next_name, self._rows, size, self._event_time_ns)
+                sync(self._place.folder)
+        return FilePosition(
+            token=self._place.token,
+            has_begun=self._has_begun,
+            published=len(self._manifest.parts),
+            earlier=self._earlier_parts,
+            staged=tuple(self._staged),
+            part=part,
+            rows=self._manifest.rows + sum(each.rows for each in self._staged) + self._rows,
+            infinite=self._infinite,
+        ).to_bytes()
+
+    @property
+    def _event_time_ns(self) -> int | None:
+        """Event time of the last row of the part, as far as it is known."""
+        last_ns = self._last_event_time_ns() if self._rows else None
+        return self._last_ns if last_ns is None else last_ns
+
     def end(self) -> None:  # noqa: D102 - see Sink
         self._has_ended = True
 
@@ -165,9 +231,8 @@ class FileSink(Sink):
             if self._part is None:
                 return
             size = self._part.finish()
-            last_ns = self._last_event_time_ns() if self._rows else None
-            self._staged.append(Part(self._next_name, self._rows, size, last_ns))
-            self._part, self._rows = None, 0
+            self._staged.append(Part(self._next_name, self._rows, size, self._event_time_ns))
+            self._part, self._rows, self._last_ns = None, 0, None
 
     def commit(self) -> None:
         """Give parts their names; an output that is replaced goes first."""
@@ -260,7 +325,7 @@ class FileSink(Sink):
             on_disk = replace(on_disk, parts=visible, pending=pending)
             self._count(visible[len(self._manifest.parts) :])
             self._manifest = on_disk
-        for part in self._staged:
+        for part in () if self._keeps_positions else self._staged:
             if part.name not in committed:  # else the next run renames it
                 with suppress(OSError):
                     self._place.hidden(part.name).unlink(missing_ok=True)
@@ -281,13 +346,13 @@ class FileSink(Sink):
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _begin(self, keeps: Sequence[Path] = ()) -> None:
         """Tidy up after the last run, and record that this run writes."""
         if self._has_begun:
             return
         self._has_begun = True
         self._lock.check()
-        self._progress.notes += self._place.tidy(self._known)
+        self._progress.notes += self._place.tidy(self._known, keeps)
         if self._known is not None and self._known.removing:
             self._known = replace(self._known, removing=())
         if not self._removing and not self._repeats_whole_run:
@@ -297,13 +362,15 @@ class FileSink(Sink):
     def _next_name(self) -> str:
         return self._place.part_name(len(self._manifest.parts) + len(self._staged) + 1)
 
-    def _new_part(self) -> PartFile:
-        path = self._place.hidden(self._next_name)
+    def _new_part(self, *, at: int | None = None) -> PartFile:
+        name = self._next_name
+        path = self._place.hidden(name)
         if self._settings.format == "parquet":
-            return ParquetPart(path, self._schema)
+            journal = Journal(self._place.journal(name), at) if self._keeps_positions else None
+            return ParquetPart(path, self._schema, journal)
         if self._settings.format == "csv":
-            return LinesPart(path, CsvText(self._schema, self._settings.csv))
-        return LinesPart(path, JsonText())
+            return LinesPart(path, CsvText(self._schema, self._settings.csv), at)
+        return LinesPart(path, JsonText(), at)
 
     def _commit(self, manifest: Manifest) -> None:
         self._lock.check()
@@ -313,6 +380,8 @@ class FileSink(Sink):
         self._manifest = replace(manifest, parts=parts)
         self._staged, self._removing = [], ()
         self._count(new)
+        for part in new if self._keeps_positions else ():
+            self._place.journal(part.name).unlink(missing_ok=True)
 
     def _count(self, new: Sequence[Part]) -> None:
         rows = sum(part.rows for part in new)

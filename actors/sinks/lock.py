@@ -40,6 +40,7 @@ class Lock:
         holder: the process that wants it.
         has_ended: says whether a run has ended.
         joins: says whether a lock there is of the same run, and is shared; None if none is.
+        goes_on: whether the job goes on after a failure, so that its own lock is taken over.
         error: class of a refusal.
     """
 
@@ -50,10 +51,12 @@ class Lock:
         *,
         has_ended: HasEnded,
         joins: Callable[[Holder], bool] | None = None,
+        goes_on: bool = False,
         error: type[SlackwaterError] = SinkError,
     ) -> None:
         self._path, self._holder, self._has_ended = path, holder, has_ended
         self._joins, self._error, self._is_held = joins, error, False
+        self._goes_on = goes_on
 
     @property
     def token(self) -> str:
@@ -153,6 +156,7 @@ class Lock:
             start_of_pid=start_of(holder.pid),
             has_ended=self._has_ended(holder),
             is_held_here=holder.token in _HELD,
+            goes_on=self._goes_on,
         )
         if not verdict.is_free:
             raise self._error(self._refusal(str(holder), verdict.reason))

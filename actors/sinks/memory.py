@@ -13,11 +13,23 @@ from slackwater.runtime.sinks.output import Sink
 
 
 class CollectSink(Sink):
-    """Keeps all results in memory for `job.result(name)`: for tests and small answers."""
+    """Keeps all results in memory for `job.result(name)`: for tests and small answers.
 
-    def __init__(self, schema: pa.Schema) -> None:
+    Its position is all its rows, so they are a part of each checkpoint.
+    """
+
+    def __init__(self, schema: pa.Schema, *, at: bytes | None = None) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
+        if at:
+            self.take_over(at)
+        self._rows_before = sum(map(len, self._batches))
+
+    def last_ordinal(self) -> int:  # noqa: D102 - see Sink
+        return self._rows_before - 1
+
+    def position(self) -> bytes:  # noqa: D102 - see Sink
+        return self.stream()
 
     def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102
         del first_ordinal

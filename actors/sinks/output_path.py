@@ -7,6 +7,7 @@ out/                                       a folder
   .slackwater.writers.4f1c…                  who still writes, if several sinks of the job do
   part-00000001.parquet                      published: never changed or removed by us
   .part-00000002.parquet.4f1c….incomplete    being written by the run with that token
+  .part-00000002.parquet.4f1c….rows          its rows, if the job has checkpoints (`journal.py`)
 rows.jsonl                                 one file, once whole
 .rows.jsonl.slackwater.json, .rows.jsonl.slackwater.lock, .rows.jsonl.4f1c….incomplete
 ```
@@ -35,12 +36,13 @@ from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import in_words
 from slackwater.runtime.sinks.manifest import NO_FILE, Manifest, Part, is_part_name, part_name
 from slackwater.runtime.sinks.open_decision import ExistingOutput
+from slackwater.runtime.sinks.position import FilePosition
 from slackwater.runtime.sinks.remedies import PathFacts
 
 __all__ = ["OutputPath", "PartChanged"]
 
 NAME = "slackwater"
-_LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
+_LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.(incomplete|rows)")
 _MOST_BYTES = 1 << 30
 
 
@@ -79,6 +81,14 @@ class OutputPath:
     def hidden(self, name: str, *, token: str | None = None) -> Path:
         """Return the hidden path of a part in the making."""
         return self.folder / f".{name}.{token or self.token}.incomplete"
+
+    def journal(self, name: str) -> Path:
+        """Return the path of the journal of a part in the making."""
+        return self.folder / f".{name}.{self.token}.rows"
+
+    def cut_file(self, name: str) -> Path:
+        """Return the file of a part in the making that is cut at a position."""
+        return self.journal(name) if self._kind == "parquet" else self.hidden(name)
 
     def look(self, *, reads_manifest: bool = True) -> ExistingOutput:
         """Return the output that exists at the path.
@@ -145,6 +155,17 @@ class OutputPath:
             has_inodes=has_inodes,
         )
 
+    def making(self, position: FilePosition) -> dict[str, int]:
+        """Return {part: bytes} of the hidden files of a position that exist.
+
+        Of a part in the making it is the file that is cut: its journal, or its lines.
+        """
+        paths = {part.name: self.hidden(part.name) for part in position.staged}
+        if (part := position.part) is not None:
+            paths[part.name] = self.cut_file(part.name)
+        sizes = {name: _size(path) for name, path in paths.items()}
+        return {name: size for name, size in sizes.items() if size is not None}
+
     def _hidden_sizes(self, manifest: Manifest) -> dict[str, int]:
         sizes = {
             part.name: _size(self.hidden(part.name, token=manifest.run.token))
@@ -171,10 +192,14 @@ class OutputPath:
                 "damaged; choose another path, or move the folder away"
             ) from problem
 
-    def tidy(self, known: Manifest | None) -> list[str]:
+    def tidy(self, known: Manifest | None, keeps: Collection[Path] = ()) -> list[str]:
         """Publish the last run's committed parts, remove its others; return notes.
 
         Only hidden files with our own names are removed.
+
+        Args:
+            known: manifest of the last run; None if it has none.
+            keeps: hidden files of this run that stay.
         """
         notes = []
         if known is not None:
@@ -192,7 +217,7 @@ class OutputPath:
                         "committed"
                     )
                 self.write_manifest(replace(known, removing=()))
-        left = list(self._leftovers())
+        left = [path for path in self._leftovers() if path not in keeps]
         for path in left:
             path.unlink(missing_ok=True)
         if left:
@@ -279,7 +304,7 @@ class OutputPath:
     def _leftovers(self) -> Iterator[Path]:
         for path in self.folder.iterdir():
             match = _LEFTOVER.fullmatch(path.name)
-            if match is not None and match["token"] != self.token:
+            if match is not None:
                 shown = match["shown"]
                 if shown == self.path.name if self._is_file else is_part_name(shown):
                     yield path

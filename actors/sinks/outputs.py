@@ -96,25 +96,8 @@ class FilesOutput(FileSettings, Output):
                     f"sink {context.sink!r}: with ordered=False each replica writes its own parts, "
                     "which cannot go on from a checkpoint; omit ordered=False, or the checkpoints"
                 )
-            return SharedFileSink(
-                context.sink,
-                self,
-                path,
-                schema,
-                run=context.run,
-                writer=context.writer,
-                has_ended=context.has_ended,
-                last_event_time_ns=context.last_event_time_ns,
-            )
-        return FileSink(
-            context.sink,
-            self,
-            path,
-            schema,
-            run=context.run,
-            has_ended=context.has_ended,
-            last_event_time_ns=context.last_event_time_ns,
-        )
+            return SharedFileSink(self, path, schema, context, context.writer)
+        return FileSink(self, path, schema, context)
 
 
 @dataclass(frozen=True)
@@ -149,8 +132,7 @@ class CollectOutput(Output):
         return "collect"
 
     def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:  # noqa: D102
-        del context
-        return CollectSink(schema)
+        return CollectSink(schema, at=context.at)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.actors.kernel.plain_files import private, sync
-from slackwater.actors.sinks.output_path import PartChanged
+from slackwater.actors.sinks.appended_file import AppendedFile, check_size
+from slackwater.actors.sinks.journal import Journal
 from slackwater.runtime.model.json_text import infinite_values, rows_as_json
 from slackwater.runtime.model.schema import column_to_arrow
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
@@ -30,6 +31,14 @@ class PartFile(Protocol):
         """
         ...
 
+    def position(self) -> int:
+        """Sync the rows so far; return the bytes at which the part is cut.
+
+        Raises:
+            OSError: the system could not.
+        """
+        ...
+
     def finish(self) -> int:
         """Complete and sync the file; return its bytes.
 
@@ -39,7 +48,7 @@ class PartFile(Protocol):
         ...
 
     def discard(self) -> None:
-        """Give the part up."""
+        """Give the part up; what its position names stays."""
         ...
 
 
@@ -59,17 +68,31 @@ class LinesText(Protocol):
 
 
 class ParquetPart:
-    """A parquet file with row groups of 65,536 rows, however the rows were batched."""
+    """A parquet file with row groups of 65,536 rows, however the rows were batched.
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path, self._schema = path, schema
+    Args:
+        path: path of the file.
+        schema: schema of the rows.
+        journal: journal of its rows, which are written first; None if it has no position.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, journal: Journal | None = None) -> None:
+        self._path, self._schema, self._journal = path, schema, journal
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
         self._file: Any = None
         self._writer: Any = None
+        if journal is not None:
+            for rows in journal.batches():
+                self._add(rows)
 
     def write(self, rows: pa.RecordBatch) -> int:
         """Keep the rows; write a row group when it is full."""
+        if self._journal is not None:
+            self._journal.append(rows)
+        return self._add(rows)
+
+    def _add(self, rows: pa.RecordBatch) -> int:
         self._waiting.append(rows)
         self._rows += len(rows)
         if self._rows < GROUP_ROWS:
@@ -82,6 +105,11 @@ class ParquetPart:
         self._rows = len(table) - whole
         return 0
 
+    def position(self) -> int:
+        """Sync the journal."""
+        assert self._journal is not None, "half a parquet file cannot be opened again"
+        return self._journal.sync()
+
     def finish(self) -> int:
         """Write the last row group and the file's end."""
         if self._rows or self._writer is None:
@@ -91,11 +119,16 @@ class ParquetPart:
         size = self._checked_size()
         self._file.close()
         sync(self._path)
+        if self._journal is not None:
+            self._journal.close()
         return size
 
     def discard(self) -> None:
         """Remove the file: half a parquet file cannot be read."""
         self._waiting = []
+        if self._journal is not None:
+            with suppress(OSError):
+                self._journal.close()
         with suppress(OSError):
             if self._writer is not None:
                 self._writer.close()
@@ -118,7 +151,7 @@ class ParquetPart:
 
     def _checked_size(self) -> int:
         size: int = self._file.tell()
-        _check_size(os.stat(self._path).st_size, size)
+        check_size(os.stat(self._path).st_size, size)
         return size
 
 
@@ -141,60 +174,38 @@ class LinesPart:
     Args:
         path: path of the file.
         text: how rows are written.
+        at: bytes of whole lines that are there, and stay; None if it begins afresh.
     """
 
-    def __init__(self, path: Path, text: LinesText) -> None:
-        self._path, self._text = path, text
-        self._file = private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self._bytes = 0
+    def __init__(self, path: Path, text: LinesText, at: int | None = None) -> None:
+        self._text, self._file = text, AppendedFile(path, at)
 
     def write(self, rows: pa.RecordBatch) -> int:
         """Append the rows, all or none."""
         self._append(self._text.lines(rows))
         return self._text.lost_infinite(rows)
 
+    def position(self) -> int:
+        """Sync the file."""
+        return self._file.sync()
+
     def finish(self) -> int:
         """Sync the file, which without rows has its header only."""
-        if not self._bytes:
+        if not self._file.bytes:
             self._append(b"")
-        _check_size(os.fstat(self._file).st_size, self._bytes)
-        os.fsync(self._file)
-        self._close()
-        return self._bytes
+        size = self._file.sync()
+        self._file.close()
+        return size
 
     def discard(self) -> None:
         """Keep the file hidden, with whole lines: its user may want to read them."""
+        if not self._file.bytes:
+            self._file.remove()
         with suppress(OSError):
-            self._close()
-        if not self._bytes:
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+            self._file.close()
 
     def _append(self, lines: bytes) -> None:
-        data = memoryview(lines if self._bytes else self._text.header + lines)
-        written = 0
-        _check_size(os.fstat(self._file).st_size, self._bytes)
-        try:
-            while written < len(data):
-                written += os.pwrite(self._file, data[written:], self._bytes + written)
-        except OSError:
-            os.ftruncate(self._file, self._bytes)
-            raise
-        self._bytes += written
-
-    def _close(self) -> None:
-        if self._file >= 0:
-            number, self._file = self._file, -1
-            os.close(number)
-
-
-def _check_size(size: int, expected: int) -> None:
-    # After a cut the next write would leave zeros in between, and the size would be right again.
-    if size != expected:
-        raise PartChanged(
-            "its part was changed by another program while it was written: it has "
-            f"{size:,} bytes and had {expected:,}"
-        )
+        self._file.append(b"" if self._file.bytes else self._text.header, lines)
 
 
 class JsonText:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,10 +27,9 @@ from slackwater.actors.sinks.file_settings import FileSettings
 from slackwater.actors.sinks.files import FileSink
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.json_form import JsonObject
-from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.lock import Holder
 from slackwater.runtime.sinks.manifest import Manifest, Part
-from slackwater.runtime.sinks.output import HasEnded, OutputWriter
+from slackwater.runtime.sinks.output import OutputContext, OutputWriter
 
 __all__ = ["SharedFileSink"]
 
@@ -67,15 +66,11 @@ class SharedFileSink(FileSink):
     """Writer of a folder of parts that other slots write, too.
 
     Args:
-        name: name of the step, which all writers share.
         settings: settings of the sink: a folder, not only replaced as a whole.
         path: path of the output, the same folder for all writers.
         schema: schema of the rows.
-        run: the run that writes.
+        context: context of the output; its sink is the step, whose name all writers share.
         writer: the writer that this is.
-        has_ended: says whether a run with that identity has ended; see `HasEnded`.
-        last_event_time_ns: returns the event time of the last row written; None if none
-            was.
 
     Raises:
         SinkError: as for `FileSink`.
@@ -83,27 +78,14 @@ class SharedFileSink(FileSink):
 
     def __init__(
         self,
-        name: str,
         settings: FileSettings,
         path: str,
         schema: pa.Schema,
-        *,
-        run: SinkRun,
+        context: OutputContext,
         writer: OutputWriter,
-        has_ended: HasEnded = lambda _: False,
-        last_event_time_ns: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._writer, self._own = writer, list[Part]()
-        super().__init__(
-            name,
-            settings,
-            path,
-            schema,
-            run=run,
-            has_ended=has_ended,
-            last_event_time_ns=last_event_time_ns,
-            joins=self._may_join,
-        )
+        super().__init__(settings, path, schema, context, joins=self._may_join)
         with self._telling(is_opening=True), self._lock.alone():
             writers = self._read()
             writers.states[str(writer.number)] = "writing"
@@ -162,7 +144,7 @@ class SharedFileSink(FileSink):
 
     # -- in turns ------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _begin(self, keeps: Sequence[Path] = ()) -> None:
         if self._has_begun:
             return
         with self._lock.alone():
@@ -170,7 +152,7 @@ class SharedFileSink(FileSink):
             if writers.has_begun:
                 self._has_begun = True
                 return
-            super()._begin()
+            super()._begin(keeps)
             self._write(replace(writers, has_begun=True))
 
     def _publish(self) -> None:

@@ -59,6 +59,8 @@ class SlotSinks:
         folder: str,
         runs: Mapping[str, SinkRun],
         has_ended: HasEnded = lambda _: False,
+        keeps_positions: bool = False,
+        at: Mapping[str, bytes] | None = None,
     ) -> None:
         """Open the sinks among these stages, as far as their outputs open early.
 
@@ -67,6 +69,9 @@ class SlotSinks:
             folder: where relative paths start.
             runs: {sink: the run that writes there}.
             has_ended: whether the end of a job is on record.
+            keeps_positions: whether the job has checkpoints, for which `positions` is called.
+            at: {sink: its position} in the checkpoint from which the job goes on after a failure;
+                empty if it begins again from its start, None if it has just been submitted.
 
         Raises:
             SinkError: a sink cannot be opened; `leave` then releases the others.
@@ -82,9 +87,11 @@ class SlotSinks:
                     folder=folder,
                     run=runs.get(stage.subject.step, NOBODY),
                     has_ended=has_ended,
+                    keeps_positions=keeps_positions,
+                    at=None if at is None else at.get(stage.name, b""),
                 )
 
-    def add(
+    def add(  # noqa: PLR0913 - each by name
         self,
         name: str,
         output: Output,
@@ -95,6 +102,8 @@ class SlotSinks:
         folder: str = "",
         run: SinkRun = NOBODY,
         has_ended: HasEnded = lambda _: False,
+        keeps_positions: bool = False,
+        at: bytes | None = None,
     ) -> None:
         """Add a sink; open it if its output opens early.
 
@@ -107,6 +116,8 @@ class SlotSinks:
             folder: where relative paths start; "" is the working folder of this process.
             run: the run that writes.
             has_ended: whether the end of a job is on record.
+            keeps_positions: whether the job has checkpoints.
+            at: position of the sink, see `OutputContext`.
 
         Raises:
             SinkError: the sink cannot be opened; says why and what to do.
@@ -120,6 +131,8 @@ class SlotSinks:
             has_ended=has_ended,
             last_event_time_ns=sink.last_event_time_ns,
             show=self._show,
+            keeps_positions=keeps_positions,
+            at=at,
         )
         if output.traits.opens_early:
             sink.open()
@@ -131,7 +144,7 @@ class SlotSinks:
         """Open the other sinks, in the thread that will write: the job starts now.
 
         Returns:
-            {sink: ordinal of its last row that an earlier run committed}; those without omitted.
+            {sink: ordinal of the last row that it has, -1 before the first}, of sinks that say it.
 
         Raises:
             SinkError: an output could not be opened.
@@ -147,9 +160,30 @@ class SlotSinks:
                 continue
             sink.has_begun = True
             with self._working(name):
-                if (last_ordinal := sink.sink.last_ordinal()) >= 0:
+                last_ordinal = sink.sink.last_ordinal()
+                if sink.traits.keeps_ordinal:
                     committed[name] = last_ordinal
         return committed
+
+    def positions(self) -> dict[str, bytes]:
+        """Return {sink: its position}, for a checkpoint: all rows so far survive a crash.
+
+        A sink without a position commits its rows, unless it does so once, at its end.
+
+        Raises:
+            SinkError: a sink could not make its rows safe.
+        """
+        known = {}
+        for name, sink in self._sinks.items():
+            if sink.is_closed and not sink.traits.has_position:
+                continue  # custom code is not called after its end
+            with self._working(name):
+                if (at := sink.sink.position()) is not None:
+                    known[name] = at
+                elif not sink.traits.only_whole:
+                    sink.sink.flush()
+                    sink.sink.commit()
+        return known
 
     def write(self, name: str, batch: Batch, first_ordinal: int) -> None:
         """Write results to a sink."""
@@ -172,6 +206,8 @@ class SlotSinks:
     def close(self, name: str) -> None:
         """Close a sink."""
         self._do(name, lambda sink: sink.close())
+        if (sink := self._sinks.get(name)) is not None:
+            sink.is_closed = True
 
     def abort(self, name: str, error: str) -> None:
         """Abort a sink after a failure."""
@@ -235,6 +271,7 @@ class _OpenSink:
     def __init__(self, name: str, output: Output, schema: pa.Schema) -> None:
         self._output, self._schema = output, schema
         self.name, self.rows, self.has_begun = name, ArrowRows(schema), False
+        self.traits, self.is_closed = output.traits, False
         self.event_time_ns: Int64Array | None = None
         """Event times of the rows that were written last."""
 

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | keeps its last ordinal with its rows | exactly once, written at once | exactly once, held |
 | does not | at least once | at least once |
+| commits once, at its end, and has no position | at most once | at most once |
 
 A sink that holds is given rows once the checkpoint that contains them is complete
 (docs/decisions/2026-11-30-checkpoints.md).
@@ -87,7 +88,11 @@ def _of_source(step: SourceStep) -> Guarantee:
 
 def _of_sink(step: SinkStep, steps: Mapping[str, Step]) -> Guarantee:
     why_not = why_rows_differ(steps, step.name)
-    if not step.output.traits.keeps_ordinal:
+    traits = step.output.traits
+    if traits.only_whole and not traits.has_position:
+        why = "it commits at its end alone, so rows before the checkpoint are lost"
+        return Guarantee(step=step.name, kind="sink", word="at most once", why=why)
+    if not traits.keeps_ordinal or step.may_have_writers:
         why = "it does not say which rows it has, so those since the checkpoint come again"
         if why_not:
             why = f"{why}, perhaps others, for {why_not}"

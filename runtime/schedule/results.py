@@ -182,6 +182,9 @@ class SlotResults:
         Raises:
             SinkError: a sink has fewer rows than it had been given at the checkpoint.
         """
+        for part in self._parts.values():
+            part.is_restored()
+        self._find_due()
         for sink in self._open:
             if sink not in committed:
                 continue
@@ -255,13 +258,17 @@ class SlotResults:
         return done
 
     def _skipped(self, sink: str, batch: Batch) -> Batch | None:
-        """Return the rows that no earlier run has committed; None if it has committed all."""
+        """Return the rows that the sink does not have; None if it has all."""
         rows = len(batch)
         left = self._committed[sink] + 1 - self.next_ordinal(sink)
         self._meters[sink].skip(min(left, rows))
         if left > rows:
             return None
         del self._committed[sink]
+        if sink in self._parts:  # a part ends with the last row that was committed
+            self._parts[sink].cut_short()
+            self._parts[sink].flushed()
+            self._find_due()
         return batch.slice(left, rows) if left < rows else None
 
     def _in_parts(self, sink: str, batch: Batch) -> list[SinkAction]:

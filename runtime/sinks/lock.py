@@ -78,6 +78,7 @@ def judged(
     start_of_pid: int | None,
     has_ended: bool,
     is_held_here: bool,
+    goes_on: bool = False,
 ) -> Verdict:
     """Return whether a lock may be taken over.
 
@@ -88,9 +89,12 @@ def judged(
             space of process ids; None if no process has it.
         has_ended: whether the end of the holder's job is on record.
         is_held_here: whether a sink of the process that wants the lock still holds it.
+        goes_on: whether the job that wants the lock goes on after a failure.
     """
-    if has_ended:
-        return Verdict(True, "the end of that job is on record")
+    is_own = goes_on and (holder.job, holder.sink) == (here.job, here.sink)
+    if is_own or has_ended:
+        own = "this job goes on after a failure"
+        return Verdict(True, own if is_own else "the end of that job is on record")
     if holder.boot and (holder.boot, holder.pid_space) == (here.boot, here.pid_space):
         if (holder.pid, holder.pid_start) == (here.pid, here.pid_start) and not is_held_here:
             return Verdict(True, "that job has ended, in this very process")

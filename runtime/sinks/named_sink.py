@@ -93,6 +93,15 @@ class _NamedSink(Sink):
     def commit(self) -> None:
         self._call("commit")
 
+    def position(self) -> bytes | None:
+        at = self._call("position")
+        if at is not None and type(at) is not bytes:
+            raise SinkError(
+                f"sink {self._name!r}: {type(self._sink).__qualname__}.position returned "
+                f"{shown(at)}; it must return bytes, which its output is opened at, or None"
+            )
+        return at
+
     def close(self) -> None:
         self._call("close")
 
@@ -112,7 +121,17 @@ class _NamedSink(Sink):
         return called_by_name(self._name, self._sink, method, *given)
 
 
-_VERBS = ("write", "end", "flush", "commit", "close", "abort", "last_ordinal", "progress")
+_VERBS = (
+    "write",
+    "end",
+    "flush",
+    "commit",
+    "position",
+    "close",
+    "abort",
+    "last_ordinal",
+    "progress",
+)
 
 
 def _never_run(given: object) -> str:

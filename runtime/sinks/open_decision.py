@@ -13,6 +13,8 @@ from slackwater.runtime.sinks.manifest import Manifest, Part
 __all__ = [
     "ExistingOutput",
     "OpenDecision",
+    "changed_part",
+    "file_in_the_way",
     "open_decision",
     "overwrite_refusal",
     "resume_refusal",
@@ -109,7 +111,7 @@ def open_decision(
             f"{', '.join(ways[:-1])}, or {ways[-1]}"
         )
     if reason is not None:
-        is_changed = _changed(manifest, existing, must_be_there=True) == reason
+        is_changed = changed_part(manifest, existing, must_be_there=True) == reason
         put_back = "put it back as it was, or " if is_changed else ""
         way_out = "choose another path"
         if overwrite_refusal(existing) is None:
@@ -139,8 +141,8 @@ def resume_refusal(
         _other_sink(manifest, existing.sink, schema=schema, kind=kind)
         or (_STOPPED if is_file and not manifest.is_whole else None)
         or differing(manifest.fingerprint, run.fingerprint)
-        or _changed(manifest, existing, must_be_there=True)
-        or _in_the_way(existing)
+        or changed_part(manifest, existing, must_be_there=True)
+        or file_in_the_way(existing)
     )
 
 
@@ -170,11 +172,11 @@ def _other_columns(then: _Schema, now: _Schema) -> str:
 def overwrite_refusal(existing: ExistingOutput) -> str | None:
     """Return the file of another program that no overwrite touches; None if none exists."""
     assert existing.manifest is not None, "an overwrite replaces what a manifest names"
-    changed = _changed(existing.manifest, existing, must_be_there=False)
-    return changed if changed is not None else _in_the_way(existing)
+    changed = changed_part(existing.manifest, existing, must_be_there=False)
+    return changed if changed is not None else file_in_the_way(existing)
 
 
-def _in_the_way(existing: ExistingOutput) -> str | None:
+def file_in_the_way(existing: ExistingOutput) -> str | None:
     """Return a foreign file that readers see; None if they see our parts alone."""
     assert existing.manifest is not None, "without a manifest no file is ours"
     named = {part.name for part in existing.manifest.parts} | set(existing.manifest.removing)
@@ -182,7 +184,9 @@ def _in_the_way(existing: ExistingOutput) -> str | None:
     return f"{min(unnamed)} is there, which no manifest of ours names" if unnamed else None
 
 
-def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:
+def changed_part(
+    manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool
+) -> str | None:
     """Return the first part that is not as the manifest says; None if all are."""
     sizes = {**existing.shown, **existing.hidden}
     for part in manifest.parts:

@@ -96,9 +96,9 @@ class Sink(ABC):
     def position(self) -> bytes | None:
         """Return the place of the last row that was written, if the sink has such.
 
-        Called at each checkpoint of the job. All rows up to it must survive a crash. After a
-        failure the output is opened with that position in its context, and `last_ordinal` is that
-        of this row, or of a later one that it has since published.
+        Called at each checkpoint of the job. All rows up to it must survive a crash; without a
+        position they are committed. After a failure the output is opened with that position in its
+        context, and `last_ordinal` is that of this row, or of a later one that it has published.
         """
         return None
 
@@ -197,9 +197,14 @@ class SinkTraits:
                 raise SettingError(f"SinkTraits: {name}={shown(value)} must be True or False")
 
     @property
+    def has_position(self) -> bool:
+        """Whether its sinks always have a position, also after their end."""
+        return self.files is not None or self.collects
+
+    @property
     def keeps_ordinal(self) -> bool:
         """Whether the output knows after a failure which rows it has."""
-        return self.files is not None or self.resumes or self.collects
+        return self.has_position or (self.resumes and not self.only_whole)
 
     @property
     def takes_writers(self) -> bool:
@@ -209,7 +214,7 @@ class SinkTraits:
     @property
     def sees_again(self) -> bool:
         """Whether a rerun writes rows again that it cannot take back."""
-        return not (self.keeps_ordinal or self.only_shows)
+        return not (self.keeps_ordinal or self.resumes or self.only_shows)
 
 
 class OutputWriter(NamedTuple):

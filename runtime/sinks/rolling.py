@@ -60,6 +60,11 @@ class RollingPolicy:
         """End the part's time."""
         self._first_ns = None
 
+    def is_restored(self) -> None:
+        """Let the part's time begin at 0: its first write was by another process's clock."""
+        if self._first_ns is not None:
+            self._first_ns = 0
+
     def cut_short(self) -> None:
         """End the part before it is full."""
         self._rows = 0

@@ -31,8 +31,8 @@ class Feed:
 
 
 class Board(sw.connectors.Output):
-    def __init__(self, *, resumes: bool) -> None:
-        self.traits = sw.connectors.SinkTraits(resumes=resumes)
+    def __init__(self, **traits: Any) -> None:
+        self.traits = sw.connectors.SinkTraits(**traits)
 
     def describe(self) -> str:
         return "a board"
@@ -74,6 +74,15 @@ def test_a_sink_that_keeps_its_ordinal_is_written_at_once_where_rows_come_again(
         assert (known[name].word, known[name].is_held) == (word, False), name
     assert "those that it has are skipped" in known["parquet"].why
     assert known["callback"].why.endswith("so those since the checkpoint come again")
+
+
+def test_a_custom_output_that_commits_at_its_end_alone_loses_rows_and_says_so() -> None:
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", sw.table(ROWS), event_time="ts", time_unit="s")
+    rows.sink("board", Board(resumes=True, only_whole=True))
+    known = known_of(flow)["board"]
+    assert (known.word, known.is_held) == ("at most once", False)
+    assert "rows before the checkpoint are lost" in known.why
 
 
 def test_in_a_flow_with_slack_these_sinks_hold_and_the_others_may_get_other_rows() -> None:

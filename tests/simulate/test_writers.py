@@ -18,7 +18,7 @@ from slackwater.runtime.errors import FlowError, SinkError, SlackwaterError
 from slackwater.runtime.simulate import SlotRaises
 from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.manifest import Manifest
-from slackwater.runtime.sinks.output import OutputWriter
+from slackwater.runtime.sinks.output import OutputContext, OutputWriter
 
 MS = 1_000_000
 REPLICAS, ROWS = 3, 400
@@ -175,8 +175,15 @@ def test_writers_that_see_other_folders_are_refused(tmp_path: Path) -> None:
     schema = pa.schema([("n", pa.int64())])
 
     def opened(number: int, path: Path) -> SharedFileSink:
-        writer = OutputWriter(number, 2)
-        return SharedFileSink("out", output, str(path), schema, run=made, writer=writer)
+        context = OutputContext(
+            sink="out",
+            folder="",
+            run=made,
+            has_ended=lambda _: False,
+            last_event_time_ns=lambda: None,
+            show=print,
+        )
+        return SharedFileSink(output, str(path), schema, context, OutputWriter(number, 2))
 
     apart = [opened(0, tmp_path / "a"), opened(1, tmp_path / "b")]
     for sink in apart:

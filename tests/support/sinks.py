@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from slackwater.actors.sinks.slot_sinks import NOBODY, SlotSinks, print_line
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun
@@ -63,6 +65,14 @@ class AsTheyAre:
         return batch.rows
 
 
+class Checkpoint(NamedTuple):
+    """What a checkpoint has of one sink; nothing yet, as it stands at the start of a job."""
+
+    results: Any = None
+    at: bytes = b""
+    next_row: int = 0
+
+
 class Driven:
     """An open sink, driven as a slot drives its sinks."""
 
@@ -76,11 +86,23 @@ class Driven:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         has_ended: HasEnded = lambda _: False,
         show: Callable[[str], None] = print_line,
+        keeps_positions: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._name, self._sinks = name, SlotSinks(clock_ns=clock_ns, show=show)
         self._results = SlotResults({name: output.traits})
         self._has_begun = False
-        self._sinks.add(name, output, schema, run=run, has_ended=has_ended)
+        if checkpoint is not None and checkpoint.results is not None:
+            restore(self._results, from_plain(checkpoint.results))
+        self._sinks.add(
+            name,
+            output,
+            schema,
+            run=run,
+            has_ended=has_ended,
+            keeps_positions=keeps_positions or checkpoint is not None,
+            at=None if checkpoint is None else checkpoint.at,
+        )
         if output.traits.opens_early:
             self._sinks._sinks[name].rows = cast(Any, AsTheyAre())
 
@@ -95,6 +117,14 @@ class Driven:
         self.begin()
         batch = cast(Any, Rows(rows, event_time_ns))
         self._do(lambda: self._results.leaves(Egress(self._name, batch, False)))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what a checkpoint has of the sink now."""
+        self.begin()
+        results = to_plain(save(self._results), where="results")
+        return Checkpoint(
+            results, self._sinks.positions()[self._name], self._results.next_ordinal(self._name)
+        )
 
     @property
     def due_ns(self) -> int | None:

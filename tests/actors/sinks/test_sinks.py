@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater.actors.sinks import parts
+from slackwater.actors.sinks import appended_file, parts
 from slackwater.actors.sinks.outputs import (
     callback_sink,
     collect_sink,
@@ -332,7 +332,7 @@ def test_without_file_descriptors_left_the_way_out_is_not_another_path(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     sink = opened(jsonl_sink(tmp_path / "out"))
-    monkeypatch.setattr(parts, "private", exhausted)
+    monkeypatch.setattr(appended_file, "private", exhausted)
     with pytest.raises(SinkError, match=r"Too many open files.*ulimit -n") as caught:
         sink.write(rows())
     assert "another path" not in str(caught.value)
