@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,50 +15,16 @@ from slackwater.actors.sinks.shared_files import SharedFileSink
 from slackwater.runtime.errors import FlowError, SinkError, SlackwaterError
 from slackwater.runtime.simulate import SlotRaises
 from slackwater.runtime.sinks.fingerprint import SinkRun
-from slackwater.runtime.sinks.manifest import Manifest
 from slackwater.runtime.sinks.output import OutputContext, OutputWriter
+from tests.support.writers import REPLICAS, expected, flow_of, manifest_of, rows_of
 
 MS = 1_000_000
-REPLICAS, ROWS = 3, 400
-
-
-def flow_of(
-    output: Any,
-    *,
-    ordered: bool = False,
-    rows: int = ROWS,
-    replicas: int = REPLICAS,
-    speed: float | None = None,
-) -> sw.Dataflow:
-    """Return a count of each key and 10 ms; in windows of 10 rows, 16 keys."""
-    times = pa.array(range(rows), pa.int64())
-    table = pa.table({"ts": times, "k": pa.array([at % 16 for at in range(rows)], pa.int64())})
-    flow = sw.Dataflow("writers")
-    stream = flow.source("rows", sw.table(table), event_time="ts", time_unit="ms", speed=speed)
-    counted = stream.aggregate(
-        by="k", window=sw.tumbling("10ms"), n=sw.count(), name="counts", replicas=replicas
-    )
-    counted.with_columns(twice=sw.col("n") * 2).sink("out", output, ordered=ordered)
-    return flow
 
 
 def run(flow: sw.Dataflow, **options: Any) -> tuple[Any, sw.JobReport]:
     with sw.Simulation(nodes=2, cores=3) as host:
         job = host.submit(flow, **options)
         return job.plan, job.wait()
-
-
-def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in table.to_pylist())
-
-
-def expected() -> Counter[tuple[Any, ...]]:
-    with sw.Simulation(nodes=1) as host:
-        return rows_of(host.submit(flow_of(sw.collect_sink(), replicas=1)).result("out"))
-
-
-def manifest_of(folder: Path) -> Manifest:
-    return Manifest.from_json(json.loads((folder / ".slackwater.json").read_text()))
 
 
 @pytest.mark.parametrize("options", [{}, {"rows": 40}, {"every": "5ms"}], ids=str)
