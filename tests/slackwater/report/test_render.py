@@ -65,6 +65,20 @@ def test_each_sink_shows_its_latencies() -> None:
     assert row.split()[2:9] == ["100", "50.1", "ms", "99.1", "ms", "100", "ms"]
 
 
+def test_channels_say_the_rate_of_promises_between_slots() -> None:
+    report = city_report()
+    assert "\nChannels\n" in report_text(report)
+    report.elapsed_s = 2.0
+    slots = {stage.name: stage.slot for stage in report.stages}
+    assert len({slots[end] for c in report.channels for end in (c.source, c.target)}) > 1
+    for channel in report.channels:
+        channel.promises, channel.withheld = 10, 4_000
+    between = sum(slots[c.source] != slots[c.target] for c in report.channels)
+    assert report.promises_between_slots == (10 * between, 4_000 * between)
+    title = f"Channels (promises between slots: {5 * between} a second alone, {2 * between},000 wit"
+    assert title in report_text(report)
+
+
 def test_a_sink_without_results_claims_no_latency() -> None:
     text = report_text(city_report(0))
     row = next(line for line in text.splitlines() if line.startswith("alerts node-3"))
