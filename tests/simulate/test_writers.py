@@ -163,6 +163,23 @@ def test_writers_that_see_other_folders_are_refused(tmp_path: Path) -> None:
     assert [*(tmp_path / "d").iterdir()] == []
 
 
+@pytest.mark.parametrize("share", ["keys", "all"])
+def test_in_a_flow_with_a_deadline_replicas_write_apart_too(tmp_path: Path, share: Any) -> None:
+    rows = {"ts": [*range(300)], "k": [at % 16 for at in range(300)]}
+    flow = sw.Dataflow("deadline", deadline="100ms")
+    read: dict[str, Any] = {"event_time": "ts", "time_unit": "ms", "speed": 1.0}
+    left, right = (flow.source(name, sw.table(pa.table(rows)), **read) for name in "ab")
+    pairs = left.join(right, on="k", within="20ms", name="pairs", replicas=2, share=share)
+    pairs.sink("out", sw.parquet_sink(tmp_path / "out"), ordered=False)
+    plan, report = run(flow)
+    assert report.tuning is not None
+    assert report.ledger.is_balanced
+    assert {plan.slots[f"out.{n}"] for n in (1, 2)} == {plan.slots[f"pairs.{n}"] for n in (1, 2)}
+    found = pq.read_table(tmp_path / "out")
+    near = [1 for at in range(300) for to in (at - 16, at, at + 16) if 0 <= to < 300]
+    assert len(found) == sum(sink.rows for sink in report.sinks) == len(near)
+
+
 def test_explain_names_the_writers(tmp_path: Path) -> None:
     text = str(flow_of(sw.parquet_sink(tmp_path / "out")).explain())
     assert "as rows come from replicas (ordered=False); each replica writes its own parts" in text
