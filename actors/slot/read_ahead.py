@@ -270,6 +270,7 @@ class ReadAhead:
         self._kind: BlockKind | None = None  # of the last block that was put
         self._end: EndOfInput | BaseException | None = None  # after the blocks
         self._is_closed = self._is_released = False
+        self._acked: bytes | None = None  # position that the reader is yet to be told
         self._waits_until_s = 0.0  # monotonic end of the wait for the thread, once it is told
         self._cpu_clock: int | None = None  # of the thread, while it runs
         self._cpu_ns = 0  # of the thread, once it has ended
@@ -343,6 +344,10 @@ class ReadAhead:
         """Whether it was released, and has ended without a problem."""
         return self._is_released and not self._thread.is_alive() and self.close_problem is None
 
+    def ack(self, at: bytes) -> None:
+        """Let the thread tell its reader, before the next poll, that earlier rows are safe."""
+        self._acked = at
+
     def release(self) -> None:
         """Let the thread end, without waiting for it: another one reads on."""
         self._is_released = True
@@ -385,6 +390,7 @@ class ReadAhead:
         last_rows_s = time.monotonic()
         while not self._is_closed:
             self.waits_since_s = polled_s = time.monotonic()
+            self._tell_acked(reader)
             polled = reader.poll()
             self.waits_since_s = None
             if isinstance(polled, EndOfInput):
@@ -399,11 +405,17 @@ class ReadAhead:
                 last_rows_s = time.monotonic()
         return None
 
+    def _tell_acked(self, reader: NamedReader) -> None:
+        at, self._acked = self._acked, None
+        if at is not None:
+            reader.ack(at)
+
     def _close_reader(self) -> None:
         self.call = "close"
         if self._reader is not None:
             self.waits_since_s = time.monotonic()
             try:
+                self._tell_acked(self._reader)
                 self._reader.close()
             except IngestError as problem:  # all rows are there: a note, no failure
                 self.close_problem = str(problem)

@@ -99,6 +99,7 @@ class Slot:
         self.marked = 0
         """Number of the last checkpoint at which its streams were cut; 0 before the first."""
         self._cut: Cut | None = None  # of the checkpoint that is being taken
+        self._to_ack: dict[int, dict[str, dict[str, bytes]]] = {}  # {checkpoint: {source: …}}
         # A grant for every message would be as much traffic as the messages. Below an eighth of
         # the window it can wait: the sender still has the other seven.
         self._grant_rows = max(1, self._limits.credit_rows // 8)
@@ -411,6 +412,11 @@ class Slot:
         outputs = [c for machine in self._stages.values() for c in machine.stage.outputs]
         others = {c.name for c in inputs if c.source not in self._stages}
         self._cut = Cut(number, self.snapshot(), others - self._ended)
+        self._to_ack[number] = {
+            name: machine.source.positions
+            for name, machine in self._stages.items()
+            if machine.source is not None
+        }
         return [c for c in outputs if c.target not in self._stages]
 
     def mark_came(self, channel: str, number: int) -> list[Channel]:
@@ -427,6 +433,21 @@ class Slot:
             return None
         self._cut = None
         return cut
+
+    def complete(self, number: int) -> None:
+        """Tell inputs which rows no restore will ask for again: a checkpoint is complete.
+
+        Args:
+            number: number of the checkpoint; those before it count as complete.
+
+        Raises:
+            IngestError: an input's own code raised.
+        """
+        for older in sorted(known for known in self._to_ack if known <= number):
+            for name, positions in self._to_ack.pop(older).items():
+                machine = self._stages.get(name)
+                if older == number and machine is not None and machine.source is not None:
+                    machine.source.ack(positions)
 
     def snapshot(self, leaving: Collection[str] | None = None) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).

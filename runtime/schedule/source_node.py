@@ -513,6 +513,16 @@ class SourceNode(Node):
         self._consumed = Progress(promise_ns, stimulus_ns, block.newest_ns[last])
 
     @property
+    def positions(self) -> dict[str, bytes]:
+        """Where the input would be opened again, {partition: position}."""
+        return self._blocks.positions
+
+    def ack(self, positions: dict[str, bytes]) -> None:
+        """Tell the input that rows before these positions are safe; see `SourceReader`."""
+        if not self._is_closed:
+            self._blocks.ack(positions)
+
+    @property
     def close_problem(self) -> str | None:
         """Error of the input's `close`; None if it raised none."""
         return self._blocks.close_problem

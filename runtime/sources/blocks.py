@@ -13,6 +13,7 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -293,6 +294,19 @@ class BlockReader:
     def retry_at_ns(self) -> int | None:
         """When an input that raised is opened again; None if none did."""
         return self._partition.retry_at_ns
+
+    @property
+    def positions(self) -> dict[str, bytes]:
+        """Where the input would be opened again, {partition: position}."""
+        return self._partition.positions
+
+    def ack(self, positions: Mapping[str, bytes]) -> None:
+        """Tell the input that rows before these positions are in a complete checkpoint.
+
+        Raises:
+            IngestError: the user's code raised.
+        """
+        self._partition.ack(positions)
 
     def counts(self) -> dict[str, int]:
         """Return counts of its partitions for a report: {what: how many}, without zeros."""

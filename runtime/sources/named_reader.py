@@ -56,6 +56,10 @@ class CountingReader(SourceReader, Protocol):
         """Return the line of a row of the last block; see `NamedReader`."""
         ...
 
+    def ack(self, at: bytes) -> None:
+        """Tell the input that rows before a position are in a complete checkpoint."""
+        ...
+
     def release(self) -> None:
         """Free what it holds, without waiting: it is not read on."""
         ...
@@ -174,6 +178,15 @@ class NamedReader:
         """Return the line of a row of the last block; None if unknown."""
         find = getattr(self._reader, "line_of", None)
         return None if find is None else find(row)
+
+    def ack(self, at: bytes) -> None:
+        """Tell the reader, if it has an `ack`, that rows before a position are safe.
+
+        Raises:
+            IngestError: the user's code raised.
+        """
+        if hasattr(self._reader, "ack"):
+            called_by_name(self._source, self._reader, "ack", at, is_ours=self._is_ours)
 
     def release(self) -> None:
         """Close the reader, which is not read on."""

@@ -11,6 +11,7 @@ a reader can be closed at any time: for room, after it raised, or for a restore.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -82,6 +83,20 @@ class PartitionReader:
     def _place(self, place: tuple[bytes | None, int, int]) -> None:
         self._at, self._to_skip, self._bad_to_skip = place
         self._since = self._bad_since = 0
+
+    @property
+    def positions(self) -> dict[str, bytes]:
+        """Where a new reader would begin, {partition: position}; empty if at the start."""
+        return {} if self._at is None else {self.name: self._at}
+
+    def ack(self, positions: Mapping[str, bytes]) -> None:
+        """Tell the input, if it is open, that rows before a position are safe.
+
+        Raises:
+            IngestError: the user's code raised.
+        """
+        if self.reader is not None and self.name in positions:
+            self.reader.ack(positions[self.name])
 
     @property
     def since(self) -> int:

@@ -15,7 +15,7 @@ one whose rows are wanted last is closed for another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -148,6 +148,23 @@ class PartitionSet:
     def count(self) -> int:
         """Number of partitions that are known."""
         return len(self._partitions)
+
+    @property
+    def positions(self) -> dict[str, bytes]:
+        """Where new readers would begin, {partition: position}; those at the start omitted."""
+        known: dict[str, bytes] = {}
+        for partition in self._partitions.values():
+            known |= partition.positions
+        return known
+
+    def ack(self, positions: Mapping[str, bytes]) -> None:
+        """Tell the input that rows before positions of its partitions are safe.
+
+        Raises:
+            IngestError: the user's code raised.
+        """
+        for partition in self._partitions.values():
+            partition.ack(positions)
 
     @property
     def rows(self) -> int:

@@ -88,7 +88,12 @@ class Partition(NamedTuple):
 
 
 class SourceReader(Protocol):
-    """An open input. Called from one thread."""
+    """An open input. Called from one thread.
+
+    One of an input with positions may have `ack(at)`: rows before that position are in a complete
+    checkpoint, so no restore asks for them again, and the origin may drop them. It is called
+    between two polls, and may be omitted: the next one says the same, and more.
+    """
 
     def poll(self) -> Polled:
         """Return the next block; None if none is there right now, or END_OF_INPUT.

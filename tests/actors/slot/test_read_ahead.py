@@ -406,3 +406,21 @@ def test_a_poll_that_has_waited_itself_is_called_again_at_once(
     monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
     reader._rest(last_rows_s=90.0, polled_s=100.0 - took_s)
     assert waits == [module.LONGEST_REST_S] * rests
+
+
+def test_a_reader_is_told_in_its_own_thread_that_rows_are_safe() -> None:
+    told: list[tuple[bytes, str]] = []
+
+    class Telling(EndlessInput):
+        def open(self, name: str = "", at: bytes | None = None) -> Any:
+            del name, at
+            reader: Any = super().open()
+            reader.ack = lambda at: told.append((at, threading.current_thread().name))
+            return reader
+
+    reader = ReadAheadInput("feed", Telling(), lambda: None, replay="exact").open()
+    reader.ack(b"7")
+    while not told:
+        reader.poll()  # which makes room for the thread
+    reader.close()
+    assert told == [(b"7", "source-feed")]
