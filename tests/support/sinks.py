@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from slackwater.actors.sinks.slot_sinks import NOBODY, SlotSinks, print_line
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule import Egress, SlotResults, carry_out
@@ -71,6 +71,7 @@ class Checkpoint(NamedTuple):
     results: Any = None
     at: bytes = b""
     next_row: int = 0
+    number: int = 0
 
 
 class Driven:
@@ -88,9 +89,11 @@ class Driven:
         show: Callable[[str], None] = print_line,
         keeps_positions: bool = False,
         checkpoint: Checkpoint | None = None,
+        holds: bool = False,
     ) -> None:
         self._name, self._sinks = name, SlotSinks(clock_ns=clock_ns, show=show)
-        self._results = SlotResults({name: output.traits})
+        self._results = SlotResults({name: output.traits}, holds=[name] if holds else [])
+        self._released = 0 if checkpoint is None else checkpoint.number
         self._has_begun = False
         if checkpoint is not None and checkpoint.results is not None:
             restore(self._results, from_plain(checkpoint.results))
@@ -110,21 +113,31 @@ class Driven:
         if not self._has_begun:
             self._has_begun = True
             self._results.resumes(self._sinks.begin())
-            self._sinks._sinks[self._name].rows = cast(Any, AsTheyAre())
+            if not self._results.holds:
+                self._sinks._sinks[self._name].rows = cast(Any, AsTheyAre())
+            self.complete(self._released)
 
     def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
         """Write rows, cut where a part is full."""
         self.begin()
         batch = cast(Any, Rows(rows, event_time_ns))
+        if self._results.holds:  # a checkpoint contains them
+            numbers = {name: rows[name].to_numpy() for name in rows.schema.names}
+            times_ns = batch.event_time_ns
+            batch = Batch(event_time_ns=times_ns, stimulus_time_ns=times_ns, columns=numbers)
         self._do(lambda: self._results.leaves(Egress(self._name, batch, False)))
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, number: int = 1) -> Checkpoint:
         """Return what a checkpoint has of the sink now."""
         self.begin()
+        self._results.cut(number)
         results = to_plain(save(self._results), where="results")
-        return Checkpoint(
-            results, self._sinks.positions()[self._name], self._results.next_ordinal(self._name)
-        )
+        at = self._sinks.positions().get(self._name, b"")
+        return Checkpoint(results, at, self._results.next_ordinal(self._name), number)
+
+    def complete(self, number: int) -> None:
+        """Let rows leave that a complete checkpoint has."""
+        self._do(lambda: self._results.complete(number))
 
     @property
     def due_ns(self) -> int | None:
