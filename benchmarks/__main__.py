@@ -24,6 +24,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "slices": ("engine.slices", "CPU beside the best fixed length of slices, also when busy"),
     "ground": ("engine.ground", "places of a promise, hops, contracts: counted in the code"),
+    "checkpoints": (
+        "engine.checkpoints",
+        "1 M rows or keys: a cut, its file, the way back",
+    ),
     "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
     "before-after": (
         "engine.before_after",
