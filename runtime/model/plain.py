@@ -46,7 +46,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
         case np.ndarray() if not state.dtype.hasobject:
             return state
         case pa.Array():
-            if state.nbytes < state.get_total_buffer_size():
+            if 2 * state.nbytes < state.get_total_buffer_size():
                 return pa.concat_arrays([state])  # else what it is a slice of would come along
             return state
         case Nullable():

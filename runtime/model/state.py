@@ -12,8 +12,8 @@ some of the keys uses it (`runtime/model/divided.py`).
 
 A class without STATE packs itself: it has `snapshot()` and `restore(state)`, where what it keeps is
 not what it saves, such as arrays with room for more rows. What the walker saves shares no container
-and no array with its machine; batches and messages are frozen, and shared (`runtime/model/plain.py`
-turns them into plain values).
+with its machine, and no array that changes: batches, messages, and values of arrays to which more
+are only added, are shared (`runtime/model/plain.py` turns them into plain values).
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.expressions.expressions import col, event_time
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
-from slackwater.runtime.model.state import save
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.join import index as join_index
 from slackwater.runtime.operators.join import machine as join
 from slackwater.runtime.operators.join import one_row
@@ -26,6 +28,7 @@ from slackwater.runtime.plan.traits import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 from tests.support.rows import bound
+from tests.support.states import canonical
 from tests.support.told import gate_read
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
@@ -388,3 +391,31 @@ def test_join_with_ever_new_keys_stays_small(has_right: bool) -> None:
     assert len(state.rows._keys) < 10_000
     assert state.rows.sides[0]._numbers["area"].shape[0] < 10_000
     assert sum(map(len, state.rows.sides[0]._arrays["line"]._pieces)) < 4_000
+
+
+@pytest.mark.parametrize("staying", [slice(None, None, 2), slice(None)])
+def test_a_saved_state_stays_when_keys_are_forgotten_and_rows_come(staying: slice) -> None:
+    joined = machine(within_ns=10**6)
+    areas = np.arange(200)
+    batches = [buses([*range(200)], areas), loops([*range(200)], areas)]
+    joined.work(read(*batches, watermark=1), now_ns=0)
+    state = to_plain(save(joined))
+    before = canonical(state)
+    keep_keys(joined, np.arange(200)[staying])
+    joined.work(read(buses([300] * 200, areas[::-1]), None, watermark=2), now_ns=0)
+    assert canonical(state) == before
+    again = machine(within_ns=10**6)
+    restore(again, from_plain(state))
+    assert again.rows_held == 400
+    assert joined.rows_held == 200 + 2 * len(areas[staying])
+
+
+def test_a_saved_state_shares_the_memory_of_rows() -> None:
+    joined = machine(within_ns=10**6)
+    joined.work(read(buses([*range(200)]), None, watermark=1), now_ns=0)
+    rows = joined._state.rows
+    saved = save(joined)["state"]["rows"]
+    assert np.shares_memory(saved["own"]["_times"], rows._times)
+    assert np.shares_memory(
+        saved["columns"][0]["columns"]["delay"], rows.sides[0]._numbers["delay"]
+    )

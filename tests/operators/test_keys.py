@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.nullable import Nullable, valid_of
+from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground import codes as codes_page
-from slackwater.runtime.operators.ground.codes import IntCodes
+from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 
 NAN = float("nan")
@@ -150,3 +151,33 @@ def test_null_keys_are_told_apart() -> None:
     assert found is not None
     assert found.tolist() == [False, True, True, False]
     assert any_null([pa.array(["a"]), np.array([1.0])]) is None
+
+
+ANY_VALUE = st.one_of(st.none(), st.text(max_size=3), st.integers(2**63, 2**64 - 1))
+
+
+@given(st.lists(st.lists(ANY_VALUE, max_size=70), max_size=6))
+def test_values_saved_piece_by_piece_are_all_values(batches: list[list[Any]]) -> None:
+    codes, earlier = HashCodes(), []
+    for batch in batches:
+        for value in batch:
+            kind = pa.uint64() if isinstance(value, int) else pa.string()
+            codes.codes(pa.array([value], kind))
+        state = codes.snapshot()
+        earlier.append((state, to_plain(state), [*codes.values]))
+    for state, saved, values in earlier:  # none has changed since
+        for each in (state, from_plain(saved)):
+            again = HashCodes()
+            again.restore(each)
+            assert again.values == values
+            assert again.find(values).tolist() == [*range(len(values))]
+
+
+def test_only_new_texts_are_saved_anew() -> None:
+    codes = HashCodes()
+    codes.codes(pa.array([f"text {n}" for n in range(1_000)]))
+    first = codes.snapshot()
+    codes.codes(pa.array(["another"]))
+    second = codes.snapshot()
+    assert second[0] is first[0]
+    assert [len(piece) for piece in second] == [1_000, 1]

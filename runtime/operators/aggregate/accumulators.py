@@ -144,8 +144,8 @@ class ValueAccumulator:
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
-        self._cells = GrowableArray(np.int64)
-        self._values = GrowableArray(np.float64)
+        self._cells = GrowableArray(np.int64, is_log=True)
+        self._values = GrowableArray(np.float64, is_log=True)
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - no state per cell
         cells, values = self._of_batch(batch, cells)

@@ -35,8 +35,8 @@ class Cells:
         self._clear()
 
     def _clear(self) -> None:
-        self._panes = GrowableArray(np.int64)
-        self._codes = GrowableArray(np.int64)
+        self._panes = GrowableArray(np.int64, is_log=True)
+        self._codes = GrowableArray(np.int64, is_log=True)
         self._slots: dict[int, int] = {}  # {pane: its dense number}
         self._pane_of_slot = GrowableArray(np.int64)
         self._index = IntCodes()  # slot and code, together, to cell

@@ -62,7 +62,8 @@ class DedupeMachine(LateOperator):
         self._most_kept_rows = most_kept_rows
         self._keys = KeyIndex(len(self._step.on))
         # The rows that have left and are known, in the order in which they left:
-        self._codes, self._times = GrowableArray(np.int64), GrowableArray(np.int64)
+        self._codes = GrowableArray(np.int64, is_log=True)
+        self._times = GrowableArray(np.int64, is_log=True)
         self._newest = GrowableArray(np.int64, fill=START_NS)  # by code: when its newest happened
         self._by_code: dict[int, list[int]] | None = None  # times by code; made for late rows
         self._horizon_ns = START_NS  # rows that happened before this are not known any more

@@ -20,10 +20,12 @@ class GrowableArray:
     Args:
         dtype: the type of the values.
         fill: the value of new places, where `extend` gives none.
+        is_log: whether no value changes in its place, and the array never gets shorter in its
+            place; then a snapshot is a view.
     """
 
-    def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0) -> None:
-        self._fill = fill
+    def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0, is_log: bool = False) -> None:
+        self._fill, self._is_log = fill, is_log
         self._data = np.full(16, fill, dtype=dtype)
         self._size = 0
 
@@ -68,8 +70,8 @@ class GrowableArray:
         self._size = len(values)
 
     def snapshot(self) -> npt.NDArray[Any]:
-        """Return a copy of the values."""
-        return self.values.copy()
+        """Return the values: a view of a log, else a copy."""
+        return self.values if self._is_log else self.values.copy()
 
     def restore(self, state: npt.NDArray[Any]) -> None:
         """Hold a copy of saved values."""

@@ -7,7 +7,8 @@ encoding and a Python dict over the distinct values of the batch.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from types import NoneType
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +26,37 @@ _HEAD_ROWS, _HEADS = 1_024, 8
 class HashCodes:
     """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one.
 
+    It packs itself: texts are saved as arrays, and only those that are new since the last snapshot
+    become another one.
+
     Args:
         values: distinct values to begin with, coded in their order.
     """
 
-    STATE = Fields("values")
-
     def __init__(self, values: Sequence[Any] = ()) -> None:
-        self.values: list[Any] = list(values)
-        self.derive()
+        self._set(values, [])
 
-    def derive(self) -> None:
-        """Make the dict that finds codes."""
+    def _set(self, values: Sequence[Any], pieces: list[Piece]) -> None:
+        """Hold these values; some of them, the first, are in pieces of a snapshot already."""
+        self.values: list[Any] = list(values)
+        self._pieces = pieces
+        self._packed = sum(map(len, pieces))  # how many values are in them
         self._code: dict[Hashable, int] = {v: code for code, v in enumerate(self.values)}
+
+    def snapshot(self) -> list[Piece]:
+        """Return the values in pieces: arrays of text, or lists of other values."""
+        new = self.values[self._packed :]
+        if new:
+            self._packed = len(self.values)
+            pieces = self._pieces
+            pieces.append(_piece_of(new))
+            while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
+                pieces[-2:] = [_joined(*pieces[-2:])]
+        return [*self._pieces]
+
+    def restore(self, state: list[Piece]) -> None:
+        """Hold saved values."""
+        self._set([value for piece in state for value in _listed(piece)], [*state])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,6 +79,29 @@ class HashCodes:
         return np.array([self._code.get(value, -1) for value in values], dtype=np.int64)
 
 
+Piece: TypeAlias = pa.Array | list[Any]
+"""Values of `HashCodes`: texts and nulls as an array, else a list."""
+
+
+def _piece_of(values: list[Any]) -> Piece:
+    if not set(map(type, values)) <= {str, NoneType}:
+        return values
+    try:
+        return pa.array(values, pa.large_string())
+    except UnicodeEncodeError:  # half a character
+        return values
+
+
+def _joined(first: Piece, second: Piece) -> Piece:
+    if isinstance(first, pa.Array) and isinstance(second, pa.Array):
+        return pa.concat_arrays([first, second])
+    return [*_listed(first), *_listed(second)]
+
+
+def _listed(piece: Piece) -> list[Any]:
+    return piece if isinstance(piece, list) else piece.to_pylist()
+
+
 class IntCodes:
     """Codes for int64 values, and one for null once a row is null.
 
@@ -74,7 +116,7 @@ class IntCodes:
 
     def _clear(self) -> None:
         self.null: int | None = None
-        self._values = GrowableArray(np.int64)
+        self._values = GrowableArray(np.int64, is_log=True)
         self._base = 0
         # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
         self._table = np.full(2, -1, dtype=np.int64)

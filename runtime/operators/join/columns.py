@@ -16,7 +16,8 @@ from slackwater.runtime.model.nullable import NUMBERS, Nullable, without_mask
 class HeldColumns:
     """Columns of some rows; a row's place is 0 for the first ever.
 
-    It packs itself: it keeps room for more rows, and Arrow's arrays in pieces.
+    It packs itself: it keeps room for more rows, and Arrow's arrays in pieces. What is saved are
+    views; so values are added after those that are held, or all arrays are new ones.
 
     Args:
         names: the columns to hold.
@@ -136,15 +137,23 @@ class HeldColumns:
         self._extend(columns, len(places))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the rows held."""
-        held = [name for name in self._names if name in self._numbers or name in self._arrays]
-        columns = self.take(held, np.arange(self.start, self.end))
-        return {"rows": len(self), "columns": dict(zip(held, columns, strict=True))}
+        """Return the rows held, as views: a value that is held never changes."""
+        held = slice(self.start - self._origin, self.end - self._origin)
+        columns: dict[str, Any] = {}
+        for name, values in self._numbers.items():
+            valid = self._valid.get(name)
+            own = values[held]
+            columns[name] = own if valid is None else without_mask(Nullable(own, valid[held]))
+        columns |= {name: array.pieces for name, array in self._arrays.items()}
+        return {"rows": len(self), "columns": columns}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the rows of a snapshot into a fresh queue, with places from 0 on."""
         self._make_room(state["rows"])
-        self._extend(state["columns"], state["rows"])
+        for name, column in state["columns"].items():
+            for piece in column if isinstance(column, list) else [column]:
+                self._put(name, piece, len(piece))
+        self.end += state["rows"]
 
 
 class ArrayQueue:
@@ -158,6 +167,11 @@ class ArrayQueue:
         self._start = start
         self._pieces: list[pa.Array] = []
         self._kind = pa.string()
+
+    @property
+    def pieces(self) -> list[pa.Array]:
+        """The arrays, at least one."""
+        return [*self._pieces] or [pa.array([], self._kind)]
 
     def append(self, column: pa.Array) -> None:
         """Add rows, and join short pieces: each is at least twice the next."""

@@ -123,7 +123,8 @@ class HeldRows:
     A row's key is twice the code of its key, plus one on the right side: so the rows that it
     may be paired with have its key with the last bit turned.
 
-    It packs itself: it keeps room for more rows, and what is saved has positions from 0 on.
+    It packs itself: it keeps room for more rows. What is saved are views, so what is in the arrays
+    of a row that is held is never changed: rows are added after it, or all arrays are new ones.
 
     Args:
         left: the left columns to hold.
@@ -315,29 +316,47 @@ class HeldRows:
         """
         keys = self.keys(self.start, self.end)
         codes = kept.moved(keys >> 1)
-        keys[:] = (codes << 1) | (keys & 1)
-        stays = codes >= 0
-        if not stays.all():
-            self._keep(stays)
+        stays, moved = codes >= 0, (codes << 1) | (keys & 1)
+        if stays.all():
+            self._keys = self._keys.copy()  # a snapshot may have the old
+            self.keys(self.start, self.end)[:] = moved
+        else:
+            self._keep(stays, moved)
         return StayingNumbers(stays.nonzero()[0])
 
-    def _keep(self, stays: BoolArray) -> None:
-        """Hold only the rows where `stays`, shape (rows held,), is true."""
+    def _keep(self, stays: BoolArray, keys: Int64Array) -> None:
+        """Hold only some rows, in new arrays: a snapshot may have the old.
+
+        Args:
+            stays: shape (rows held,), which rows stay.
+            keys: shape (rows held,), the new keys.
+        """
         held = slice(self.start - self.origin, self.end - self.origin)
         sides = self._keys[held] & 1
         own = {name: getattr(self, name)[held][stays] for name in _ARRAYS}
+        own["_keys"] = keys[stays]
         for number, side in enumerate(self.sides):
             side.keep(stays[sides == number])
             is_own = (own["_keys"] & 1) == number
             own["_places"][is_own] = np.arange(len(side))
         np.maximum.accumulate(own["_times"], out=own["_newest"])
-        if self._marks is not None:
-            marks = self._marks[held][stays]
-            self._marks[: len(marks)] = marks
+        marks = None if self._marks is None else self._marks[held][stays]
+        self._hold(own, marks)
+
+    def _hold(self, own: dict[str, Int64Array], marks: Marks | None) -> None:
+        """Hold these rows alone, from position 0 on, in new arrays."""
+        rows = len(own["_keys"])
         self.origin = self.start = 0
-        self.end = len(own["_keys"])
+        self.end = rows
+        capacity = max(64, 2 * rows)
         for name, values in own.items():
-            getattr(self, name)[: self.end] = values
+            grown = np.empty(capacity, dtype=np.int64)
+            grown[:rows] = values
+            setattr(self, name, grown)
+        self._marks = None
+        if marks is not None:
+            self._marks = np.zeros(capacity, dtype=np.uint8)
+            self._marks[:rows] = marks
 
     def newest_of(self, rows: int) -> int:
         """Return the newest event time of the first `rows` rows held, at least one."""
@@ -378,29 +397,22 @@ class HeldRows:
             side.drop(gone)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the rows held."""
+        """Return the rows held, as views: a row that is held never changes."""
         held = slice(self.start - self.origin, self.end - self.origin)
-        own = {name: getattr(self, name)[held].copy() for name in _ARRAYS}
-        for number, side in enumerate(self.sides):
-            own["_places"][(own["_keys"] & 1) == number] -= side.start
         return {
-            "own": own,
-            "marks": None if self._marks is None else self._marks[held].copy(),
+            "own": {name: getattr(self, name)[held] for name in _ARRAYS},
+            "marks": None if self._marks is None else self._marks[held],
+            "starts": [side.start for side in self.sides],
             "columns": [side.snapshot() for side in self.sides],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take saved rows into a fresh queue; they get positions from 0 on."""
-        rows = len(state["own"]["_keys"])
-        self._make_room(rows)
-        self.end = rows
-        for name in _ARRAYS:
-            getattr(self, name)[:rows] = state["own"][name]
-        if state["marks"] is not None:
-            self._marks = np.zeros(len(self._keys), dtype=np.uint8)
-            self._marks[:rows] = state["marks"]
-        for side, columns in zip(self.sides, state["columns"], strict=True):
-            side.restore(columns)
+        self._hold(state["own"], state["marks"])
+        keys, places = self.keys(0, self.end), self._places[: self.end]
+        for number, side in enumerate(self.sides):
+            places[(keys & 1) == number] -= state["starts"][number]
+            side.restore(state["columns"][number])
 
 
 def order_of_pairs(pairs: Pairs, first: int, start: int) -> Int64Array:
