@@ -21,11 +21,13 @@ from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import ClusterError, FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import RunningFlow
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep
 
 if TYPE_CHECKING:
+    from slackwater.actors.jobs.lasting import Checkpointing
     from slackwater.actors.nodes.ray_nodes import RayNodes
     from slackwater.ingest.session import SparkOnRay
     from slackwater.runtime.foresight.shared_cores import SharedCores
@@ -162,7 +164,15 @@ class Cluster(FlowHost):
         self._free = self._ray.free
 
     @checked_call
-    def submit(self, flow: Dataflow, *, detach: bool | None = None, **how: Unpack[Planned]) -> Job:
+    def submit(
+        self,
+        flow: Dataflow,
+        *,
+        detach: bool | None = None,
+        checkpoint: Duration | None = None,
+        checkpoints: str | os.PathLike[str] | None = None,
+        **how: Unpack[Planned],
+    ) -> Job:
         """Start a flow; return when its slots run.
 
         Args:
@@ -170,6 +180,11 @@ class Cluster(FlowHost):
             detach: whether the job outlives this process, with a coordinator. If None, True on a
                 cluster that is not ours, unless an input of the flow ends with this process (a
                 Spark frame).
+            checkpoint: time between two checkpoints, from which the job goes on after a failure,
+                such as "1s"; None if it takes none, and a failure ends it.
+            checkpoints: folder of the checkpoints, on a path that all nodes reach; if None,
+                `.slackwater/<flow>` in the working folder. A later job of the same flow goes on
+                from the newest one there, unless the job was done.
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.
 
@@ -182,6 +197,7 @@ class Cluster(FlowHost):
         """
         from slackwater.actors.jobs.detached import new_job_id, submit_detached  # noqa: PLC0415
         from slackwater.actors.jobs.job import RayJob  # noqa: PLC0415
+        from slackwater.actors.jobs.lasting import LastingJob  # noqa: PLC0415
         from slackwater.actors.nodes.placement import check_room  # noqa: PLC0415
         from slackwater.actors.nodes.versions import check_nodes  # noqa: PLC0415
 
@@ -199,8 +215,18 @@ class Cluster(FlowHost):
             return self._with_job(Job.detached(detached, plan))
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
-        running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
-        return self._with_job(Job.attached(job_id, plan, running.start()))
+        if checkpoint is None:
+            running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
+            return self._with_job(Job.attached(job_id, plan, running.start()))
+        lasting = LastingJob(
+            plan,
+            nodes=nodes,
+            notes=notes,
+            checkpoints=_checkpointing(flow, checkpoint, checkpoints),
+            relays_output=True,
+            job_id=job_id,
+        )
+        return self._with_job(Job.attached(job_id, plan, lasting.start()))
 
     def _with_job(self, job: Job) -> Job:
         self._jobs = [other for other in self._jobs if other.status == "running"] + [job]
@@ -311,3 +337,13 @@ class Cluster(FlowHost):
             f"node {node.name} is left out: its raylet on host {node.ip} does not answer"
             for node in self._ray.silent
         ]
+
+
+def _checkpointing(
+    flow: Dataflow, checkpoint: Duration, folder: str | os.PathLike[str] | None
+) -> Checkpointing:
+    from slackwater.actors.jobs.lasting import Checkpointing  # noqa: PLC0415 (brings in Ray)
+
+    every_ns = duration_ns(checkpoint, what="checkpoint", positive=True)
+    path = os.path.join(".slackwater", flow.name) if folder is None else folder
+    return Checkpointing(every_ns / NS_PER_SECOND, os.path.abspath(path))

@@ -25,6 +25,7 @@ from slackwater.runtime.plan.slots import SlotPlace
 if TYPE_CHECKING:
     from slackwater.actors.jobs.detached import DetachedJob
     from slackwater.actors.jobs.job import RayJob
+    from slackwater.actors.jobs.lasting import LastingJob
     from slackwater.actors.jobs.logs import LogPart
     from slackwater.actors.jobs.records import JobRecord
     from slackwater.runtime.foresight.predicted.prediction import Prediction
@@ -168,7 +169,7 @@ class Job(ShownJob):
         self._running = running
 
     @classmethod
-    def attached(cls, job_id: str, plan: Plan, running: RayJob) -> Job:
+    def attached(cls, job_id: str, plan: Plan, running: RayJob | LastingJob) -> Job:
         """Return a job that ends with this process."""
         return cls(
             job_id,

@@ -191,6 +191,29 @@ def prune(
     return [file.path.name for file in gone]
 
 
+def remove(folder: Path, flow: str) -> None:
+    """Remove all checkpoints of a flow: its job is done.
+
+    Args:
+        folder: folder of the checkpoints, whose lock is ours.
+        flow: name of the flow.
+
+    Raises:
+        CheckpointError: the system refuses.
+    """
+    with refusals("checkpoints could not be removed from", folder):
+        files = _files(folder)
+        manifests = {file.number: _read(file) for file in files if file.is_manifest}
+        others = {
+            number
+            for number, manifest in manifests.items()
+            if isinstance(manifest, Refusal) or manifest.facts.flow != flow
+        }
+        own = [file for file in files if file.number not in others]
+        for file in sorted(own, key=lambda file: not file.is_manifest):
+            file.path.unlink(missing_ok=True)
+
+
 def size(folder: Path) -> int:
     """Return the bytes of checkpoints in a folder; 0 without a folder.
 

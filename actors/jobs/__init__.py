@@ -7,6 +7,7 @@
   client.
 - `end_on_record.py`: Check by the cluster's records whether a lock's job is over.
 - `job.py`: Run one job on a Ray cluster: its slots are actors on their nodes.
+- `lasting.py`: A job that comes back: attempts, each from the newest checkpoint of those before.
 - `logs.py`: Read the output of a detached job's processes from Ray's log files on their nodes.
 - `periodic_calls.py`: Repeat calls to slots, one at a time to each, without waiting.
 - `picklable.py`: Name the part of a plan that does not pickle: plans carry users' objects

@@ -91,6 +91,7 @@ class JobCarrier:
         hosts: hosts of the slots.
         tuner: tuner of the job.
         relays_output: whether this process prints what users' functions print in the slots.
+        may_go_on: whether actors of slots that have ended stay after a failure.
 
     Attributes:
         life: the machine that decides; only the thread gives it stimuli.
@@ -114,8 +115,9 @@ class JobCarrier:
         hosts: HostMonitor,
         tuner: TunerSupervisor,
         relays_output: bool,
+        may_go_on: bool = False,
     ) -> None:
-        self._plan, self._actors = plan, actors
+        self._plan, self._actors, self._may_go_on = plan, actors, may_go_on
         self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
         self._homes = home_nodes({slot: nodes[slot] for slot in plan.slot_names})
         self.life = JobLife(plan, self._homes, time_limits=TIME_LIMITS)
@@ -404,7 +406,8 @@ class JobCarrier:
         self.elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self.passed_s
         self.close()
         if ray.is_initialized():
-            end_actors(self._actors)
+            stays = self.life.ended if self._may_go_on and self.error is not None else ()
+            end_actors({slot: own for slot, own in self._actors.items() if slot not in stays})
 
     def close(self) -> None:
         """Stop watching, and end the tuner."""

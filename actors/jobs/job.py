@@ -11,24 +11,37 @@ This file starts a job, and reports on it.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import ray
+from ray.exceptions import RayError
 
 from slackwater.actors.jobs.carrier import JobCarrier, home_nodes
+from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.replacing import Replacing, RunningJob
-from slackwater.actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
+from slackwater.actors.jobs.slot_actors import (
+    ask_each,
+    begin_again,
+    end_actors,
+    make_actors,
+    set_clocks,
+)
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
 from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
 from slackwater.actors.sinks.run_fingerprints import sink_runs, slots_with_inputs
+from slackwater.actors.slot.cutting import SavedPart, WrittenPart
 from slackwater.actors.slot.report import SlotIdentity, put_together
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.actors.wire.channel import ChannelKeys
-from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.errors import ClusterError, SlackwaterError
+from slackwater.runtime.life import Cause
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.tuning import TuningReport
@@ -37,9 +50,29 @@ from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 
 START_TIMEOUT_S = 60.0
+PART_S = 90.0
+"""Time for all slots to write their parts of a checkpoint."""
+LOOK_S = 0.1
+"""Time between two looks at whether the job still runs, while they do."""
 LEAD_NS = 300_000_000
 """Sources begin this long after the order to start. By then every slot has the order, has met its
 peers, and has opened its inputs. So none of that delays the first events."""
+
+
+class Before(NamedTuple):
+    """State that an attempt of a job takes from earlier ones.
+
+    Attributes:
+        actors: actors of slots that are alive and may be used again, by slot.
+        parts: part of the checkpoint to go on from, by slot; empty if the job was just submitted.
+        start_ns: start of the sources, by the reference's clock.
+        ahead_ns: difference of the reference's clock from the steady clock of its host.
+    """
+
+    actors: Mapping[str, Any] = MappingProxyType({})
+    parts: Mapping[str, SavedPart] = MappingProxyType({})
+    start_ns: int | None = None
+    ahead_ns: int | None = None
 
 
 class RayJob:
@@ -55,6 +88,8 @@ class RayJob:
         clock_shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
         relays_output: whether this process prints what users' functions print in the slots.
         job_id: name of the job in locks and manifests of its output.
+        before: state of earlier attempts, of a job that goes on after a failure; None if a failure
+            ends it.
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
@@ -71,9 +106,12 @@ class RayJob:
         clock_shifts: Mapping[str, int | Callable[[], int]] | None = None,
         relays_output: bool = False,
         job_id: str | None = None,
+        before: Before | None = None,
     ) -> None:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
+        self.start_ns = self.ahead_ns = 0
+        self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
         self._hosts = HostMonitor(nodes.values())
         self._cluster_monitor = own_cluster_monitor()
@@ -85,7 +123,13 @@ class RayJob:
             "folder": os.getcwd() if folder is None else folder,
         }
         self._replacing: Replacing | None = None
-        self._actors = make_actors(plan, nodes, **self._settings)
+        self._before = before or Before()
+        warm = self._before.actors
+        made = make_actors(
+            plan, {slot: node for slot, node in nodes.items() if slot not in warm}, **self._settings
+        )
+        self._actors = {slot: warm.get(slot) or made[slot] for slot in nodes}
+        self._begun = begin_again(plan, nodes, warm, **self._settings)
         self._carrier = JobCarrier(
             plan,
             nodes,
@@ -94,6 +138,7 @@ class RayJob:
             hosts=self._hosts,
             tuner=self.tuner,
             relays_output=relays_output,
+            may_go_on=before is not None,
         )
 
     def start(self) -> RayJob:
@@ -112,19 +157,26 @@ class RayJob:
         return self
 
     def _start(self) -> None:
+        self._cluster_monitor.get(self._begun, START_TIMEOUT_S)
         known = dict(zip(self._actors, self._on_all("identify"), strict=True))
         self.pids = {name: identity.pid for name, identity in known.items()}
         hosts = {stage: known[slot].host for stage, slot in self._plan.slots.items()}
         endpoints: dict[str, str] = {}
         for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
-        set_clocks(known, self._on_all)
+        before = self._before
+        self.ahead_ns = set_clocks(known, self._on_all, ahead_ns=before.ahead_ns)
         # The times below are the reference's, not this process's.
         inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
         runs = sink_runs(self._plan, self._job_id, inputs)
-        start_ns = max(self._on_all("connect", endpoints, runs)) + LEAD_NS
-        began_s = time.monotonic() + LEAD_NS / 1e9
+        own = {slot: (endpoints, runs, before.parts.get(slot)) for slot in self._actors}
+        now_ns = max(self._ask_each(self._actors, "connect", own))
+        start_ns, began_s = now_ns + LEAD_NS, time.monotonic() + LEAD_NS / 1e9
+        if before.start_ns is not None:
+            start_ns = before.start_ns
+            began_s = time.monotonic() - (now_ns - start_ns) / 1e9
         self._on_all("start", start_ns)
+        self.start_ns = start_ns
         self.tuner.start(self._actors)
         self._carrier.begin(start_ns=start_ns, began_s=began_s, pids=self.pids)
         self._replacing = Replacing(
@@ -153,7 +205,8 @@ class RayJob:
         assert self._replacing is not None, "the job has started"
         nodes = {node.name: node for node in list_nodes()}
         slots = slots_of_nodes({name: node.cores for name, node in nodes.items()})
-        done = self._replacing.place(moved_plan(self.plan, placement, slots), nodes)
+        with self._change_lock:
+            done = self._replacing.place(moved_plan(self.plan, placement, slots), nodes)
         self.pids |= {name: i.pid for name, i in self._replacing.job.known.items()}
         return done
 
@@ -216,15 +269,88 @@ class RayJob:
         plan: Plan | None = None,
         timeout_s: float = START_TIMEOUT_S,
     ) -> list[Any]:
-        return ask_all(
-            {name: actors[name] for name in slots},
+        own = {name: actors[name] for name in slots}
+        arguments = dict.fromkeys(own, args)
+        return self._ask_each(own, method, arguments, plan=plan, timeout_s=timeout_s)
+
+    def _ask_each(
+        self,
+        actors: Mapping[str, Any],
+        method: str,
+        arguments: Mapping[str, tuple[Any, ...]],
+        *,
+        plan: Plan | None = None,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> list[Any]:
+        return ask_each(
+            actors,
             method,
-            *args,
+            arguments,
             plan=plan or self._plan,
             homes=self._homes,
             cluster_monitor=self._cluster_monitor,
             timeout_s=timeout_s,
         )
+
+    # -- checkpoints -----------------------------------------------------------------------
+
+    def write_parts(self, number: int, folder: str) -> dict[str, WrittenPart]:
+        """Let all slots cut their streams and write their parts; return these, by slot.
+
+        Raises:
+            ClusterError: not all have written theirs in time, or the job is ending.
+            SlackwaterError: a slot could not write its part.
+        """
+        with self._change_lock:
+            calls = [a.call.remote("write_part", number, folder) for a in self._actors.values()]
+            until_s = time.monotonic() + PART_S
+            while waiting := ray.wait(calls, num_returns=len(calls), timeout=LOOK_S)[1]:
+                if self._carrier.over.is_set() or time.monotonic() > until_s:
+                    raise ClusterError(
+                        f"checkpoint {number} of job {self._plan.flow!r} is given up: "
+                        f"{len(waiting)} slots have not written their parts; the next is tried at "
+                        "its time"
+                    )
+            try:
+                return dict(zip(self._actors, ray.get(calls), strict=True))
+            except RayError as problem:
+                raise unwrapped_ray_error(problem) from problem
+
+    def tell_complete(self, number: int) -> None:
+        """Tell all slots that a checkpoint is complete, without a wait."""
+        for actor in self._actors.values():
+            actor.call.remote("complete", number)
+
+    @property
+    def warm_actors(self) -> dict[str, Any]:
+        """Actors whose slots have ended by themselves, by slot: their processes live."""
+        ended = self._carrier.life.ended
+        return {slot: self._actors[slot] for slot in ended if slot in self._actors}
+
+    def end_warm(self) -> None:
+        """End the actors that stayed for another attempt: none will follow."""
+        if ray.is_initialized():
+            end_actors(self.warm_actors)
+
+    @property
+    def over(self) -> threading.Event:
+        """Set when the job has ended, and its results are here."""
+        return self._carrier.over
+
+    @property
+    def error(self) -> SlackwaterError | None:
+        """Error of a job that has failed."""
+        return self._carrier.error
+
+    @property
+    def failed_ns(self) -> int:
+        """When its first failure was noticed, by the steady clock; now if none was."""
+        return self._carrier.life.failed_ns or time.monotonic_ns()
+
+    @property
+    def cause(self) -> Cause | None:
+        """Cause of its failure; None if it has not failed."""
+        return self._carrier.life.cause
 
     # -- what it says ----------------------------------------------------------------------
 

@@ -29,7 +29,14 @@ from slackwater.runtime.life import HomeNode
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slot_plan import slot_plan
 
-__all__ = ["ask_all", "end_actors", "final_reports", "make_actors", "set_clocks"]
+__all__ = [
+    "ask_each",
+    "begin_again",
+    "end_actors",
+    "final_reports",
+    "make_actors",
+    "set_clocks",
+]
 
 KILL_S = 3.0
 STOP_S = 4.0
@@ -57,13 +64,7 @@ def make_actors(
                 max_restarts=0,
                 max_concurrency=8,  # `join`, `news` and `said` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
-            ).remote(
-                InBand(slot_plan(plan, name)),
-                host=nodes[name].ip,
-                clock_shift=shifts.get(nodes[name].name, 0),
-                end_on_record=end_on_record,
-                **settings,
-            )
+            ).remote(InBand(slot_plan(plan, name)), **_settings(nodes[name], shifts, settings))
             for name in nodes
         }
     except Exception:
@@ -71,10 +72,39 @@ def make_actors(
         raise
 
 
-def ask_all(
+def begin_again(
+    plan: Plan,
+    nodes: Mapping[str, NodeInfo],
+    actors: Mapping[str, Any],
+    *,
+    shifts: Mapping[str, Any],
+    **settings: Any,
+) -> list[Any]:
+    """Let living actors begin with new slots, {slot: its actor}; arguments as `make_actors`.
+
+    Returns:
+        A call of each, to be waited for: another call might reach the old slot.
+    """
+    return [
+        actor.again.remote(
+            InBand(slot_plan(plan, name)), **_settings(nodes[name], shifts, settings)
+        )
+        for name, actor in actors.items()
+    ]
+
+
+def _settings(
+    node: NodeInfo, shifts: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    shift = shifts.get(node.name, 0)
+    return {"host": node.ip, "clock_shift": shift, "end_on_record": end_on_record, **settings}
+
+
+def ask_each(
     actors: Mapping[str, Any],
     method: str,
-    *args: Any,
+    arguments: Mapping[str, tuple[Any, ...]],
+    *,
     plan: Plan,
     homes: Mapping[str, HomeNode],
     cluster_monitor: ClusterMonitor,
@@ -85,7 +115,7 @@ def ask_all(
     Args:
         actors: actors of the slots to be asked.
         method: name of the slot's method.
-        args: arguments of the method.
+        arguments: arguments of the method, by slot.
         plan: stages and slots of the job.
         homes: node of each slot, by the slot's name.
         cluster_monitor: monitor of the cluster, one for this process.
@@ -96,7 +126,7 @@ def ask_all(
         WorkerDied: a slot's process has ended.
         SlackwaterError: an actor raised it.
     """
-    calls = [actor.call.remote(method, *args) for actor in actors.values()]
+    calls = [actor.call.remote(method, *arguments[slot]) for slot, actor in actors.items()]
     try:
         return cluster_monitor.get(calls, timeout_s)
     except GetTimeoutError as problem:
@@ -126,24 +156,35 @@ def set_clocks(
     ask: Callable[..., list[Any]],
     *,
     only: Collection[str] | None = None,
-) -> None:
+    ahead_ns: int | None = None,
+) -> int:
     """Give all slots the first slot's clock; slots of another host follow it.
 
     Args:
         known: {slot: its identity}, the first slot first.
         ask: calls a method of slots, as `ask(method, *args, slots=names)`, and returns the answers.
         only: slots to be set; all but the first if None.
+        ahead_ns: difference of the reference's clock from the steady clock of its host, in an
+            earlier attempt; None in the first.
+
+    Returns:
+        The same difference in this attempt.
     """
     first, *following = known
+    if ahead_ns is None:
+        ahead_ns = known[first].ahead_ns
+    else:
+        ask("keep_clock", ahead_ns, slots=[first])
     rest = [name for name in following if only is None or name in only]
     here = known[first].clock
     same = [name for name in rest if here is not None and known[name].clock == here]
     others = [name for name in rest if name not in same]
     if same:
-        ask("keep_clock", known[first].ahead_ns, slots=same)
+        ask("keep_clock", ahead_ns, slots=same)
     if others:
         (endpoint,) = ask("serve_clock", slots=[first])
         ask("follow_clock", endpoint, slots=others)
+    return ahead_ns
 
 
 def final_reports(

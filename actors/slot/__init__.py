@@ -5,6 +5,7 @@
 - `actor.py`: Wrap a slot as a Ray actor: its control methods, and its users' output.
 - `channel_ends.py`: Hold a slot's ends of its channels to other slots.
 - `clock_sync.py`: Compare a slot's clock with the reference's, over the network.
+- `cutting.py`: Let a slot's loop cut its streams for a checkpoint, and give its part.
 - `handover.py`: Define what slots hand over to each other, through their job, as stages move.
 - `host.py`: Run a slot in real time: one core, one loop around `runtime/schedule/slot.py`.
 - `last_words.py`: Record how a slot's process ends, in a small file beside Ray's log of it.

@@ -49,6 +49,12 @@ class SlotActor:
         self._host = SlotHost(plan, show=self._show, **settings)
         self._rows = b""  # of the collect sink under way
 
+    def again(self, plan: SlotPlan, **settings: Any) -> None:
+        """Begin with a new slot in this process: the next attempt of its job."""
+        self._host.leave()
+        self._expect(plan.stages)
+        self._host = SlotHost(plan, show=self._show, **settings)
+
     def call(self, method: str, *args: Any) -> Any:
         """Call a control method of the slot; the last report includes the last lines."""
         if method == "prepare":

@@ -12,7 +12,7 @@ Used only from the slot's loop, once it runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import zmq
@@ -24,7 +24,7 @@ from slackwater.actors.wire.local_sockets import host_identity
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.measure.report import ChannelReport
-from slackwater.runtime.model import NS_PER_SECOND, Message
+from slackwater.runtime.model import NS_PER_SECOND, Mark, Message
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.shown import shown
@@ -47,6 +47,7 @@ class ChannelEnds:
         context: context of the process.
         host: address of this node.
         waker: ends a wait for the ends.
+        came: called with a channel and the mark that has come on it.
         lost_ns: silence after which the other end is lost; see `Limits.lost_ns`.
 
     Attributes:
@@ -61,9 +62,10 @@ class ChannelEnds:
         context: zmq.Context[zmq.Socket[bytes]],
         host: str,
         waker: Waker,
+        came: Callable[[str, Mark], None] = lambda *_: None,
         lost_ns: int = Limits.lost_ns,
     ) -> None:
-        self._lost_s = lost_ns / NS_PER_SECOND
+        self._lost_s, self._came = lost_ns / NS_PER_SECOND, came
         self._keys, self._context, self._host, self._waker = keys, context, host, waker
         self.receivers: dict[str, Receiver] = {}
         self.senders: dict[str, Sender] = {}
@@ -136,12 +138,20 @@ class ChannelEnds:
         """Connections refused so far."""
         return sum(receiver.refused_peers for receiver in self.receivers.values())
 
+    def mark(self, channels: Iterable[Channel], mark: Mark) -> None:
+        """Send a mark on channels to other slots, after all that was sent there."""
+        for channel in channels:
+            self.senders[channel.name].mark(mark)
+
     def take_in(self, slot: Slot, now_ns: int) -> None:
         """Deliver received messages and credit to a slot."""
         for name in self.poller.ready():
             if name in self.receivers:
                 for message, sent_ns in self.receivers[name].receive(now_ns):
-                    slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
+                    if isinstance(message, Message):
+                        slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
+                    else:
+                        self._came(name, message)
             else:
                 for rows in self.senders[name].poll():
                     self._granted[name] = self._granted.get(name, 0) + rows
@@ -164,6 +174,11 @@ class ChannelEnds:
         if receiver is not None and not receiver.has_ended:
             self._granted[channel.name] = self._granted.get(channel.name, 0) + rows
             receiver.grant(rows)
+
+    def close(self) -> None:
+        """Close all ends at once; frames under way are lost."""
+        for end in [*self.all.values(), *self._retired]:
+            end.close(linger_s=0)
 
     def unlink(self) -> None:
         """Remove the sockets from the temp folder, in case the job ends before all connect."""

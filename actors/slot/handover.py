@@ -101,6 +101,6 @@ def take_over(
     slot = make_slot(replace(plan, stages=stages), start_ns=order.start_ns)
     if order.state is not None:
         slot.restore(dict(order.state), old)
-    results = SlotResults(traits_of_sinks(stages), deadline_ns=plan.deadline_ns)
+    results = SlotResults(traits_of_sinks(stages), deadline_ns=plan.deadline_ns, holds=plan.holds)
     restore(results, order.results)
     return slot, results, [own for _, own in opened.values() if own is not None]

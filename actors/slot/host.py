@@ -33,6 +33,7 @@ from slackwater.actors.sinks.run_fingerprints import input_prints
 from slackwater.actors.sinks.slot_sinks import SlotSinks, print_line
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
+from slackwater.actors.slot.cutting import CuttingSlot, SavedPart
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
 from slackwater.actors.slot.peers import look_at_peers, lost_peers
@@ -47,6 +48,7 @@ from slackwater.runtime.errors import SettingError, SlackwaterError, kind_of
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.recovery.checkpoint import restore_part
 from slackwater.runtime.schedule import (
     Action,
     Egress,
@@ -81,7 +83,7 @@ PEERS_NS = 100_000_000
 REPORT_S = 2.0
 
 
-class SlotHost(MovingStages):
+class SlotHost(MovingStages, CuttingSlot):
     """A slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
 
     Its process ends with it. All times are the reference's: on another clock, call `follow_clock`
@@ -99,12 +101,15 @@ class SlotHost(MovingStages):
         end_on_record: HasEnded = lambda _: False,
         show: Callable[[str], None] = print_line,
     ) -> None:
+        CuttingSlot.__init__(self)
         self._plan, self._name, self._node, self._stages = plan, plan.name, plan.node, plan.stages
         self._keys, self._host, self._folder = keys, host, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
-        self._results = SlotResults(traits_of_sinks(self._stages), deadline_ns=plan.deadline_ns)
+        self._results = SlotResults(
+            traits_of_sinks(self._stages), deadline_ns=plan.deadline_ns, holds=plan.holds
+        )
         self._own_inputs: list[ReadAheadInput] = []
         self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None
@@ -115,6 +120,7 @@ class SlotHost(MovingStages):
             context=self._context,
             host=host,
             waker=self._waker,
+            came=self._mark_came,
             lost_ns=plan.limits.lost_ns,
         )
         self._receivers, self._senders = self._ends.receivers, self._ends.senders
@@ -164,21 +170,35 @@ class SlotHost(MovingStages):
         return input_prints(self._stages)
 
     def connect(
-        self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun] | None = None
+        self,
+        endpoints: Mapping[str, str],
+        runs: Mapping[str, SinkRun] | None = None,
+        saved: SavedPart | None = None,
     ) -> int:
         """Connect every channel to another slot, and open the sinks.
 
         Args:
             endpoints: {channel: its receiver's endpoint}.
             runs: {sink: the run that writes there}.
+            saved: where the slot goes on from after a failure; None if its job was just submitted.
 
         Returns:
             The reference's time afterwards.
+
+        Raises:
+            CheckpointError: the slot's part of the checkpoint cannot be read.
         """
         self._ends.connect(self._stages, endpoints)
+        self._saved = None if saved is None else saved.read()
+        at = {} if self._saved is None else self._saved.positions
         try:
             self._sinks.open(
-                self._stages, folder=self._folder, runs=runs or {}, has_ended=self._end_on_record
+                self._stages,
+                folder=self._folder,
+                runs=runs or {},
+                has_ended=self._end_on_record,
+                keeps_positions=self._plan.has_checkpoints,
+                at=None if saved is None else at,
             )
         finally:
             if self._is_stopping:
@@ -186,13 +206,30 @@ class SlotHost(MovingStages):
         return self._clock.now_ns()
 
     def start(self, start_ns: int) -> None:
-        """Start the loop. Paced sources hand over their first event at `start_ns`."""
+        """Start the loop. Paced sources hand over their first event at `start_ns`.
+
+        A slot that goes on from a checkpoint is given the start of its job.
+
+        Raises:
+            SettingError: the part of the checkpoint is of other stages, or of another version.
+        """
         self._start_ns = start_ns
         stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
         self._own_inputs = [own for _, own in stages if own is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)
+        if self._saved is not None:
+            restore_part(self._saved, self._slot, self._results, self._clock.now_ns())
+            self._saved = None
         self._run()
+
+    def leave(self) -> None:
+        """Close what an ended slot has: its process goes on with another one."""
+        self.stop("its job goes on from a checkpoint")
+        if self._thread is not None:
+            self._thread.join()
+        self._ends.close()
+        threading.Thread(target=self._context.destroy, args=(0,), daemon=True).start()
 
     def _run(self) -> None:
         self._report.state, self._report.sinks = "running", self._sink_reports()
@@ -278,7 +315,10 @@ class SlotHost(MovingStages):
         state, error, kind = "failed", None, None
         try:
             with closing(OccupiedClock(self._readers_ns)) as occupied_ns:
-                state = self._loop(occupied_ns)
+                try:
+                    state = self._loop(occupied_ns)
+                finally:
+                    self._can_be_cut = state == "done"
             failure = None if state == "done" else self._failure
             self._also = self._end_sinks(state, failure)
         except SlackwaterError as problem:
@@ -305,6 +345,7 @@ class SlotHost(MovingStages):
         finally:
             self._mailbox.close()
             self._has_ended.set()
+            self._tell_end()
 
     def _loop(self, occupied_ns: OccupiedClock) -> str:
         slot = self._slot
@@ -315,6 +356,8 @@ class SlotHost(MovingStages):
         slot.open(self._clock.now_ns())
         self._publish("running")  # in case a sink or the first slice hangs
         self._results.resumes(self._sinks.begin())
+        if slot.marked:  # it goes on from a checkpoint
+            self._do(self._results.complete(slot.marked))
         sharpen_timers()
         # began_ns: of the next slice; no slice is charged for the loop's other work.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
@@ -328,6 +371,7 @@ class SlotHost(MovingStages):
                 continue
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0 if the clock was set
                 self._ends.take_in(slot, now_ns)
+                self._take_cut()
                 if now_ns >= self._charge_at_ns:
                     self._charge_at_ns = now_ns + CHARGE_NS
                     self._charge_readers(slot)
@@ -345,7 +389,7 @@ class SlotHost(MovingStages):
                 if not done.has_read:
                     worked_ns = now_ns
                 continue
-            if slot.is_finished and self._ends.is_settled:
+            if slot.is_finished and self._ends.is_settled and not self._results.awaits:
                 return "done"
             if not 0 <= now_ns - peers_ns <= PEERS_NS:
                 look_at_peers(self._name, self._ends.all)
@@ -362,6 +406,8 @@ class SlotHost(MovingStages):
         slot.woken(self._clock.now_ns())
         if self._wants_report.is_set():
             self._publish("running")
+        while self._complete:
+            self._do(self._results.complete(self._complete.popleft()))
         if self._mailbox.waiting:
             self._mailbox.run_posted()
             if self._is_held:

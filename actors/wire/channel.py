@@ -1,7 +1,7 @@
 """Connect the two ends of a channel: one edge of the plan, one ZeroMQ connection.
 
 ```
-Sender ── hello, data, data, … ──▶ Receiver        hello: my columns
+Sender ── hello, data, mark, … ──▶ Receiver        hello: my columns; mark: of a checkpoint
        ◀── hello, grant, grant, … ──               grant: how many rows may follow
 ```
 
@@ -53,7 +53,7 @@ from slackwater.actors.wire.listening import listen
 from slackwater.actors.wire.refused_peers import RefusedPeers
 from slackwater.actors.wire.waiting import ChannelPoller, Waker, wait
 from slackwater.runtime.errors import ClusterError, FrameError, WorkerDied
-from slackwater.runtime.model import NO_PROGRESS, Message
+from slackwater.runtime.model import NO_PROGRESS, Mark, Message
 
 __all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 
@@ -172,6 +172,14 @@ class Sender(End):
         self.rows += message.rows
         self.bytes += len(frame)
 
+    def mark(self, mark: Mark) -> None:
+        """Send a mark after what was sent; a stream that has ended needs none.
+
+        A receiver that is gone does not get it, and `is_peer_lost` says so.
+        """
+        if not self._last_sent.is_end:
+            self._is_lost = self._is_lost or not self._put(self._codec.encode_mark(mark))
+
     def poll(self) -> list[int]:
         """Return granted credit: rows of each grant, in order."""
         granted = []
@@ -265,8 +273,12 @@ class Receiver(End):
             # Without a high-water mark, a socket with a peer can always be written to.
             self._is_lost = self._is_lost or not self._can_do()
 
-    def receive(self, now_ns: int, *, max_messages: int = AT_ONCE) -> list[tuple[Message, int]]:
-        """Return the messages that have arrived, in order, each with its time of sending (ns).
+    def receive(
+        self, now_ns: int, *, max_messages: int = AT_ONCE
+    ) -> list[tuple[Message | Mark, int]]:
+        """Return the messages and marks that have arrived, in order.
+
+        Each has its time of sending (ns); that of a mark is 0.
 
         Frames that are malformed or out of turn are refused, counted and named in
         `last_refusal`; the channel goes on.
@@ -275,9 +287,12 @@ class Receiver(End):
             now_ns: wall clock now, for `link_ns`.
             max_messages: most frames to read, >= 1; the rest waits.
         """
-        received = []
+        received: list[tuple[Message | Mark, int]] = []
         for frame in self._read(max_messages):
             try:
+                if self._is_connected and self._codec.is_mark(frame):
+                    received.append((self._codec.decode_mark(frame), 0))
+                    continue
                 delivered = self._accept(frame)
             except FrameError as problem:
                 self._refuse(problem)

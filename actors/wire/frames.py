@@ -56,7 +56,7 @@ from slackwater.actors.wire.buffers import (
     wire_field,
 )
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message, Progress
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Mark, Message, Progress
 from slackwater.runtime.model.batch import RowFields
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import storage_type
@@ -65,12 +65,13 @@ MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: each connection of a hostile peer can make us hold this much."""
 
 HEADER = struct.Struct("<4sBBHqqqqqQQQ")
+_KIND_AT = 5  # byte of the header that has the kind
 _TEXT = struct.Struct("<2q")  # bytes of text or of an Arrow message, of the validity bitmap
 MAGIC = b"SLKW"
-VERSION = 6
-DATA, GRANT, HELLO = 1, 2, 3
+VERSION = 7
+DATA, GRANT, HELLO, MARK = 1, 2, 3, 4
 _TIMES = (("event time", INT64, 8), ("stimulus time", INT64, 8))
-_KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
+_KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello", MARK: "mark"}
 # Flags of data; from `extras.FIRST_FLAG` on, those of fields of rows.
 _HAS_BATCH, _HAS_TAG, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8
 _OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_ARRIVED | _HAS_NULLS
@@ -129,7 +130,7 @@ class FrameCodec:
         self.max_bytes = max_bytes
         self._fields = extras.carried_fields(row_fields)
         field_flags = sum([carried.flag for carried in self._fields])
-        self._flags = {DATA: _OF_DATA | field_flags, GRANT: _IS_FINAL, HELLO: 0}
+        self._flags = {DATA: _OF_DATA | field_flags, GRANT: _IS_FINAL, HELLO: 0, MARK: 0}
         names = ", ".join([carried.name for carried in self._fields])
         self._lines = [f"rows with {names or 'no fields'}"]
         self._lines += [f"{name!r}: {storage_type(schema.field(name).type)}" for name in columns]
@@ -196,6 +197,10 @@ class FrameCodec:
         """Return the frame that names our columns: the first in its direction."""
         text = "\n".join(self._lines).encode()
         return self._control(HELLO, text)
+
+    def encode_mark(self, mark: Mark) -> bytes:
+        """Return the mark of a checkpoint as a frame."""
+        return self._control(MARK, b"", rows=mark.number)
 
     def _body(self, batch: Batch, rows: int) -> tuple[list[Any], int, dict[int, BoolArray]]:
         """Return the buffers of a batch, their bytes, and {place of a column: its mask}.
@@ -320,6 +325,18 @@ class FrameCodec:
         self._received += 1
         return GrantFrame(rows, is_final=bool(flags & _IS_FINAL))
 
+    def decode_mark(self, frame: bytes) -> Mark:
+        """Return the mark of a mark frame.
+
+        Raises:
+            FrameError: the bytes are not the next frame of this channel, or no mark.
+        """
+        _, number, *_ = self._open(frame, MARK)
+        if len(frame) > HEADER.size or not number:
+            raise FrameError(f"mark {number} has {len(frame)} bytes; it has a number, and no body")
+        self._received += 1
+        return Mark(number)
+
     def check_hello(self, frame: bytes) -> None:
         """Check that the other end has the same columns.
 
@@ -332,6 +349,11 @@ class FrameCodec:
         if theirs != ours or rows:
             raise FrameError(self._difference(theirs))
         self._received += 1
+
+    @staticmethod
+    def is_mark(frame: bytes) -> bool:
+        """Whether a frame says that it is a mark; `decode_mark` checks it."""
+        return len(frame) >= HEADER.size and frame[_KIND_AT] == MARK
 
     def _open(self, frame: bytes, kind: int) -> tuple[int, int, Progress, int]:
         """Check a header; return (flags, rows, progress, time of sending)."""

@@ -113,7 +113,7 @@ def _measured(result: Result, step: Step, rows: int, turns: int, folder: Path) -
         times = [time.perf_counter()]
         state = to_plain(save(operator), where=step.name)
         times.append(time.perf_counter())
-        entry = write_part(folder, SlotPart("slot", 1, {"version": 0, "own": state}, {}, {}))
+        entry = write_part(folder, SlotPart("slot", 1, {"version": 0, "own": state}, {}, {}, {}))
         times.append(time.perf_counter())
         part = read_part(folder, entry)
         times.append(time.perf_counter())

@@ -11,7 +11,14 @@ from slackwater.runtime.model.batch import (
     concat_columns,
 )
 from slackwater.runtime.model.gate_read import GateRead
-from slackwater.runtime.model.message import NO_PROGRESS, Arrived, Message, Progress, ReadTag
+from slackwater.runtime.model.message import (
+    NO_PROGRESS,
+    Arrived,
+    Mark,
+    Message,
+    Progress,
+    ReadTag,
+)
 from slackwater.runtime.model.nullable import BoolArray
 from slackwater.runtime.model.release import (
     BY_DEADLINE,
@@ -56,6 +63,7 @@ __all__ = [
     "Duration",
     "GateRead",
     "Int64Array",
+    "Mark",
     "Message",
     "Progress",
     "ReadTag",

@@ -37,6 +37,12 @@ class Arrived(NamedTuple):
     """When the first row arrived of the source that was heard last: each had been heard by then."""
 
 
+class Mark(NamedTuple):
+    """Mark on a channel: what was sent before it belongs to the checkpoint."""
+
+    number: int
+
+
 class Progress(NamedTuple):
     """How far a stream is: what it has had, and what may follow.
 

@@ -38,6 +38,7 @@ from slackwater.runtime.model import (
     duration_ns,
 )
 from slackwater.runtime.model.subject import Subject
+from slackwater.runtime.plan.after_failure import Guarantee
 from slackwater.runtime.plan.arrivals import ArrivalSettings, ArrivalWays, opened
 from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
@@ -267,6 +268,10 @@ class Plan:
     """Latency to keep, [ssg] Eq. 3; None if none exists."""
     fingerprints: Mapping[str, FlowFingerprint] = field(default_factory=dict)
     """{sink that writes files: fingerprint of its flow}."""
+    guarantees: tuple[Guarantee, ...] = ()
+    """Guarantees of sources and sinks after a failure, in a job with checkpoints."""
+    has_checkpoints: bool = False
+    """Whether its job takes checkpoints, from which it goes on after a failure."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
     """Number of slots that the simple rule could use."""
@@ -289,6 +294,15 @@ class Plan:
         if self.tuning is None:
             return NS_PER_SECOND
         return duration_ns(self.tuning.interval, what="interval", positive=True)
+
+    @property
+    def held_sinks(self) -> frozenset[str]:
+        """Sinks whose rows wait for the checkpoint that contains them; empty without checkpoints.
+
+        Those of flows whose rows may differ after a failure.
+        """
+        held = [known.step for known in self.guarantees if known.is_held]
+        return frozenset(held if self.has_checkpoints else ())
 
     @property
     def is_sampled(self) -> bool:

@@ -23,6 +23,8 @@ class SlotPlan:
         interval_ns: length of the samples that it takes; None if it takes no samples.
         weighs: whether it counts the bytes of rows on each of its channels, also within the slot;
             else a host counts the bytes that it sends.
+        has_checkpoints: whether the job takes checkpoints.
+        holds: sinks of the job whose rows wait for the checkpoint that contains them.
     """
 
     name: str
@@ -32,6 +34,8 @@ class SlotPlan:
     deadline_ns: int | None = None
     interval_ns: int | None = None
     weighs: bool = False
+    has_checkpoints: bool = False
+    holds: frozenset[str] = frozenset()
 
 
 def slot_plan(plan: Plan, slot: str) -> SlotPlan:
@@ -43,4 +47,6 @@ def slot_plan(plan: Plan, slot: str) -> SlotPlan:
         limits=plan.limits,
         deadline_ns=plan.deadline_ns,
         interval_ns=plan.interval_ns if plan.is_sampled else None,
+        has_checkpoints=plan.has_checkpoints,
+        holds=plan.held_sinks,
     )

@@ -18,6 +18,7 @@ from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.placement.place import open_slots, place
+from slackwater.runtime.plan.after_failure import guarantees
 from slackwater.runtime.plan.beginning import beginnings, far_note
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from slackwater.runtime.plan.plan import Plan, plan_stages
@@ -71,7 +72,12 @@ def prepare(
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )
-    plan = replace(placed, limits=limits, fingerprints=flow_fingerprints(steps))
+    plan = replace(
+        placed,
+        limits=limits,
+        fingerprints=flow_fingerprints(steps),
+        guarantees=tuple(guarantees(steps)),
+    )
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
     plan, notes = with_closing_shares(plan, hop_ns=hop_ns)
     return replace(plan, verdict=_verdict(plan, notes, hop_ns=hop_ns))

@@ -16,7 +16,14 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule import Slot, SlotResults
 from slackwater.runtime.schedule.cut import Cut
 
-__all__ = ["SlotPart", "consistent_parts", "restore_part", "saved_results"]
+__all__ = [
+    "SlotPart",
+    "consistent_parts",
+    "granted_by",
+    "restore_part",
+    "saved_results",
+    "with_credit",
+]
 
 
 class SlotPart(NamedTuple):
@@ -28,6 +35,7 @@ class SlotPart(NamedTuple):
         state: `Slot.snapshot` at the mark.
         results: state of the slot's `SlotResults` at the mark.
         messages: {channel from another slot: messages on their way at the mark, in order}.
+        positions: {sink: its position at the mark}, of sinks that have one.
     """
 
     slot: str
@@ -35,20 +43,28 @@ class SlotPart(NamedTuple):
     state: dict[str, Any]
     results: dict[str, Any]
     messages: dict[str, list[Any]]
+    positions: dict[str, bytes]
 
     @classmethod
-    def of(cls, slot: str, cut: Cut, results: dict[str, Any]) -> SlotPart:
+    def of(
+        cls,
+        slot: str,
+        cut: Cut,
+        results: dict[str, Any],
+        positions: Mapping[str, bytes],
+    ) -> SlotPart:
         """Return the part of a complete cut.
 
         Args:
             slot: name of the slot.
             cut: cut of the slot, which is complete.
             results: state of its `SlotResults`, saved when the cut was made.
+            positions: {sink: its position}, as the cut was made.
         """
         messages = {
             channel: to_plain(came, where=channel) for channel, came in cut.messages.items()
         }
-        return cls(slot, cut.number, cut.state, results, messages)
+        return cls(slot, cut.number, cut.state, results, messages, dict(positions))
 
 
 def consistent_parts(parts: Mapping[str, SlotPart]) -> dict[str, SlotPart]:
@@ -57,24 +73,25 @@ def consistent_parts(parts: Mapping[str, SlotPart]) -> dict[str, SlotPart]:
     What the receiver had given by its cut counts, whether the sender had got it by its own, or had
     got more since: rows that the receiver took after its cut are delivered, and paid for, again.
     """
-    granted = {
-        channel: rows
-        for part in parts.values()
-        for channel, rows in part.state["stream"]["granted"].items()
-    }
-    return {
-        slot: part._replace(state=_credited(part.state, granted)) for slot, part in parts.items()
-    }
+    granted = {c: rows for part in parts.values() for c, rows in granted_by(part).items()}
+    return {slot: with_credit(part, granted) for slot, part in parts.items()}
 
 
-def _credited(state: Mapping[str, Any], granted: Mapping[str, int]) -> dict[str, Any]:
-    stream = state["stream"]
+def granted_by(part: SlotPart) -> dict[str, int]:
+    """Return the credit that a slot had given by its cut, {channel: rows}."""
+    return dict(part.state["stream"]["granted"])
+
+
+def with_credit(part: SlotPart, granted: Mapping[str, int]) -> SlotPart:
+    """Return a part with the credit that all slots had given, {channel: rows}."""
+    stream = part.state["stream"]
     credit = {
         channel: rows + granted[channel] - stream["credited"][channel]
         for channel, rows in stream["credit"].items()
     }
     credited = {channel: granted[channel] for channel in stream["credited"]}
-    return {**state, "stream": {**stream, "credit": credit, "credited": credited}}
+    stream = {**stream, "credit": credit, "credited": credited}
+    return part._replace(state={**part.state, "stream": stream})
 
 
 def saved_results(results: SlotResults, number: int) -> dict[str, Any]:

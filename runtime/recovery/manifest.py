@@ -84,6 +84,8 @@ class CheckpointFacts(JsonObject):
         release: {package: version}.
         sources: {source: its positions}.
         sinks: {sink: what it needs for its commit}.
+        start_ns: start of the job's sources, by the clock of its slots.
+        granted: {channel: credit that its receiver had given by its cut}.
     """
 
     flow: str
@@ -95,6 +97,8 @@ class CheckpointFacts(JsonObject):
     release: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)
     sinks: Mapping[str, Any] = field(default_factory=dict)
+    start_ns: int = 0
+    granted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,7 +93,7 @@ class SimulatedMarks:
         cut = self._world.slot(slot)[0].take_cut()
         if cut is None or cut.number != self._number:
             return
-        self._parts[slot] = SlotPart.of(slot, cut, self._results.pop(slot))
+        self._parts[slot] = SlotPart.of(slot, cut, self._results.pop(slot), {})
         if len(self._parts) == len(self._slots):
             self.taken[self._number] = consistent_parts(self._parts)
 

@@ -26,7 +26,7 @@ MIB = 2**20
 
 def large_part(mebibytes: int) -> SlotPart:
     state = {"version": VERSION, "values": np.zeros(mebibytes * MIB, np.uint8)}
-    return SlotPart("node-1", 1, state, {}, {})
+    return SlotPart("node-1", 1, state, {}, {}, {})
 
 
 def test_a_part_comes_back_as_it_was(tmp_path: Path) -> None:

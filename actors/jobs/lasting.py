@@ -1,0 +1,370 @@
+"""A job that comes back: attempts, each from the newest checkpoint of those before.
+
+```
+attempt 1 ─ checkpoint 1 ─ checkpoint 2 ─ a slot dies
+                                │
+attempt 2 from checkpoint 2 ◀───┘  processes that live are kept
+```
+
+`RayJob` is one attempt. `Attempts` decides what follows a failed one; this file carries it out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from slackwater.actors.checkpoints.folder import (
+    commit,
+    newest,
+    next_number,
+    prune,
+    remove,
+    take_lock,
+)
+from slackwater.actors.jobs.end_on_record import end_on_record
+from slackwater.actors.jobs.job import Before, RayJob
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.sinks.run_fingerprints import release
+from slackwater.actors.slot.cutting import SavedPart
+from slackwater.actors.tuning.supervisor import TunerSupervisor
+from slackwater.runtime.errors import CheckpointError, JobStopped, SlackwaterError, kind_of
+from slackwater.runtime.life import Cause
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.canonical import canonical_step
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.recovery.attempts import Again, Attempts
+from slackwater.runtime.recovery.manifest import STAYING, CheckpointFacts, CheckpointManifest
+from slackwater.runtime.schedule.slot import VERSION
+
+__all__ = ["Checkpointing", "LastingJob"]
+
+LEAST_S = 0.05
+"""Least time from a checkpoint to the next one."""
+LOOK_S = 0.05
+"""Time between two looks at whether a checkpoint is wanted before it is due."""
+LAST_S = 30.0
+"""Time for the last checkpoint, as a job is stopped."""
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """How a job takes checkpoints.
+
+    Attributes:
+        every_s: seconds between two.
+        folder: where they are, on a path that all nodes reach.
+    """
+
+    every_s: float
+    folder: str
+
+
+class LastingJob:
+    """A job with checkpoints. It is used as a `RayJob` is, from any thread.
+
+    Args:
+        plan: every stage in a slot, with the job's settings.
+        nodes: {slot: name of its node}.
+        checkpoints: how checkpoints are taken.
+        settings: settings of each attempt, as of `RayJob`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        nodes: Mapping[str, NodeInfo],
+        checkpoints: Checkpointing,
+        job_id: str,
+        **settings: Any,
+    ) -> None:
+        self._plan = replace(plan, has_checkpoints=True)
+        self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
+        self._settings = {**settings, "job_id": job_id}
+        self._nodes = dict(nodes)
+        self._facts = CheckpointFacts(
+            flow=plan.flow,
+            job=job_id,
+            cluster="",
+            attempt=1,
+            at_ns=0,
+            fingerprint=_fingerprint(plan),
+            release=release(),
+        )
+        self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
+        self._number = 1  # of the next checkpoint
+        self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
+        self._is_wanted = threading.Event()
+        self._start_ns, self._ahead_ns = 0, 0  # of the clock, in the last attempt that began
+        self._problem: str | None = None  # why the newest checkpoint is not complete
+        self._is_unwanted = threading.Event()
+        self._over = threading.Event()
+        self._error: SlackwaterError | None = None
+        self._lock, note = take_lock(
+            self._folder, job=job_id, flow=plan.flow, has_ended=end_on_record
+        )
+        self._notes = [] if note is None else [note]
+        try:
+            self._find_newest()
+            self._attempts = Attempts(
+                time.monotonic_ns(),
+                is_repeatable=not self._plan.held_sinks,
+                checkpoints=tuple(sorted(self._known)),
+            )
+            self._attempt = self._attempt_from(self._attempts.checkpoint)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _find_newest(self) -> None:
+        """Find the newest checkpoint of an earlier run of the flow, if any is there."""
+        known = newest(self._folder, self._facts, version=VERSION)
+        other = [refused for refused in known.refused if refused.kind in ("flow", "version")]
+        if known.checkpoint is None and other:
+            raise CheckpointError(other[0].reason)
+        self._number = next_number(self._folder)
+        self._notes += [refused.reason for refused in known.refused]
+        if known.checkpoint is not None:
+            self._known[known.checkpoint.number] = known.checkpoint
+            self._settings["job_id"] = known.checkpoint.facts.job  # its outputs are of that job
+            self._notes.append(
+                f"goes on from checkpoint {known.checkpoint.number} of job "
+                f"{known.checkpoint.facts.job!r} in {self._folder}"
+            )
+
+    # -- attempts --------------------------------------------------------------------------
+
+    def start(self) -> LastingJob:
+        """Start the first attempt; see `RayJob.start`."""
+        try:
+            self._begin()
+        except BaseException:
+            self._lock.release()
+            raise
+        threading.Thread(target=self._live, name="checkpoints", daemon=True).start()
+        return self
+
+    def give_up(self) -> None:
+        """End a job that has not started."""
+        self._is_unwanted.set()
+        self._attempt.give_up()
+        self._lock.release()
+
+    def _live(self) -> None:
+        try:
+            self._see_it_through()
+        except Exception as problem:  # a fault of ours must not look like a job that runs
+            traceback.print_exc()
+            self._error = SlackwaterError(f"the recovery of the job failed: {problem!r}")
+            self._attempt.give_up()
+        finally:
+            if self._error is not None:
+                self._attempt.end_warm()
+            with suppress(SlackwaterError):
+                if self._error is None and self._attempt.status == "done":
+                    remove(self._folder, self._facts.flow)  # a later run begins at the start
+            self._lock.release()
+            self._over.set()
+
+    def _see_it_through(self) -> None:
+        """See all attempts through."""
+        while True:
+            attempt = self._attempt
+            self._take_checkpoints(attempt)
+            if attempt.cause is None:
+                self._error = attempt.error
+                return
+            decision = self._attempts.failed(attempt.cause, attempt.failed_ns)
+            while isinstance(decision, Again):
+                try:
+                    self._go_on(decision)
+                    break
+                except SlackwaterError as problem:
+                    cause = Cause(kind_of(problem), str(problem))
+                    decision = self._attempts.failed(cause, time.monotonic_ns())
+            else:
+                self._error = attempt.error
+                if decision.message != str(attempt.error):
+                    self._error = decision.error([], [])
+                return
+
+    def _go_on(self, again: Again) -> None:
+        """Start the next attempt."""
+        before = self._attempt
+        if self._is_unwanted.wait(again.after_ns / NS_PER_SECOND):
+            raise JobStopped(
+                f"job {self._plan.flow!r} was stopped while it recovered; submit the flow again, "
+                "and it goes on from its newest checkpoint"
+            )
+        self._attempt = self._attempt_from(again.checkpoint, before)
+        self._begin()
+        self._attempts.works(time.monotonic_ns())
+
+    def _begin(self) -> None:
+        self._attempt.start()
+        self._start_ns, self._ahead_ns = self._attempt.start_ns, self._attempt.ahead_ns
+
+    def _attempt_from(self, number: int | None, before: RayJob | None = None) -> RayJob:
+        """Return an attempt from a checkpoint; without a number from the start."""
+        state, folder = Before(), str(self._folder)
+        if before is not None:
+            parts = {slot: SavedPart(folder, None, {}) for slot in self._nodes}
+            state = Before(before.warm_actors, parts, self._start_ns, self._ahead_ns)
+        if number is not None:
+            facts, entries = self._known[number].facts, self._known[number].parts
+            parts = {own.slot: SavedPart(folder, own, facts.granted) for own in entries}
+            state = state._replace(parts=parts, start_ns=facts.start_ns)
+        return RayJob(self._plan, nodes=self._nodes, before=state, **self._settings)
+
+    # -- checkpoints -----------------------------------------------------------------------
+
+    def _take_checkpoints(self, attempt: RayJob) -> None:
+        """Take checkpoints of an attempt until it is over."""
+        due_s = time.monotonic() + self._every_s
+        while not attempt.over.is_set():
+            self._wait(attempt, due_s)
+            began_s = time.monotonic()
+            with self._checkpointing:
+                self._is_wanted.clear()
+                self._try_to_take(attempt)
+                self._checkpointing.notify_all()
+            due_s = max(began_s + self._every_s, time.monotonic() + LEAST_S)
+
+    def _wait(self, attempt: RayJob, due_s: float) -> None:
+        while not self._is_wanted.is_set():
+            left_s = due_s - time.monotonic()
+            if left_s <= 0 or attempt.over.wait(min(left_s, LOOK_S)):
+                return
+
+    def _try_to_take(self, attempt: RayJob) -> None:
+        try:
+            self._take(attempt)
+            self._problem = None
+        except SlackwaterError as problem:
+            if not attempt.over.is_set():
+                self._problem = str(problem)
+
+    def _take(self, attempt: RayJob) -> None:
+        number, self._number = self._number, self._number + 1
+        at_ns = time.time_ns()
+        written = attempt.write_parts(number, str(self._folder))
+        granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
+        facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
+        entries = [own.entry for own in written.values()]
+        manifest = commit(self._folder, number, entries, facts)
+        newer = sorted(self._known)[-(STAYING - 1) :]
+        self._known = {**{n: self._known[n] for n in newer}, number: manifest}
+        self._attempts.complete(number)
+        attempt.tell_complete(number)
+        prune(self._folder, self._facts.flow)
+
+    # -- what it says ----------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it runs now."""
+        return self._attempt.plan
+
+    @property
+    def places(self) -> Mapping[str, SlotPlace]:
+        """{slot: its place}, of slots in use, or that were."""
+        return self._attempt.places
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """{slot: process id of its worker, on its node}."""
+        return self._attempt.pids
+
+    @property
+    def tuner(self) -> TunerSupervisor:
+        """Supervisor of the tuner of the present attempt."""
+        return self._attempt.tuner
+
+    @property
+    def status(self) -> str:
+        """running, done, stopped or failed, as last seen."""
+        return self._attempt.status if self._over.is_set() else "running"
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end, at most `timeout_s`; return whether the job has ended.
+
+        Raises:
+            SlackwaterError: the job failed; names the slot and the reason. All slots are stopped.
+        """
+        has_ended = self._over.wait(timeout_s)
+        if has_ended and self._error is not None:
+            raise self._error
+        return has_ended
+
+    def report(self) -> JobReport:
+        """Return the report of the job; see `RayJob.report`."""
+        return self._shown(RayJob.report)
+
+    @property
+    def latest_report(self) -> JobReport:
+        """The job's report as last heard."""
+        return self._shown(lambda attempt: attempt.latest_report)
+
+    def _shown(self, ask: Callable[[RayJob], JobReport]) -> JobReport:
+        report = ask(self._attempt)
+        if not self._over.is_set() and report.state != "running":
+            report.state, report.error = "running", None
+        report.recoveries = list(self._attempts.recoveries)
+        report.notes = [*self._notes, *report.notes]
+        if self._problem is not None:
+            report.notes.append(f"the newest checkpoint is not complete: {self._problem}")
+        return report
+
+    def collected(self, sink: str) -> pa.Table:
+        """Return the rows of a collect sink; see `RayJob.collected`."""
+        return self._attempt.collected(sink)
+
+    def collected_stream(self, sink: str) -> bytes:
+        """Return the rows of a collect sink as an Arrow IPC stream."""
+        return self._attempt.collected_stream(sink)
+
+    @property
+    def gathered(self) -> list[str]:
+        """Collect sinks whose rows are here, once the job has ended."""
+        return self._attempt.gathered
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Move stages to other slots; see `RayJob.replace`."""
+        with self._checkpointing:
+            return self._attempt.replace(placement)
+
+    def stop(self) -> None:
+        """End the job now, after a last checkpoint; return when it has ended."""
+        with self._checkpointing:
+            if not self._over.is_set():
+                self._is_wanted.set()
+                self._checkpointing.wait(LAST_S)
+        self._is_unwanted.set()
+        self._attempts.stop()
+        self._attempt.stop()
+        self._over.wait()
+
+
+def _fingerprint(plan: Plan) -> dict[str, dict[str, str]]:
+    """Return digests of a plan's steps, {"steps": {step: digest}}; placement apart."""
+    steps = {step.name: step for stage in plan.stages for step in (stage.step, *stage.chain)}
+    texts = {name: canonical_step(step) for name, step in steps.items()}
+    return {
+        "steps": {
+            name: hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+            for name, text in texts.items()
+        }
+    }

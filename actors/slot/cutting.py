@@ -1,0 +1,173 @@
+"""Let a slot's loop cut its streams for a checkpoint, and give its part.
+
+```
+job ── part(n) ──▶ (loop: mark n, unless it has come on a channel) ··· the last mark ──▶ part
+```
+
+The cut is the loop's; the rest happens in the thread of the job's call.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from slackwater.actors.checkpoints.part_files import read_part, write_part
+from slackwater.actors.sinks.slot_sinks import SlotSinks
+from slackwater.actors.slot.channel_ends import ChannelEnds
+from slackwater.actors.slot.loop_mailbox import Mailbox
+from slackwater.actors.wire.channel import Waker
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.model import Mark
+from slackwater.runtime.recovery.checkpoint import (
+    SlotPart,
+    granted_by,
+    saved_results,
+    with_credit,
+)
+from slackwater.runtime.recovery.manifest import PartEntry
+from slackwater.runtime.schedule import Slot, SlotResults
+
+__all__ = ["CuttingSlot", "SavedPart", "WrittenPart"]
+
+LONGEST_S = 60.0
+"""How long a mark may take through the channels; a checkpoint that takes longer is given up."""
+
+
+class _AtCut(NamedTuple):
+    """State of a slot's sinks at its cut, until its part is complete."""
+
+    number: int
+    results: dict[str, Any]
+    positions: dict[str, bytes]
+
+
+class WrittenPart(NamedTuple):
+    """Part of a checkpoint that a slot has written.
+
+    Attributes:
+        entry: its file, for the manifest.
+        granted: credit that the slot had given by its cut, by channel.
+        cut_ns: how long the slot's loop stood still for it.
+    """
+
+    entry: PartEntry
+    granted: dict[str, int]
+    cut_ns: int
+
+
+class SavedPart(NamedTuple):
+    """Part of a checkpoint that a slot goes on from after a failure.
+
+    Attributes:
+        folder: folder of the checkpoints.
+        entry: file of the part; None if the job begins again from its start.
+        granted: credit that all slots had given by their cuts, by channel.
+    """
+
+    folder: str
+    entry: PartEntry | None
+    granted: Mapping[str, int]
+
+    def read(self) -> SlotPart | None:
+        """Return the part, with its credit; None if the job begins at its start.
+
+        Raises:
+            CheckpointError: the file is missing or damaged.
+        """
+        if self.entry is None:
+            return None
+        return with_credit(read_part(Path(self.folder), self.entry), self.granted)
+
+
+class CuttingSlot(ABC):
+    """Base of `SlotHost`: the slot's part of checkpoints."""
+
+    _slot: Slot | None
+    _results: SlotResults
+    _sinks: SlotSinks
+    _ends: ChannelEnds
+    _mailbox: Mailbox
+    _waker: Waker
+    _has_ended: threading.Event
+
+    def __init__(self) -> None:
+        self._at_cut: _AtCut | None = None
+        self._can_be_cut = True
+        self._saved: SlotPart | None = None  # what it goes on from, until its start
+        self._parts: dict[int, SlotPart] = {}  # complete ones that were not given yet
+        self._has_part = threading.Condition()
+        self._longest_cut_ns = 0
+        self._complete: deque[int] = deque()  # numbers of checkpoints that are complete
+
+    def write_part(self, number: int, folder: str) -> WrittenPart:
+        """Cut the slot for a checkpoint, and write its part once that is complete.
+
+        Raises:
+            ClusterError: the mark has not come on all channels in time; the slot goes on.
+            SinkError: the part could not be written.
+        """
+        self._longest_cut_ns = 0
+        part = self._part_of(number)
+        entry = write_part(Path(folder), part)
+        return WrittenPart(entry, granted_by(part), self._longest_cut_ns)
+
+    def complete(self, number: int) -> None:
+        """Let what waited for a checkpoint leave: all its parts are on disk."""
+        self._complete.append(number)
+        self._waker.wake()
+
+    def _part_of(self, number: int) -> SlotPart:
+        self._mailbox.call(lambda: self._cut(number), within_s=LONGEST_S)
+        with self._has_part:
+            self._has_part.wait_for(
+                lambda: number in self._parts or self._has_ended.is_set(), LONGEST_S
+            )
+            if number in self._parts:
+                return self._parts.pop(number)
+        raise ClusterError(
+            f"checkpoint {number}: its mark did not come on all channels of a slot, within "
+            f"{LONGEST_S:g} s or before the slot ended; it is given up"
+        )
+
+    def _tell_end(self) -> None:
+        """Let who waits for a part know that the loop has ended."""
+        with self._has_part:
+            self._has_part.notify_all()
+
+    def _cut(self, number: int, channel: str | None = None) -> None:
+        slot = self._slot
+        assert slot is not None, "its loop has begun"
+        if not self._can_be_cut:  # a slice broke off, and what it had taken is lost
+            raise ClusterError(
+                f"checkpoint {number}: slot {slot.name!r} has ended before it was done; go on from "
+                "the checkpoint before"
+            )
+        began_ns = time.monotonic_ns()
+        if number > slot.marked:
+            positions = self._sinks.positions()
+            results = saved_results(self._results, number)
+            self._at_cut = _AtCut(number, results, positions)
+        marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
+        self._ends.mark(marks, Mark(number))
+        self._longest_cut_ns = max(self._longest_cut_ns, time.monotonic_ns() - began_ns)
+        self._take_cut()
+
+    def _mark_came(self, channel: str, mark: Mark) -> None:
+        self._cut(mark.number, channel)
+
+    def _take_cut(self) -> None:
+        """Give the part of a complete cut to who waits for it."""
+        if self._slot is None or (cut := self._slot.take_cut()) is None:
+            return
+        known, self._at_cut = self._at_cut, None
+        assert known is not None and known.number == cut.number, "they are cut together"  # noqa: PT018
+        part = SlotPart.of(self._slot.name, cut, known.results, known.positions)
+        with self._has_part:
+            self._parts = {cut.number: part}
+            self._has_part.notify_all()

@@ -1,0 +1,128 @@
+"""Jobs that come back on real Ray nodes: the same output as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.runtime.errors import OperatorError
+from tests.support.ordinals import TableOutput, count_of_rows, rows_of
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+ROWS, PER_S = 5_000, 1_000
+LIMIT_S, SOON_S = 60.0, 20.0
+EVERY = "200ms"
+
+
+def pairs(sink: sw.connectors.Output, *, rows: int = ROWS, **options: Any) -> sw.Dataflow:
+    """A join of two live sources, in three slots."""
+    flow = sw.Dataflow("pairs", **options)
+    times = np.arange(rows) * (1_000_000_000 // PER_S)
+
+    def source(name: str, seed: int) -> sw.Stream:
+        rng = np.random.default_rng(seed)
+        data = {"ts": times, "key": rng.integers(0, 20, rows), "value": rng.random(rows)}
+        table = sw.table(pa.table(data))
+        return flow.source(name, table, event_time="ts", time_unit="ns", speed=1.0)
+
+    joined = source("left", 1).join(source("right", 2), on="key", within="20ms", name="joined")
+    joined.sink("out", sink)
+    return flow
+
+
+def expected(tmp_path: Path, **options: Any) -> list[tuple[int, str]]:
+    """The rows of a run in which nothing happens, in the simulator."""
+    path = tmp_path / "expected.db"
+    with sw.Simulation() as nodes:
+        nodes.submit(pairs(TableOutput(str(path)), **options)).wait()
+    return rows_of(path)
+
+
+def kill(job: sw.Job, slot: str) -> None:
+    os.kill(job.workers()[slot], signal.SIGKILL)
+
+
+def at_least(path: Path, rows: int) -> bool:
+    return count_of_rows(path) >= rows
+
+
+def test_slots_that_are_killed_leave_no_trace_in_the_output(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    for slot, rows in (("node-3", 1_500), ("node-1", 3_000)):
+        until(partial(at_least, path, rows), within_s=SOON_S, what=f"{rows} rows")
+        kill(job, slot)
+    report = job.wait(timeout=LIMIT_S)
+    assert report.state == "done"
+    assert report.ledger.is_balanced
+    assert len(report.recoveries) == 2, report.recoveries
+    assert [own.checkpoint for own in report.recoveries] != [None, None]
+    assert rows_of(path) == expected(tmp_path)
+    assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
+
+
+def test_the_same_command_goes_on_after_a_stop(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    job.stop()
+    assert job.status == "stopped"
+    stopped = rows_of(path)
+    again = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    report = again.wait(timeout=LIMIT_S)
+    whole = rows_of(path)
+    assert whole[: len(stopped)] == stopped
+    assert whole == expected(tmp_path)
+    assert any("goes on from checkpoint" in note for note in report.notes)
+
+
+def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    flow = pairs(TableOutput(str(path)), slack="5ms")
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoints=folder)
+    until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
+    before = rows_of(path)
+    kill(job, "node-3")
+    report = job.wait(timeout=LIMIT_S)
+    rows = rows_of(path)
+    assert report.ledger.is_balanced
+    assert rows[: len(before)] == before
+    assert [ordinal for ordinal, _ in rows] == [*range(len(rows))]
+    assert len({text for _, text in rows}) == len(rows), "a row is written twice"
+
+
+def test_an_error_that_comes_again_ends_the_job(cluster: sw.Cluster, tmp_path: Path) -> None:
+    flow = sw.Dataflow("poisoned")
+    rows = sw.table({"ts": [*range(10)], "n": [*range(10)]})
+    numbers = flow.source("numbers", rows, event_time="ts", time_unit="s", speed=10.0)
+    checked = numbers.map_rows(_refuse_seven, {"ts": "int64", "n": "int64"}, name="refuses")
+    checked.sink("out", sw.callback_sink(print))
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoints=tmp_path / "checkpoints")
+    with pytest.raises(OperatorError, match=r"refuses.*seven"):
+        job.wait(timeout=LIMIT_S)
+    assert job.status == "failed"
+    assert len(job.report().recoveries) >= 2
+    until(
+        lambda: not any(map(psutil.pid_exists, job.workers().values())),
+        within_s=SOON_S,
+        what="its workers to end",
+    )
+
+
+def _refuse_seven(row: dict[str, Any]) -> dict[str, Any]:
+    if row["n"] == 7:
+        raise ValueError("seven")
+    return row
