@@ -36,7 +36,10 @@ _IS = "\0"
 FEW = 64
 """Shorter sequences and dicts are text."""
 LINE = 1_000
-"""Most elements in one line of the tree: making its text holds up other threads."""
+"""Most elements of a long sequence that are looked at in one step.
+
+Each step, such as making the text of a line, holds up the other threads of the process.
+"""
 OWN_COLUMN = 1 << 18
 """Bytes from which an array has its own column, and is not copied."""
 MOST_SHARED = 1 << 30
@@ -139,18 +142,13 @@ class _Packer:
     def _sequence(self, values: Sequence[Any]) -> Any:
         if len(values) < FEW:
             return [self._tree(value) for value in values]
-        kinds = set(map(type, values))
-        if len(kinds - {NoneType}) == 1 and (array := _as_array(values, kinds)) is not None:
+        pieces = [values[start : start + LINE] for start in range(0, len(values), LINE)]
+        kinds = set().union(*(set(map(type, piece)) for piece in pieces))
+        if len(kinds - {NoneType}) == 1 and (array := _as_array(pieces, kinds)) is not None:
             return {_IS: ["column", self._of_arrow(array)]}
-        if kinds == {tuple} and len(widths := set(map(len, values))) == 1:
-            (width,) = widths
-            if 0 < width <= WIDEST:
-                columns = zip(*values, strict=True)
-                return {_IS: ["rows", [self._sequence(column) for column in columns]]}
-        lines = [
-            _text([self._tree(value) for value in values[start : start + LINE]])
-            for start in range(0, len(values), LINE)
-        ]
+        if kinds == {tuple} and (columns := _columns_of(pieces)) is not None:
+            return {_IS: ["rows", [self._sequence(column) for column in columns]]}
+        lines = [_text([self._tree(value) for value in piece]) for piece in pieces]
         self._lines += lines
         return {_IS: ["lines", len(self._lines) - len(lines), len(self._lines)]}
 
@@ -250,15 +248,28 @@ def _text(tree: Any) -> str:
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _as_array(values: Sequence[Any], kinds: set[type]) -> pa.Array | None:
+def _as_array(pieces: Sequence[Sequence[Any]], kinds: set[type]) -> pa.Array | None:
     """Return a list as an array; None if one does not hold it exactly."""
     (kind,) = kinds - {NoneType}
     if kind not in _COLUMNS:
         return None
     try:
-        return pa.array(values, _COLUMNS[kind])
+        return pa.concat_arrays([pa.array(piece, _COLUMNS[kind]) for piece in pieces])
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):  # more bits, half a character
         return None
+
+
+def _columns_of(pieces: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[Any]] | None:
+    """Return the columns of tuples; None if their lengths differ or are too long."""
+    widths = set().union(*(set(map(len, piece)) for piece in pieces))
+    width = max(widths)
+    if len(widths) > 1 or not 0 < width <= WIDEST:
+        return None
+    columns: list[list[Any]] = [[] for _ in range(width)]
+    for piece in pieces:
+        for column, values in zip(columns, zip(*piece, strict=True), strict=True):
+            column.extend(values)
+    return columns
 
 
 def _listed(array: pa.Array) -> list[Any]:
