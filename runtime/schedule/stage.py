@@ -310,7 +310,7 @@ class StageMachine:
             self._count_failed(Failed(name, diverts, list(handed.failed)), is_input=True)
         if handed.diverted:
             assert self._diverted is not None, "a stream takes them"
-            self._divert(self._diverted, self.stage.name, list(handed.diverted))
+            self._divert(self._diverted, self.stage.subject.step, list(handed.diverted))
         promised_ns = outputs.progress.promise_ns
         has_late = self._late is not None and self._late.take(handed.late, promise_ns=promised_ns)
         rows, first = handed.rows, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,3 +113,25 @@ def test_what_a_partition_raises_names_the_users_input_and_the_partition() -> No
     said = r"source 'rows\.\d', partition '(a|b)' .*: Parts\.open raised ValueError: no (a|b) here"
     with pytest.raises(IngestError, match=said):
         sw.Simulation(nodes=2).submit(flow).wait()
+
+
+@pytest.mark.parametrize("replicas", [None, 2])
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_each_stage_of_a_source_diverts_rows_to_the_stream_of_the_step(
+    tmp_path: Path, nodes: int, replicas: int | None
+) -> None:
+    (tmp_path / "a.csv").write_text("t,v\n1,1\n,9\n2,2\n")
+    (tmp_path / "b.csv").write_text("t,v\n3,3\n4,4,4\n5,5\n")
+    flow = sw.Dataflow("diverted")
+    files = sw.csv(tmp_path, on_bad="divert", partitions="files")
+    rows = flow.source("rows", files, event_time="t", time_unit="s", on_bad="divert")
+    rows.dedupe("v", within="1s", replicas=replicas).sink("out", sw.collect_sink())
+    rows.diverted().sink("bad", sw.collect_sink())
+    job = sw.Simulation(nodes=nodes).submit(flow)
+    ledger = job.wait().ledger
+    assert (ledger.entered, job.result("out").num_rows) == (6, 4)
+    bad = job.result("bad").to_pylist()
+    assert {row["step"] for row in bad} == {"rows"}
+    texts = sorted(row["row"] for row in bad)
+    assert len(texts) == 2, texts
+    assert any("4,4,4" in text for text in texts)
