@@ -56,7 +56,7 @@ class SimulatedJob(ShownJob):
         slots: Sequence[SlotPlace] = (),
     ) -> None:
         self.plan, self._offered = plan, slots
-        self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
+        self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns, pause=lambda _: None)
         self._history: JobHistory | None = None
         policy: Decider | None = None
         if plan.tuning is not None:

@@ -107,12 +107,16 @@ class CallbackOutput(Output):
     Attributes:
         function: called with each batch.
         at_end: called after the last call of `function`; None if not used.
+        retry: how often a call that raised is tried again.
     """
 
     function: Callable[[pa.RecordBatch], None]
     at_end: Callable[[], None] | None = None
+    retry: int = 0
 
-    traits = SinkTraits(is_named=True)
+    @cached_property
+    def traits(self) -> SinkTraits:  # type: ignore[override]  # noqa: D102 - of a frozen value
+        return SinkTraits(is_named=True, retry=self.retry)
 
     def describe(self) -> str:  # noqa: D102
         return "callback"
@@ -256,7 +260,10 @@ def csv_sink(
 
 @checked_call
 def callback_sink(
-    function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
+    function: Callable[[pa.RecordBatch], None],
+    *,
+    at_end: Callable[[], None] | None = None,
+    retry: int = 0,
 ) -> CallbackOutput:
     """Return an output that calls a function with each batch, where the sink runs.
 
@@ -264,9 +271,12 @@ def callback_sink(
         function: called with each batch; its results have left the flow when it returns.
         at_end: called once after the last batch, also of a stopped or failed job: for anything
             that the function has gathered or opened.
+        retry: how often a call that raised is tried again with the same batch, after 0.1 s, 0.2 s,
+            0.4 s and so on, at most 10 s. Then it ends the job. 0: at once.
 
     Raises:
         TypeMismatch: one of both is not callable.
+        SettingError: `retry` is below 0.
     """
     if not callable(function):
         raise TypeMismatch(
@@ -275,7 +285,9 @@ def callback_sink(
         )
     if at_end is not None and not callable(at_end):
         raise TypeMismatch(f"callback_sink takes at_end as a function, not {shown(at_end)}")
-    return CallbackOutput(function, at_end)
+    if retry < 0:
+        raise SettingError(f"callback_sink: retry={shown(retry)} must be a whole number, 0 or more")
+    return CallbackOutput(function, at_end, retry)
 
 
 @checked_call

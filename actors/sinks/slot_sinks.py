@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
 from slackwater.actors.sinks.memory import CollectSink
+from slackwater.actors.sinks.retrying import RetryingSink
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch, Int64Array
@@ -37,6 +39,7 @@ class SlotSinks:
     Args:
         clock_ns: clock for rows that are due; it must not run back.
         show: shows a line on the driver's stdout.
+        pause: waits for so many seconds before a call of a sink is tried again.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class SlotSinks:
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         show: Callable[[str], None] = print_line,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.clock_ns, self._show = clock_ns, show
+        self.clock_ns, self._show, self._pause = clock_ns, show, pause
         self._sinks: dict[str, _OpenSink] = {}
         self._waiting: dict[str, _OpenSink] = {}  # yet to be opened, by the thread that writes
         self._has_begun = False
@@ -122,7 +126,7 @@ class SlotSinks:
         Raises:
             SinkError: the sink cannot be opened; says why and what to do.
         """
-        sink = _OpenSink(name, output, schema)
+        sink = _OpenSink(name, output, schema, self._pause)
         sink.context = OutputContext(
             sink=step or name,
             writer=writer,
@@ -260,6 +264,8 @@ class SlotSinks:
         if progress is not None:
             report.published, report.parts = progress.published, progress.parts
             report.waiting, report.notes = progress.waiting, list(progress.notes)
+        if sink is not None and sink.retries:
+            report.notes = [*report.notes, f"raised, and was tried again {sink.retries} times"]
 
 
 class _OpenSink:
@@ -268,15 +274,31 @@ class _OpenSink:
     context: OutputContext
     sink: Sink
 
-    def __init__(self, name: str, output: Output, schema: pa.Schema) -> None:
-        self._output, self._schema = output, schema
+    def __init__(
+        self, name: str, output: Output, schema: pa.Schema, pause: Callable[[float], None]
+    ) -> None:
+        self._output, self._schema, self._pause = output, schema, pause
         self.name, self.rows, self.has_begun = name, ArrowRows(schema), False
         self.traits, self.is_closed = output.traits, False
         self.event_time_ns: Int64Array | None = None
         """Event times of the rows that were written last."""
 
     def open(self) -> None:
-        self.sink = open_named(self._output, self._schema, self.context)
+        if self.traits.retry:
+            self.sink = RetryingSink(self.name, self.traits, self._opened, self._pause)
+        else:
+            self.sink = self._opened(False)
+
+    def _opened(self, is_again: bool) -> Sink:
+        context = self.context
+        if is_again and context.at is None:
+            context = replace(context, at=b"")  # in the same run: its rows are ours
+        return open_named(self._output, self._schema, context)
+
+    @property
+    def retries(self) -> int:
+        """How often calls were tried again."""
+        return self.sink.retries if isinstance(self.sink, RetryingSink) else 0
 
     def last_event_time_ns(self) -> int | None:
         times_ns = self.event_time_ns

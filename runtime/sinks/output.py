@@ -165,13 +165,15 @@ class SinkTraits:
         runs_users_code: whether it runs custom code, which may print; true of all that shows lines.
         collects: whether the job hands its rows over at the end.
         only_shows: whether it only shows rows to a person, who may see them again.
+        retry: how often a call that raised is tried again, after 0.1 s, 0.2 s, 0.4 s and so on, at
+            most 10 s; with `resumes` the output is opened again, and given the rows that it lacks.
         files: traits of its files; None if it is not an output of files.
         reads_fields: fields of rows (`ROW_FIELDS`) that reach the sink, such as marks, by which its
             report counts rows.
 
     Raises:
-        SettingError: `rows` or `every_ns` is not a whole number of 1 or more, or another trait is
-            not what its type says.
+        SettingError: `rows` or `every_ns` is not a whole number of 1 or more, another trait is not
+            what its type says, or `retry` and `resumes` have no bound of rows.
     """
 
     rows: int | None = None
@@ -183,6 +185,7 @@ class SinkTraits:
     runs_users_code: bool = True
     collects: bool = False
     only_shows: bool = False
+    retry: int = 0
     files: FileTraits | None = None
     reads_fields: ClassVar[frozenset[str]] = frozenset({"marks"})
 
@@ -192,6 +195,15 @@ class SinkTraits:
                 raise SettingError(
                     f"SinkTraits: {name}={shown(value)} must be a whole number, 1 or more"
                 )
+        if type(self.retry) is not int or self.retry < 0:
+            raise SettingError(
+                f"SinkTraits: retry={shown(self.retry)} must be a whole number, 0 or more"
+            )
+        if self.retry and self.resumes and self.rows is None and self.every_ns is None:
+            raise SettingError(
+                "SinkTraits: retry= with resumes=True keeps the rows since the last commit, and "
+                "nothing says when that is; add rows= or every_ns="
+            )
         for name in _YES_OR_NO:
             if type(value := getattr(self, name)) is not bool:
                 raise SettingError(f"SinkTraits: {name}={shown(value)} must be True or False")

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from slackwater.runtime.back_off import pause_ns
 from slackwater.runtime.errors import IngestError, SlackwaterError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
@@ -31,9 +32,6 @@ from slackwater.runtime.sources.spec import (
 )
 
 __all__ = ["PartitionReader"]
-
-FIRST_PAUSE_NS, LONGEST_PAUSE_NS = 100_000_000, 10_000_000_000
-"""Pause before an input that raised is opened again: it doubles from the first to the longest."""
 
 
 class PartitionReader:
@@ -131,10 +129,9 @@ class PartitionReader:
         except IngestError as problem:
             if self._raised >= self._spec.retry or now_ns == START_NS:
                 raise self._named(problem) from problem.__cause__
-            pause_ns = min(FIRST_PAUSE_NS << min(self._raised, 10), LONGEST_PAUSE_NS)
+            self.retry_at_ns = now_ns + pause_ns(self._raised)
             self._raised += 1
             self.retries += 1
-            self.retry_at_ns = now_ns + pause_ns
             self.park()
             return None
         self.retry_at_ns = None

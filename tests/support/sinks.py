@@ -90,8 +90,10 @@ class Driven:
         keeps_positions: bool = False,
         checkpoint: Checkpoint | None = None,
         holds: bool = False,
+        pause: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self._name, self._sinks = name, SlotSinks(clock_ns=clock_ns, show=show)
+        self._name = name
+        self._sinks = SlotSinks(clock_ns=clock_ns, show=show, pause=pause)
         self._results = SlotResults({name: output.traits}, holds=[name] if holds else [])
         self._released = 0 if checkpoint is None else checkpoint.number
         self._has_begun = False
