@@ -246,7 +246,6 @@ class FlowHost(SaysOurName, ABC):
             ahead_of,
             predict,
         )
-        from slackwater.runtime.foresight.predicted.what_if import with_costs  # noqa: PLC0415
         from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.sampling import statistics  # noqa: PLC0415
 
@@ -269,8 +268,6 @@ class FlowHost(SaysOurName, ABC):
         horizon, width = ahead_of(rates, horizon, width)
         if link is not None:
             link.check_nodes(self.nodes)
-        if costs:
-            sample = with_costs(sample, costs)
         far = link or self._link or LinkModel(delay_ns=self._hop_ns)
         predicted = partial(
             predict,
@@ -283,6 +280,7 @@ class FlowHost(SaysOurName, ABC):
             machines=self._machines(running),
             speed=speed,
             seed=seed,
+            costs=costs,
         )
         prediction = predicted(plan)
         places = self._open(plan, placement)

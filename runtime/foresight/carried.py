@@ -85,15 +85,15 @@ class StepStatistics:
         Args:
             steps: {name: step} of the flow.
             stages: stages of its plan.
-            sampled: the sample of each stage.
+            sampled: the sample of each stage, or of the step that it is an equal part of.
             slice_s: duration of a full slice.
         """
         samples = {stage.name: stage for stage in sampled}
         rows_in: dict[str, float] = dict.fromkeys(steps, 0.0)
         rows_out: dict[str, float] = dict.fromkeys(steps, 0.0)
         busy_s: dict[str, float] = dict.fromkeys(steps, 0.0)
-        for stage in stages:
-            sample, (step, part) = samples[stage.name], stage.subject
+        for stage in {stage.whole: stage for stage in stages}.values():
+            sample, (step, part) = samples[stage.whole], stage.subject
             busy_s[step] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
             if not stage.shares_gate:  # else the gate has counted its rows already
                 rows_in[step] += sample.rows_in

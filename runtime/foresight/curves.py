@@ -12,10 +12,12 @@ from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray
 __all__ = [
     "USUAL_S",
     "JoinCurve",
+    "PartCurve",
     "ScaledCurve",
     "WindowCurve",
     "fit_nonnegative",
     "fit_slices",
+    "kind_of",
 ]
 
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
@@ -143,6 +145,55 @@ class ScaledCurve:
     def at_speed(self, speed: float) -> ScaledCurve:
         """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, curve=self.curve.at_speed(speed))
+
+
+@dataclass(frozen=True)
+class PartCurve:
+    """Curve of one part of a step: its share of the step's work and results.
+
+    Attributes:
+        curve: curve of the whole step.
+        share: share of the part.
+        inputs: the step's input that each input of the part belongs to: its feeders may have parts.
+    """
+
+    curve: CostCurve
+    share: float
+    inputs: tuple[int, ...]
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the work in each subinterval, shape (d,)."""
+        return np.asarray(self.share * self.curve.load_s(self._whole(arrivals), width_s))
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the events that leave in each subinterval, shape (d,)."""
+        return np.asarray(self.share * self.curve.events_out(self._whole(arrivals), width_s))
+
+    def results_of_one(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the results of an event of each input on arrival, shape (inputs, d).
+
+        Raises:
+            TypeError: the step is no join.
+        """
+        if not isinstance(self.curve, JoinCurve):
+            raise TypeError(f"{type(self.curve).__name__} is not the curve of a join")
+        each = self.curve.results_of_one(self._whole(arrivals), width_s)
+        return np.asarray(self.share * each[list(self.inputs)])
+
+    def at_speed(self, speed: float) -> PartCurve:
+        """Return the curve for event time that is `speed` times faster than the clock."""
+        return replace(self, curve=self.curve.at_speed(speed))
+
+    def _whole(self, arrivals: FloatArray) -> FloatArray:
+        """Return the events of each input of the step, shape (inputs of the step, d)."""
+        whole = np.zeros((max(self.inputs) + 1, arrivals.shape[1]))
+        np.add.at(whole, list(self.inputs), arrivals)
+        return whole
+
+
+def kind_of(curve: CostCurve | None) -> CostCurve | None:
+    """Return the curve of the whole step, of a part of a step; else the curve itself."""
+    return curve.curve if isinstance(curve, PartCurve) else curve
 
 
 def fit_nonnegative(

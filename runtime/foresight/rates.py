@@ -262,6 +262,10 @@ class RecordedRate:
         """Return the same events `times` as slow, > 0."""
         return RecordedRate(np.diff(self._until), interval_s=self._interval_s * times)
 
+    def times(self, share: float) -> RecordedRate:
+        """Return a share of the events, >= 0, at the same times."""
+        return RecordedRate(np.diff(self._until) * share, interval_s=self._interval_s)
+
     @property
     def _ends_s(self) -> FloatArray:
         return np.arange(len(self._until), dtype=np.float64) * self._interval_s

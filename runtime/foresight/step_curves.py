@@ -3,7 +3,7 @@
 ```
 pairs.gate ─┬─ pairs.1   curve ─┐
             └─ pairs.2   curve ─┴─▶ pairs: all replicas, and the gate's cost of a row
-counts.1, counts.2   curves ──────▶ counts: all replicas, each with a gate of its own
+counts     curve ────────────────▶ counts, whatever replicas with a gate of their own
 ```
 
 A filter before a join keeps its share of one side, and so of the pairs in reach; the results of a
@@ -24,26 +24,6 @@ from slackwater.runtime.plan.parts import parts_of
 from slackwater.runtime.plan.plan import Stage
 
 __all__ = ["of_fewer_keys", "step_curves"]
-
-
-@dataclass(frozen=True)
-class _Owners:
-    """Curve of all replicas of a step, each with a gate of its own.
-
-    Attributes:
-        each: the replicas' curves, fitted to the rows that leave the feeders.
-    """
-
-    each: tuple[CostCurve, ...]
-
-    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(np.sum([c.load_s(arrivals, width_s) for c in self.each], axis=0))
-
-    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(np.sum([c.events_out(arrivals, width_s) for c in self.each], axis=0))
-
-    def at_speed(self, speed: float) -> CostCurve:
-        return replace(self, each=tuple(curve.at_speed(speed) for curve in self.each))
 
 
 @dataclass(frozen=True)
@@ -82,20 +62,14 @@ def step_curves(stages: Sequence[Stage], graph: QueryGraph) -> dict[str, CostCur
 
     Args:
         stages: stages of a plan in which each step is a stage, or replicas, perhaps after a gate.
-        graph: query graph of a sample of that plan.
+        graph: query graph of a sample of that plan, with steps whose stages are equal parts.
     """
     known = {operator.name: operator for operator in graph.operators}
     curves_by_step: dict[str, CostCurve] = {}
-    owners: dict[str, list[CostCurve]] = {}
-    for stage in stages:
-        curve = known[stage.name].curve
-        if curve is None or stage.shares_gate or stage.subject.part == GATE:
-            continue
-        if stage.replica is None:
-            curves_by_step[stage.name] = _of_inputs(curve, stage)
-        else:
-            owners.setdefault(stage.subject.step, []).append(_of_inputs(curve, stage))
-    curves_by_step |= {step: _Owners(tuple(curves)) for step, curves in owners.items()}
+    for stage in {stage.whole: stage for stage in stages}.values():
+        curve = known[stage.whole].curve
+        if curve is not None and not stage.shares_gate and stage.subject.part != GATE:
+            curves_by_step[stage.whole] = _of_inputs(curve, stage)
     for gate in (stage for stage in stages if stage.subject.part == GATE):
         replicas = [part for part in parts_of(gate.subject.whole, stages) if part is not gate]
         curves = [curve for each in replicas if (curve := known[each.name].curve) is not None]
@@ -122,7 +96,7 @@ def _once(stage: Stage) -> float:
 
 def of_fewer_keys(curve: CostCurve, share: float) -> CostCurve:
     """Return a curve for the share of the keys, > 0, that a filter keeps."""
-    if isinstance(curve, _Replicas | _Owners):
+    if isinstance(curve, _Replicas):
         return replace(curve, each=tuple(of_fewer_keys(each, share) for each in curve.each))
     if isinstance(curve, WindowCurve):
         return replace(curve, keys=curve.keys * share)

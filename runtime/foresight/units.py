@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
+from slackwater.runtime.foresight.curves import JoinCurve, PartCurve, WindowCurve, kind_of
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
 from slackwater.runtime.model import NS_PER_SECOND
 
@@ -103,7 +103,7 @@ def epsilon_s(
         total_s += float(np.dot(rows, cost_s)) / float(speed[j])
         made = max(n * each for n, each in zip(rows, _results(operator, work), strict=True))
         out = work.arrivals[operator.name]
-        if isinstance(operator.curve, WindowCurve):  # results of a window leave together
+        if isinstance(kind_of(operator.curve), WindowCurve):  # results of a window leave together
             made = max(made, _most(out, 1))
         handed[operator.name] = max(min(made, _most(out, span)), 1.0)
     return total_s
@@ -118,8 +118,9 @@ def _results(operator: QueryOperator, work: Workload) -> Sequence[float]:
     if operator.curve is None:
         return operator.selectivity
     came = np.stack([work.arrivals[name] for name in operator.inputs])
-    if isinstance(operator.curve, JoinCurve):
-        return [float(each.max()) for each in operator.curve.results_of_one(came, work.width_s)]
+    curve = operator.curve
+    if isinstance(curve, JoinCurve | PartCurve) and isinstance(kind_of(curve), JoinCurve):
+        return [float(each.max()) for each in curve.results_of_one(came, work.width_s)]
     rows = came.sum(axis=0)
     each = np.divide(work.arrivals[operator.name], rows, out=np.zeros(len(rows)), where=rows > 0)
     return (float(each.max()),) * len(operator.inputs)

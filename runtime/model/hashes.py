@@ -19,6 +19,8 @@ from slackwater.runtime.model.nullable import Nullable
 __all__ = [
     "HASH_VERSION",
     "KEY_GROUPS",
+    "groups_of",
+    "groups_owned",
     "hashed",
     "key_hashes",
     "owners",
@@ -105,8 +107,30 @@ def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8
     Returns:
         Shape (rows,).
     """
-    groups = hashes >> (_HASH_BITS - _GROUP_BITS)
-    return ((groups * replicas) >> _GROUP_BITS).astype(np.uint8)
+    return ((groups_of(hashes) * replicas) >> _GROUP_BITS).astype(np.uint8)
+
+
+def groups_of(hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the group of each key, from 0 to `KEY_GROUPS` − 1.
+
+    Args:
+        hashes: hashes of `key_hashes`, shape (rows,).
+
+    Returns:
+        Shape (rows,).
+    """
+    return hashes >> (_HASH_BITS - _GROUP_BITS)
+
+
+def groups_owned(replica: int, replicas: int) -> npt.NDArray[np.int64]:
+    """Return the groups of keys that a replica owns, ascending.
+
+    Args:
+        replica: number of the replica, from 0.
+        replicas: number of replicas, `KEY_GROUPS` at most.
+    """
+    groups = np.arange(KEY_GROUPS)
+    return np.flatnonzero(owners(groups << (_HASH_BITS - _GROUP_BITS), replicas) == replica)
 
 
 def owners_of_rows(columns: Sequence[Column], rows: int, replicas: int) -> npt.NDArray[np.uint8]:

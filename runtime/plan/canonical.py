@@ -49,12 +49,16 @@ def canonical_step(step: Step) -> str:
     return _Writer().settings(step, without=_OF_SINKS)
 
 
-def canonical_work(step: Step) -> str:
+def canonical_work(step: Step, *, name: str) -> str:
     """Return the text of a step's work on a row, without its gate's rule.
 
     Functions and objects count by their code alone. Their state may change as they work.
+
+    Args:
+        step: the step, or a part of it.
+        name: name of the whole step.
     """
-    return _WorkWriter().settings(step, without=_OF_SINKS | {"release", "replica"})
+    return _WorkWriter(step, name).settings(step, without=_OF_SINKS | {"release", "replica"})
 
 
 def _is_unset(setting: Any) -> bool:
@@ -154,6 +158,17 @@ class _Writer:
 
 class _WorkWriter(_Writer):
     """Writes objects without their state, which may change as they work."""
+
+    def __init__(self, step: Step, name: str) -> None:
+        super().__init__()
+        self._step, self._name = step, name
+
+    def _text_of(self, value: Any, name: str) -> str:
+        if name == "name" and value is self._step:
+            return self.text(self._name)
+        if name == "replicas" and isinstance(value, Step) and value.traits.owns_keys:
+            return "by key"  # the same work on a row for any number
+        return super()._text_of(value, name)
 
     def _of_object(self, value: Any) -> Iterator[str]:
         if isinstance(value, FunctionType):

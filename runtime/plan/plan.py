@@ -34,9 +34,11 @@ from slackwater.runtime.model import (
     BY_DEADLINE,
     NS_PER_SECOND,
     READY_ONLY,
+    Int64Array,
     ReleaseRule,
     duration_ns,
 )
+from slackwater.runtime.model.hashes import groups_owned
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.after_failure import Guarantee
 from slackwater.runtime.plan.arrivals import ArrivalSettings, ArrivalWays, opened
@@ -97,6 +99,11 @@ class KeyPart(NamedTuple):
     columns: tuple[str, ...]
     replica: int
     of: int
+
+    @property
+    def groups(self) -> Int64Array:
+        """Groups of keys that the replica owns, ascending."""
+        return groups_owned(self.replica, self.of)
 
 
 class KeyOrder(NamedTuple):
@@ -201,6 +208,15 @@ class Stage:
     def name(self) -> str:
         """Name of the stage: no other stage of the plan has it."""
         return self.subject.name
+
+    @property
+    def whole(self) -> str:
+        """Name of its step if the stage is one of the step's equal parts; else its own name.
+
+        Equal parts are stages of a source, and replicas with a gate each.
+        """
+        is_part = isinstance(self.subject.part, int) and not self.shares_gate
+        return self.subject.step if is_part else self.name
 
     @property
     def rule(self) -> ReleaseRule:

@@ -12,9 +12,17 @@ __all__ = ["other_stages", "stage_versions"]
 
 
 def stage_versions(stages: Iterable[Stage]) -> dict[str, str]:
-    """Return {stage: digest of what it does with a row}; another digest is another version."""
+    """Return {stage: digest of what it does with a row}; another digest is another version.
+
+    Equal parts of a step are one, under the name of the step (`Stage.whole`).
+    """
     texts = {
-        stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
+        stage.whole: "\n".join(
+            [
+                canonical_work(stage.step, name=stage.whole),
+                *(canonical_work(step, name=step.name) for step in stage.chain),
+            ]
+        )
         for stage in stages
     }
     return {

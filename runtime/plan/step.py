@@ -143,9 +143,16 @@ class GatedStep(Step):
 
     def for_slots(self, slots: int) -> Self:
         """Return the step with a replica for each slot in place of "auto"."""
-        if vars(self).get("replicas") != "auto":
-            return self
-        own: dict[str, Any] = {"replicas": min(slots, KEY_GROUPS)}
+        return self.with_replicas(min(slots, KEY_GROUPS)) if self.is_auto else self
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether `replicas="auto"` is written."""
+        return vars(self).get("replicas") == "auto"
+
+    def with_replicas(self, count: int) -> Self:
+        """Return the step with `replicas=count`; its class must have that field."""
+        own: dict[str, Any] = {"replicas": count}
         return replace(self, **own)
 
     def part(self, name: str, replica: Replica) -> Self:

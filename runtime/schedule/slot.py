@@ -15,7 +15,7 @@ from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed,
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, Message
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, Batch, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.nearest import listed
@@ -63,6 +63,8 @@ class Slot:
         deadline_ns: int | None = None,
     ) -> None:
         self.name, self._weighs = name, weighs
+        self.keyed: list[tuple[Channel, Batch]] = []
+        """Rows sent to replicas, if it weighs: whose keys they have is counted after the run."""
         self._limits = limits or Limits()
         self._order: Order | None = self._limits.order
         self._looks = Looks(self._limits.source_gap_ns)
@@ -272,6 +274,8 @@ class Slot:
         report.promises += part.batch is None
         if self._weighs and part.batch is not None:
             report.bytes_sent += part.batch.nbytes
+            if channel.owned is not None:
+                self.keyed.append((channel, part.batch))
         if channel.target in self._stages:
             self._deliver(channel.name, part, now_ns, 0)
         else:

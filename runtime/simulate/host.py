@@ -24,7 +24,7 @@ from slackwater.runtime.life import StopRequested
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
-from slackwater.runtime.model import Message
+from slackwater.runtime.model import Batch, Message
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.plan.plan import Channel, Plan
@@ -79,7 +79,7 @@ class Simulation:
         estimator: maker of the live estimate of a plan that has a prediction; None if a run has
             no estimate.
         faults: faults and their times.
-        weighs: whether reports have the bytes that each channel carried.
+        weighs: whether reports have the bytes that each channel carried, and `keyed` has rows.
 
     Attributes:
         replacing: moves stages during the run; add moves before it.
@@ -151,6 +151,11 @@ class Simulation:
     def settings(self) -> list[tuple[int, SetRelease]]:
         """Rules wanted by the policy: (interval, rule)."""
         return [] if self._tuner is None else self._tuner.settings
+
+    @property
+    def keyed(self) -> list[tuple[Channel, Batch]]:
+        """Rows sent to replicas, if the run weighs."""
+        return [sent for slot in self._slots.values() for sent in slot.keyed]
 
     def restart(self, carry: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Replace every slot by a new one, from its snapshot passed through `carry`."""

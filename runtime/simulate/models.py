@@ -33,9 +33,9 @@ class CostModel:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0, when it is processed: when a source hands it over, or when
             it goes on to a stage's operator, which may be long after it came to the gate.
-            `stages` sets it for single stages: {stage: ns}; the cost of a step with replicas is
-            that of each replica, here and in all other settings. A row that a pattern passes over
-            under load costs a tenth of it.
+            `stages` sets it for single stages: {stage: ns}; the cost of a step is that of each of
+            its replicas or source stages, here and in all other settings. A row that a pattern
+            passes over under load costs a tenth of it.
         slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
             an event and a window that keeps it, >= 0; included in `per_row_ns` while this is 0.
@@ -77,22 +77,20 @@ class CostModel:
                 )
 
     def for_stages(self, stages: Iterable[Stage]) -> CostModel:
-        """Return the model with the settings of each step for its replicas, too."""
-        replicas = [stage.subject for stage in stages if stage.replica is not None]
+        """Return the model with the settings of each step for its parts, too."""
+        parts = [stage.subject for stage in stages if isinstance(stage.subject.part, int)]
 
-        def with_replicas(given: Mapping[str, _T]) -> dict[str, _T]:
-            own = {
-                replica.name: given[replica.step] for replica in replicas if replica.step in given
-            }
+        def with_parts(given: Mapping[str, _T]) -> dict[str, _T]:
+            own = {part.name: given[part.step] for part in parts if part.step in given}
             return {**own, **given}
 
         return replace(
             self,
-            stages=with_replicas(self.stages),
-            slices=with_replicas(self.slices),
-            compared=with_replicas(self.compared),
-            results=with_replicas(self.results),
-            load=with_replicas(self.load),
+            stages=with_parts(self.stages),
+            slices=with_parts(self.slices),
+            compared=with_parts(self.compared),
+            results=with_parts(self.results),
+            load=with_parts(self.load),
         )
 
     def begin(self) -> None:

@@ -46,6 +46,12 @@ class InputPart:
         known = list(self._stages.values())
         return known.count(self._index) == 1 and not getattr(self.inner, "grows", False)
 
+    @property
+    def share(self) -> float:
+        """Share of the known partitions that the part has."""
+        known = list(self._stages.values())
+        return known.count(self._index) / len(known)
+
     def partitions(self) -> list[Partition]:
         """Return the partitions of this part."""
         listed: list[Partition] = self.inner.partitions()  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from slackwater.runtime.foresight import CostCurve, Workload
 from slackwater.runtime.foresight.carried import StepStatistics, carried
 from slackwater.runtime.foresight.excess import cumulative_excess
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.parts import as_sampled
 from slackwater.runtime.foresight.observed.sampling import HERE
 from slackwater.runtime.foresight.predicted.asked import Ahead
 from slackwater.runtime.foresight.predicted.predicting import series_ahead, speed_of, subintervals
@@ -259,7 +260,7 @@ def _statistics(
     apart = replace(limits, fuse=False)
     parted = flow.with_steps(plan.graph.steps.values())
     sample = sampled(parted, apart)
-    stages = prepare(parted, [HERE], limits=apart).stages
+    stages = prepare(as_sampled(parted), [HERE], limits=apart).stages
     statistics = StepStatistics.of(
         plan.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
     )

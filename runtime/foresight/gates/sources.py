@@ -38,6 +38,7 @@ class SourceTimes:
         stands_for: number of rows that each stands for.
         period_s: period after which lags repeat, from 0 on; None if they repeat after the time from
             its first row to its last, as in a sample of a source's first rows.
+        most_rows: rows that stand for all of a subinterval ahead.
     """
 
     stimulus_s: FloatArray
@@ -49,6 +50,7 @@ class SourceTimes:
     ends_s: float | None = None
     stands_for: float = 1.0
     period_s: float | None = None
+    most_rows: int = MOST_ROWS
 
     def __post_init__(self) -> None:
         sizes = {len(each) for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)}
@@ -113,7 +115,7 @@ class SourceTimes:
         """
         ends_s = self.ends_s if as_it_came and self._lasts(len(arrivals) * width_s) else None
         more = np.full(beyond, arrivals.mean() if len(arrivals) and ends_s is None else 0.0)
-        stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
+        stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s, self.most_rows)
         if not len(self.stimulus_s):
             none = Rows(stimulus_s, stimulus_s, stimulus_s, stimulus_s, count)
             return Series(none, _promises(np.zeros(0), np.zeros(0), np.zeros(0), ends_s))
@@ -201,7 +203,7 @@ def _promises(
     return Promises(event_s, stimuli_s, stimuli_s, known_s)
 
 
-def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArray]:
+def _placed(arrivals: FloatArray, width_s: float, most: int) -> tuple[FloatArray, FloatArray]:
     """Return times of rows that stand for arrivals, and the number of each."""
     total = np.concatenate([[0.0], np.cumsum(arrivals)])
     times, counts = [], []
@@ -209,7 +211,7 @@ def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArra
         # A row arrives as the sum passes a half: at a tenth of a row, every tenth time.
         first, last = np.floor(total[p] + 0.5), np.floor(total[p + 1] + 0.5)
         if last > first:
-            few = int(min(last - first, MOST_ROWS))
+            few = int(min(last - first, most))
             each = (last - first) / few
             numbers = (
                 first + (np.arange(few) + 0.5) * each

@@ -2,6 +2,7 @@
 
 - `flow_sample.py`: Observations of a flow, by a sample or by an earlier job: costs, counts, times.
 - `history.py`: Statistics of a flow from the samples of its earlier jobs (`Tuning(history=…)`).
+- `parts.py`: Parts of steps: put together in a sample, and divided for a plan.
 - `sampling.py`: Short run of a flow, to learn its stages' costs.
 - `slices.py`: Slices of a sample as a table of observations; the spread of their work.
 - `some_rows.py`: Input of a sample: some rows of an input, in blocks of different lengths.

@@ -12,6 +12,7 @@ from typing import ClassVar
 from slackwater.runtime.foresight import QueryGraph
 from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.foresight.observations import StageObservations
+from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import NS_PER_SECOND
@@ -26,8 +27,11 @@ __all__ = ["FlowSample", "costs_of"]
 class FlowSample(JsonView):
     """Sample of a flow: the costs and counts that it has shown.
 
+    A step whose stages are equal parts has one entry, under its name (`Stage.whole`), until the
+    sample is `divided` for a plan.
+
     Attributes:
-        graph: costs and selectivities; the stages of a plan are its operators.
+        graph: costs and selectivities; its operators are steps, or the stages of a plan.
         rows: {source: rows that were read}.
         took_s: duration of the sampling.
         stages: sample of each stage, in topological order.
@@ -43,6 +47,8 @@ class FlowSample(JsonView):
         looked_s: event time over which arrivals were looked at.
         spread: standard error of the cost of a source's row, as a share of it, by the difference
             between parts of the sample, its coverage, and this machine's timing; 0: unknown.
+        key_rows: {step with replicas: shape (KEY_GROUPS,), its rows in each group of keys}; absent:
+            unknown.
         saved: {stage that sheds: share of its work that is saved if all is dropped}, by two passes
             over the sample; empty: no stage sheds, or it is unknown.
     """
@@ -59,6 +65,7 @@ class FlowSample(JsonView):
     recorded: Mapping[str, RecordedRate] = field(default_factory=dict)
     origin: str = ""
     saved: Mapping[str, float] = field(default_factory=dict)
+    key_rows: Mapping[str, FloatArray] = field(default_factory=dict)
     stretches: int = 1
     covers_s: float = 0.0
     looked_s: float = 0.0
@@ -81,7 +88,10 @@ class FlowSample(JsonView):
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages of a plan that differ from the sample's, sorted."""
         if not self.versions:
-            return sorted({stage.name for stage in plan.stages} ^ set(self.graph.names))
+            names = {stage.name for stage in plan.stages}
+            steps = {stage.whole for stage in plan.stages}
+            own = set(self.graph.names)
+            return [] if steps == own else sorted(names ^ own)
         return other_stages(stage_versions(plan.stages), self.versions)
 
 

@@ -17,11 +17,13 @@ from slackwater.runtime.foresight.curves import USUAL_S
 from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.foresight.observations import StageObservations, share_of, spans_of
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.parts import as_sampled, key_rows, of_steps
 from slackwater.runtime.foresight.observed.slices import observed_slices, work_spread
 from slackwater.runtime.foresight.observed.some_rows import SeenTimes, SomeRows
 from slackwater.runtime.foresight.observed.source_times import source_times
 from slackwater.runtime.foresight.observed.stretches import Stretched, stretched
 from slackwater.runtime.foresight.observed_graph import observed_graph
+from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan, Stage
@@ -87,7 +89,7 @@ def take_sample(
     if rows < 1:
         raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
     began_s = clocks.now_s()
-    planned = prepare(flow, [HERE], limits=limits)
+    planned = prepare(as_sampled(flow), [HERE], limits=limits)
     _check_can_be_read_twice(planned)
     times, origin_ns = source_times(planned.stages, rows, now_s=clocks.now_s)
     is_timed = cost is None and clocks.is_machine
@@ -103,7 +105,8 @@ def take_sample(
         run = max(run, whole, key=lambda each: each.reached)
     shedding = {stage.name for stage in planned.stages if stage.sheds}
     dropped = ran(run.part, AT_ONCE_NS).stages if shedding else []
-    part, stages, report = run.part, run.stages, run.report
+    part, report = run.part, run.report
+    stages = of_steps(planned.stages, run.stages)
     reports = {stage.name: stage for stage in report.stages}
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
     read = {stage.name: reports[stage.name].rows_in for stage in planned.stages if not stage.inputs}
@@ -118,7 +121,7 @@ def take_sample(
     )
     saved = {
         unshed.name: _saved(unshed, bare, slice_s)
-        for unshed, bare in zip(stages, dropped, strict=bool(shedding))
+        for unshed, bare in zip(run.stages, dropped, strict=bool(shedding))
         if unshed.name in shedding
     }
     shares = {stage.name: share_of(stage, stages) for stage in stages}
@@ -127,12 +130,13 @@ def take_sample(
         read,
         clocks.now_s() - began_s,
         stages=tuple(stages),
-        row_bytes=_row_bytes(report),
+        row_bytes=_row_bytes(planned.stages, report),
         shares=shares,
         versions=stage_versions(planned.stages),
         times=times,
         origin_ns=origin_ns,
         saved=saved,
+        key_rows=run.key_rows,
         stretches=part.count,
         covers_s=part.covers_s,
         looked_s=part.looked_s,
@@ -149,6 +153,7 @@ class _Ran:
     report: JobReport
     slices: Sequence[MeasuredSlice]
     seen: Mapping[str, SeenTimes]
+    key_rows: Mapping[str, FloatArray]
 
     @property
     def reached(self) -> int:
@@ -175,12 +180,13 @@ def _ran(
     seen: dict[str, SeenTimes] = {}
     plan = _sampled_plan(planned, part, seen, bound_ns=bound_ns)
     link = LinkModel(delay_ns=0)
-    report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
+    simulation = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True)
+    report = simulation.run()
     by_name = {stage.name: stage for stage in report.stages}
     stages = observed_slices(plan.stages, by_name, costs.slices)
     if is_timed:
         stages = [replace(stage, least_fixed_s=USUAL_S) for stage in stages]
-    return _Ran(part, stages, report, costs.slices, seen)
+    return _Ran(part, stages, report, costs.slices, seen, key_rows(plan.stages, simulation.keyed))
 
 
 def _stretched(
@@ -239,13 +245,16 @@ def _saved(unshed: StageObservations, bare: StageObservations, slice_s: float) -
     return min(max(1 - left_s / whole_s, 0.0), 1.0) if whole_s > 0 else 0.0
 
 
-def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
-    """Return the bytes that each stage sends to each other for a row."""
-    rows_out = {stage.name: stage.rows_out for stage in report.stages}
+def _row_bytes(stages: Sequence[Stage], report: JobReport) -> dict[tuple[str, str], float]:
+    """Return the bytes that each step sends to each other for a row."""
+    whole = {stage.name: stage.whole for stage in stages}
+    rows_out = dict.fromkeys(whole.values(), 0)
+    for stage in report.stages:
+        rows_out[whole[stage.name]] += stage.rows_out
     sent: dict[tuple[str, str], float] = {}
     for channel in report.channels:
-        ends = channel.source, channel.target
-        rows = rows_out[channel.source]
+        ends = whole[channel.source], whole[channel.target]
+        rows = rows_out[ends[0]]
         sent[ends] = sent.get(ends, 0.0) + (channel.bytes_sent / rows if rows else 0.0)
     return sent
 

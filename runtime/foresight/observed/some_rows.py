@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from slackwater.runtime.sources.spec import (
     traits_of,
 )
 
-__all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
+__all__ = ["BLOCKS", "OnePartition", "SeenTimes", "SomeRows", "in_one_order"]
 
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Lengths of the blocks of a sample, in turn: slices of different lengths show the cost of a slice
@@ -68,11 +69,47 @@ class SomeRows:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
         return _PartReader(
-            opened_at(self.input, partitions_of(self.source, self.input)[0].name, None),
+            opened_at(in_one_order(self.source, self.input), "", None),
             self.rows,
             self.seen,
             copies=copies,
         )
+
+
+class OnePartition:
+    """Input with one partition of another, the largest by what that says, or the first.
+
+    Rows of several partitions are in no order in which their rates could be applied. So a sample is
+    of one, and stands for all.
+
+    Args:
+        source: name of the source.
+        inner: input with partitions.
+    """
+
+    partitions = first_row = most_open = None
+    grows = False
+
+    def __init__(self, source: str, inner: Input) -> None:
+        self.inner = inner
+        known = partitions_of(source, inner)
+        self._name = max(known, key=lambda partition: partition.rows or 0).name
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the whole input has."""
+        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def open(self, name: str = "", at: bytes | None = None) -> SourceReader:
+        """Open the partition."""
+        del name
+        return opened_at(self.inner, self._name, at)
+
+
+def in_one_order(source: str, given: Input) -> Input:
+    """Return an input, or one partition of it if it has several."""
+    return OnePartition(source, given) if traits_of(given).has_partitions else given
 
 
 class _PartReader:

@@ -12,6 +12,7 @@ from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_pla
 from slackwater.runtime.foresight.query_graph import QueryGraph
 from slackwater.runtime.model import format_s
 from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = [
     "SupportedRange",
@@ -148,9 +149,13 @@ def covered_lines(sample: FlowSample) -> list[str]:
 def not_held(plan: Plan) -> list[str]:
     """Return texts on parts of a run to which a prediction does not apply."""
     texts = []
-    unpaced = [
-        step.name for step in plan.sources if step.source.speed is None and step.source.is_history
-    ]
+    unpaced = dict.fromkeys(
+        stage.whole
+        for stage in plan.stages
+        if isinstance(stage.step, SourceStep)
+        and stage.step.source.speed is None
+        and stage.step.source.is_history
+    )
     if unpaced:
         texts.append(
             f"{', '.join(unpaced)} without speed=: a run reads that as fast as it goes, so what is "

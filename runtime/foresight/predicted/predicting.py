@@ -9,9 +9,10 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.parts import divided, part_shares
 from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_placed
 from slackwater.runtime.foresight.predicted.prediction import Prediction
-from slackwater.runtime.foresight.predicted.what_if import network_of
+from slackwater.runtime.foresight.predicted.what_if import network_of, with_costs
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.rates import (
     EndedTimes,
@@ -44,6 +45,8 @@ MOST_NUMBERS = 20_000
 """Most rows of a record whose arrivals are used, evenly spaced."""
 MOST_AHEAD = 10_000
 """Most subintervals of a record by default: some seconds of work."""
+MOST_WORK, FEWEST_AHEAD = 120_000, 40
+"""Most subintervals × channels by default, some seconds of work; but at least so many of them."""
 LEAST_WIDTH_S = 0.1
 """Least length of a subinterval by default: a record of the usual interval is no finer."""
 
@@ -60,6 +63,7 @@ def predict(  # noqa: PLR0913 - each by name
     machines: Sequence[SharedCores] = (),
     speed: float | None = None,
     seed: int = 0,
+    costs: Mapping[str, Duration] | None = None,
 ) -> Prediction:
     """Return the predicted latency of a plan, without a run.
 
@@ -76,6 +80,7 @@ def predict(  # noqa: PLR0913 - each by name
             None if it is that of the flow's sources. Where these have several paces, a stream is as
             dense as its sample, and only arrives faster.
         seed: seed of models of rates.
+        costs: {stage, or step: time of its row on a core} in place of the sample's.
 
     Raises:
         SettingError: a source has no rate, or the horizon has no subinterval, or too many.
@@ -88,8 +93,17 @@ def predict(  # noqa: PLR0913 - each by name
             f"{', '.join(odd)}; take a new sample, with the same limits"
         )
     speed = speed_of(stage.step for stage in plan.stages) if speed is None else speed
+    whole, sample = sample, divided(sample, plan)
+    if costs:
+        sample = with_costs(sample, costs, plan.stages)
     graph = sample.graph.at_speed(speed)
-    series = series_ahead(sample, rates, d=d, width_s=width_s, seed=seed, speed=speed)
+    arrivals = series_ahead(whole, rates, d=d, width_s=width_s, seed=seed, speed=speed)
+    shares = part_shares(plan, whole)
+    series = {
+        stage.name: arrivals[stage.whole] * shares[stage.name]
+        for stage in plan.stages
+        if not stage.inputs
+    }
     outlook = Outlook(
         series=series,
         width_s=width_s,
@@ -105,7 +119,7 @@ def predict(  # noqa: PLR0913 - each by name
         sample=sample,
         graph=graph,
         outlook=outlook,
-        rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
+        rates={name: float(counts.sum() / (d * width_s)) for name, counts in arrivals.items()},
         estimate=placed.latency,
         cores_by=dict(zip(graph.names, map(float, busy), strict=True)),
         work=placed.work,
@@ -172,12 +186,22 @@ def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction
 
 
 def ahead_of(
-    rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
+    rates: Mapping[str, Rate] | Rate,
+    horizon: Duration | None,
+    width: Duration | None,
+    *,
+    channels: int = 1,
 ) -> tuple[Duration, Duration]:
     """Return the horizon, and the length of a subinterval, with their defaults.
 
-    These are 60 s in steps of 100 ms; for recorded rates the whole record, in longer steps if there
-    would be more than `MOST_AHEAD`.
+    These are 60 s in steps of 100 ms; for recorded rates the whole record. Steps are longer if
+    there would be more than `MOST_AHEAD`, or too many for so many channels (`MOST_WORK`).
+
+    Args:
+        rates: rates of the sources, as for `predict`.
+        horizon: length of the time ahead; None: the default.
+        width: length of a subinterval; None: the default.
+        channels: number of channels of the plan.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]
     longest_s = max(
@@ -188,7 +212,9 @@ def ahead_of(
     if width is None:
         horizon_s = duration_ns(horizon, what="horizon") / NS_PER_SECOND
         each_s = 0.0 if longest_s is None else horizon_s / MOST_AHEAD
-        width = max(LEAST_WIDTH_S, each_s)
+        fewest = max(MOST_WORK // channels, FEWEST_AHEAD)
+        is_many = horizon_s / LEAST_WIDTH_S * channels > MOST_WORK and longest_s is None
+        width = max(LEAST_WIDTH_S, each_s, horizon_s / fewest if is_many else 0.0)
     return horizon, width
 
 

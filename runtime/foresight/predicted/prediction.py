@@ -318,7 +318,7 @@ class Prediction(JsonView):
             graph=self.graph,
             rates={
                 name: _range(self.work.arrivals[arrivals_of(name)] * per_s, self.work.width_s)
-                for name in self.rates
+                for name in self.outlook.series
             },
             width_s=self.work.width_s,
             latency_s=tuple(map(float, estimate.held_up_s)),

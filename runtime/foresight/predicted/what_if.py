@@ -16,7 +16,7 @@ from slackwater.runtime.foresight.links import CROSSES
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray, QueryOperator
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
-from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.simulate import LinkModel
 
 __all__ = ["costing", "link_relief", "network_of", "with_costs"]
@@ -48,18 +48,25 @@ def link_relief(plan: Plan, link: NodeEstimate) -> str:
     )
 
 
-def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
+def with_costs(
+    sample: FlowSample, costs: Mapping[str, Duration], stages: Sequence[Stage] = ()
+) -> FlowSample:
     """Return a sample with other costs of some stages.
 
     Args:
-        sample: sample of the flow.
-        costs: {stage: time of its row on a core, "2ms" or seconds}.
+        sample: sample of the flow, divided for the stages if they are given.
+        costs: {stage, or step for all its parts: time of its row on a core, "2ms" or seconds}.
+        stages: stages of a plan of the flow.
 
     Raises:
         SettingError: there is no stage of that name, or a cost is not above 0.
     """
     known = sample.graph.names
-    cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
+    cost_s: dict[str, float] = {}
+    for name, cost in costs.items():
+        row_s = _cost_s(name, cost, [*known, *(stage.whole for stage in stages)])
+        own = [name] if name in known else [s.name for s in stages if s.whole == name]
+        cost_s |= {part: row_s for part in own if part not in costs or part == name}
     operators = [
         costing(each, cost_s[each.name], share=sample.shares.get(each.name, 1.0))
         if each.name in cost_s
@@ -110,7 +117,7 @@ def _cost_s(name: str, cost: Duration, known: Sequence[str]) -> float:
     if name not in known:
         raise SettingError(
             f"a cost is given for {name!r}, which is not a stage; the stages are "
-            f"{', '.join(known)} (what is fused to a stage is a part of its cost)"
+            f"{', '.join(dict.fromkeys(known))} (what is fused to a stage is a part of its cost)"
         )
     if isinstance(cost, (int, float)):  # seconds, which may be finer than a nanosecond
         row_s = float(cost)

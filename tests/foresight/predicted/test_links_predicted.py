@@ -137,7 +137,7 @@ def test_other_costs_of_a_replica_are_those_of_a_row_that_comes_to_it() -> None:
     divided.sink("out", sw.collect_sink())
     sample = sample_flow(flow)
     made = sw.Simulation(3).predict(flow, 100, sample=sample, costs={"pairs.1": "1ms"})
-    came = sample.shares["pairs.1"]
+    came = made.sample.shares["pairs.1"]
     assert came == pytest.approx(0.5, abs=0.1)
     assert made.cores_by["pairs.1"] == pytest.approx(2 * 100 * came * 1e-3, rel=0.01)
 
