@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.errors import SettingError
+from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import (
     Admission,
@@ -21,20 +21,23 @@ from slackwater.runtime.foresight.chosen.admission import (
     check_admission,
 )
 from slackwater.runtime.model import Duration
+from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.other_names import SaysOurName
 from slackwater.runtime.placement.place import open_slots
 from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.runtime.plan.beginning import beginning_lines
 from slackwater.runtime.plan.plan import PlacedBy, Plan
 from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.prepare.prepare import admit, prepare
 from slackwater.runtime.tune import HOP_NS
 
 if TYPE_CHECKING:
     from slackwater.runtime.foresight.chosen.plan_choice import PlanChoice
     from slackwater.runtime.foresight.observed.flow_sample import FlowSample
-    from slackwater.runtime.foresight.predicted.asked import Ahead
+    from slackwater.runtime.foresight.predicted.asked import Ahead, Asked
     from slackwater.runtime.foresight.predicted.prediction import Prediction
+    from slackwater.runtime.foresight.predicted.replica_worth import ReplicaTable
     from slackwater.runtime.foresight.rates import Rate
     from slackwater.runtime.foresight.shared_cores import SharedCores
     from slackwater.runtime.simulate import CostModel, LinkModel
@@ -54,6 +57,19 @@ def _nothing_predicted(problem: SettingError) -> str:
 def _placed_by(plan: Plan) -> str:
     is_by_hand = set(plan.placed_by.values()) == {"placement"}
     return "placed by hand" if is_by_hand else "placed by the simple rule"
+
+
+def _one_a_slot(flow: Dataflow, plan: Plan) -> str:
+    """Return a text on steps that have one replica for each slot; "" if there are none."""
+    names = [
+        name for name, step in flow.steps.items() if isinstance(step, GatedStep) and step.is_auto
+    ]
+    if not names:
+        return ""
+    return (
+        f'\nreplicas="auto" of {", ".join(names)} is {min(plan.offered, KEY_GROUPS)}, one for each '
+        "slot: with rates= or a history it is as many as are worth it"
+    )
 
 
 def _by_search(searched: Plan, written: Plan) -> Plan:
@@ -175,6 +191,7 @@ class FlowHost(SaysOurName, ABC):
         if prediction is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             text = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
+            text += _one_a_slot(flow, plan)
         else:
             plan = prediction.plan
             text = f"{prediction.placed_text()}\n\n{prediction.text()}{plans}"
@@ -237,17 +254,11 @@ class FlowHost(SaysOurName, ABC):
             SettingError: a source has no rate, or is live; or the sample gives no result; or the
                 history has no statistics of this version of the flow.
         """
-        from slackwater.runtime.foresight.chosen.placements import (  # noqa: PLC0415 (who predicts)
-            better_of,
-            found_placement,
+        from slackwater.runtime.foresight.chosen.replica_choice import (  # noqa: PLC0415 (who predicts)
+            auto_steps,
         )
+        from slackwater.runtime.foresight.observed.parts import with_replicas  # noqa: PLC0415
         from slackwater.runtime.foresight.predicted.asked import check_asked  # noqa: PLC0415
-        from slackwater.runtime.foresight.predicted.predicting import (  # noqa: PLC0415
-            ahead_of,
-            predict,
-        )
-        from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
-        from slackwater.sampling import statistics  # noqa: PLC0415
 
         check_asked(
             flow,
@@ -259,13 +270,173 @@ class FlowHost(SaysOurName, ABC):
             speed=speed,
             seed=seed,
         )
+        asked: Asked = {
+            "history": history,
+            "placement": placement,
+            "limits": limits,
+            "tuning": tuning,
+            "seed": seed,
+            "speed": speed,
+            "link": link,
+            "costs": costs,
+        }
+        if horizon is not None:
+            asked["horizon"] = horizon
+        if width is not None:
+            asked["width"] = width
+        if shared := auto_steps(flow, owns_keys=False):
+            plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+            flow = with_replicas(flow, shared, min(plan.offered, KEY_GROUPS))
+        if steps := auto_steps(flow):
+            return self._with_best_replicas(
+                flow, rates, steps, sample=sample, is_auto=True, asked=asked
+            )
+        return self._predicted_as_written(flow, rates, sample=sample, asked=asked)
+
+    def replica_table(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        *,
+        sample: int | FlowSample = 1_000,
+        **asked: Unpack[Asked],
+    ) -> ReplicaTable | None:
+        """Predict what other numbers of replicas are worth: latency, highest rate, and limit.
+
+        All steps with keys get the same number: 1, 2, 4 and so on up to the number of slots. If
+        one has `replicas="auto"`, only those that have. Nothing runs but samples.
+
+        Args:
+            flow: flow to be submitted.
+            rates: rates as for `predict`.
+            sample: sample as for `predict`.
+            **asked: other options of `predict`, by their names.
+
+        Returns:
+            The table; None if no step can be divided by keys.
+
+        Raises:
+            FlowError, SettingError: as for `predict`.
+        """
+        from slackwater.runtime.foresight.chosen.replica_choice import (  # noqa: PLC0415
+            auto_steps,
+            divisible_steps,
+        )
+
+        autos = auto_steps(flow)
+        if not (steps := autos or divisible_steps(flow)):
+            return None
+        return self._with_best_replicas(
+            flow, rates, steps, sample=sample, is_auto=bool(autos), asked=asked
+        ).replicas
+
+    def _with_best_replicas(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate | None,
+        steps: Sequence[str],
+        *,
+        sample: int | FlowSample,
+        is_auto: bool,
+        asked: Asked,
+    ) -> Prediction:
+        """Return the prediction with the best number of replicas of some steps."""
+        from slackwater.runtime.foresight.chosen.replica_choice import (  # noqa: PLC0415
+            best_prediction,
+            numbers_to_try,
+        )
+        from slackwater.runtime.foresight.observed.parts import (  # noqa: PLC0415
+            SAMPLED,
+            with_replicas,
+        )
+        from slackwater.sampling import statistics  # noqa: PLC0415
+
+        placement, limits, history = (
+            asked.get("placement"),
+            asked.get("limits"),
+            asked.get("history"),
+        )
+        placed = partial(
+            self._placed, placement=placement, limits=limits, tuning=asked.get("tuning")
+        )
+        sharing = [flow.steps[name].traits.sharing for name in steps]
+        written = {each.replicas for each in sharing if each.is_written and not is_auto}
+        numbers = numbers_to_try(placed(flow).offered, written)
+        # One slot for each is counted in steps of the same length as few slots are.
+        channels = len(placed(with_replicas(flow, steps, numbers[-1])).channels)
+        known = [n for n, each in zip(steps, sharing, strict=True) if each.is_written]
+        samples: dict[int, tuple[FlowSample, Mapping[str, Rate] | Rate]] = {}
+
+        def ask(number: int) -> Prediction:
+            candidate = with_replicas(flow, known if number == 1 else steps, number)
+            few = min(number, SAMPLED)  # fewer replicas than that are sampled as they are
+            if few not in samples:
+                samples[few] = statistics(
+                    candidate,
+                    rates,
+                    sample=sample,
+                    history=history,
+                    limits=limits,
+                    cost=self._cost,
+                )
+            shown, given = samples[few]
+            own: Asked = {**asked, "history": None}
+            return self._predicted_as_written(
+                candidate, given, sample=shown, asked=own, channels=channels
+            )
+
+        may_lack: list[type[Exception]] = [FlowError] if placement else []
+        may_lack += [SettingError] if history is not None or asked.get("costs") else []
+        return best_prediction(numbers, ask, steps=steps, is_auto=is_auto, may_lack=tuple(may_lack))
+
+    def _predicted_as_written(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate | None,
+        *,
+        sample: int | FlowSample,
+        asked: Asked,
+        channels: int = 0,
+    ) -> Prediction:
+        """Return the prediction of a flow with its numbers of replicas.
+
+        Args:
+            flow: the flow.
+            rates: rates as for `predict`.
+            sample: sample as for `predict`.
+            asked: other options of `predict`.
+            channels: number of channels of the largest candidate; 0: the flow is none of several.
+        """
+        from slackwater.runtime.foresight.chosen.placements import (  # noqa: PLC0415 (who predicts)
+            better_of,
+            found_placement,
+        )
+        from slackwater.runtime.foresight.predicted.predicting import (  # noqa: PLC0415
+            ahead_of,
+            predict,
+        )
+        from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
+        from slackwater.sampling import statistics  # noqa: PLC0415
+
+        placement, limits, link = (asked.get("placement"), asked.get("limits"), asked.get("link"))
+        seed = asked.get("seed", 0)
         running = self._running()
-        placed = partial(self._placed, flow, limits=limits, tuning=tuning)
+        placed = partial(self._placed, flow, limits=limits, tuning=asked.get("tuning"))
         plan = placed(placement=placement)
         sample, rates = statistics(
-            flow, rates, sample=sample, history=history, limits=limits, cost=self._cost
+            flow,
+            rates,
+            sample=sample,
+            history=asked.get("history"),
+            limits=limits,
+            cost=self._cost,
         )
-        horizon, width = ahead_of(rates, horizon, width)
+        horizon, width = ahead_of(
+            rates,
+            asked.get("horizon"),
+            asked.get("width"),
+            channels=channels or len(plan.channels),
+        )
         if link is not None:
             link.check_nodes(self.nodes)
         far = link or self._link or LinkModel(delay_ns=self._hop_ns)
@@ -278,13 +449,15 @@ class FlowHost(SaysOurName, ABC):
             width=width,
             link=far,
             machines=self._machines(running),
-            speed=speed,
+            speed=asked.get("speed"),
             seed=seed,
-            costs=costs,
+            costs=asked.get("costs"),
         )
         prediction = predicted(plan)
         places = self._open(plan, placement)
-        if len(places) > 1 and prediction.has_backlog:
+        # No placement helps a stage that alone is too much for a core.
+        is_in_vain = bool(channels) and max(prediction.cores_by.values()) > 1
+        if len(places) > 1 and prediction.has_backlog and not is_in_vain:
             best = found_placement(prediction, places, far, seed=seed)
             if best != dict(plan.slots):
                 searched = predicted(_by_search(placed(placement=best), plan))
@@ -310,11 +483,13 @@ class FlowHost(SaysOurName, ABC):
         **by: Unpack[Ahead],
     ) -> Prediction:
         """Return the prediction of a flow that is to be submitted."""
+        from slackwater.runtime.foresight.chosen.replica_choice import resolved  # noqa: PLC0415
         from slackwater.runtime.foresight.predicted.predicting import on_machines  # noqa: PLC0415
         from slackwater.runtime.foresight.predicted.prediction import Prediction  # noqa: PLC0415
 
         if not isinstance(rates, Prediction):
             return self.predict(flow, rates, sample=sample, **by)
+        flow = resolved(flow, rates.plan)
         placed = partial(self._placed, flow, limits=by.get("limits"), tuning=by.get("tuning"))
         rates.check_is_of(placed(placement=None))
         plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})

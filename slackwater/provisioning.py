@@ -13,7 +13,7 @@ from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.model import Duration
 from slackwater.runtime.simulate import LinkModel
 from slackwater.sampling import History, statistics
-from slackwater.simulation import Simulation
+from slackwater.simulation import MOST_SLOTS, Simulation
 
 __all__ = ["fewest_nodes"]
 
@@ -72,5 +72,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
             placement=placement,
         )
 
-    tried = min(most, len(sample.graph.operators))
+    # No stage is on two slots, so nodes beyond the stages of a plan for all of them never help.
+    all_nodes = min(most, MOST_SLOTS // cores)
+    stages = len(Simulation(all_nodes, cores=cores).plan(flow).stages)
+    tried = min(all_nodes, stages)
     return provisioned(ask, deadline_s=deadline_s, most=tried)

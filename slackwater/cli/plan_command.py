@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -124,7 +125,7 @@ def plan(  # noqa: PLR0913 - each by name
 ) -> None:
     """Predict a flow's latency on a number of nodes; only a sample is run, here."""
     with printed_errors(as_json=as_json):
-        from slackwater.runtime.foresight.predicted.asked import Ahead  # noqa: PLC0415 (slow)
+        from slackwater.runtime.foresight.predicted.asked import Ahead, Known  # noqa: PLC0415 (slow)
         from slackwater.simulation import Simulation  # noqa: PLC0415
 
         flow_of_user = cast("Dataflow", load(flow).flow)
@@ -133,17 +134,21 @@ def plan(  # noqa: PLR0913 - each by name
         ahead = Ahead(placement=placed(placement), speed=speed)
         if horizon is not None:
             ahead["horizon"] = horizon
+        known = Known(history=history, costs=costs_of(cost))
         if cost or rates is None or history is not None:  # they do not apply to other plans
-            costs = costs_of(cost)
             made = place.predict(
-                flow_of_user, rates, sample=sample, history=history, costs=costs, **ahead
+                flow_of_user, rates, sample=sample, history=history, costs=known["costs"], **ahead
             )
-            plain, text = made.to_json(), made.text()
+            plans = None
         else:
-            choice = place.choose_plan(flow_of_user, rates, sample=sample, **ahead)
-            made = choice.written.prediction
-            plain = {**made.to_json(), "plans": choice.to_json()}
-            text = f"{made.text()}\n{choice.text()}"
+            plans = place.choose_plan(flow_of_user, rates, sample=sample, **ahead)
+            made = plans.written.prediction
+        if made.replicas is None:
+            table = place.replica_table(flow_of_user, rates, sample=sample, **ahead, **known)
+            made = replace(made, replicas=table)
+        plain, text = made.to_json(), made.text()
+        if plans is not None:
+            plain, text = {**plain, "plans": plans.to_json()}, f"{text}\n{plans.text()}"
         if as_json:
             print_json(plain)
         else:

@@ -25,6 +25,7 @@ from slackwater.runtime.foresight.predicted.coverage import (
 from slackwater.runtime.foresight.predicted.fits import divided, why_it_does_not_fit
 from slackwater.runtime.foresight.predicted.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.runtime.foresight.predicted.outlook import Outlook
+from slackwater.runtime.foresight.predicted.replica_worth import ReplicaTable
 from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook, shed_lines
 from slackwater.runtime.foresight.predicted.shedding_ahead import shed_outlooks
 from slackwater.runtime.foresight.predicted.what_if import link_relief
@@ -66,6 +67,7 @@ class Prediction(JsonView):
         beside: flows on the same cores without a prediction.
         breaks: deadlines of running flows that it would break, in words.
         is_trace: whether rates are counted events, which end; else they may last for ever.
+        replicas: worth of other numbers of replicas; None if none was asked for.
     """
 
     plan: Plan
@@ -82,6 +84,7 @@ class Prediction(JsonView):
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     is_trace: bool = False
+    replicas: ReplicaTable | None = None
 
     JSON: ClassVar[View] = {
         "flow": "plan.flow",
@@ -107,6 +110,7 @@ class Prediction(JsonView):
         "keeps_deadline": "keeps_deadline",
         "verdict": "verdict",
         "considered": "considered",
+        "replicas": "replicas",
         "bottleneck": {
             "node": "estimate.bottleneck.name",
             "stage": lambda made: next(iter(made.estimate.bottleneck.operators), None),
@@ -407,6 +411,8 @@ def _lines(made: Prediction) -> list[str]:
     ]
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
         lines.append(by_slack)
+    if made.replicas is not None:
+        lines += made.replicas.lines()
     return lines
 
 

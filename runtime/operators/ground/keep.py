@@ -58,7 +58,7 @@ def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     if rows := step.keeps(steps):
         yield f"keeps    {rows}"
     if vars(step).get("replicas") == "auto":
-        yield "replicas auto: one for each slot of the job"
+        yield "replicas auto: as many as rates show to be worth it; without, one for each slot"
     elif step.traits.owns_keys and replicas > 1:
         yield f"replicas {replicas}, each with a gate, to which the rows of its keys are sent"
     elif replicas > 1:
