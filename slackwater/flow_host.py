@@ -60,7 +60,7 @@ def _placed_by(plan: Plan) -> str:
 
 
 def _one_a_slot(flow: Dataflow, plan: Plan) -> str:
-    """Return a text on steps that have one replica for each slot; "" if there are none."""
+    """Return a text on steps with one replica for each slot, or ""."""
     names = [
         name for name, step in flow.steps.items() if isinstance(step, GatedStep) and step.is_auto
     ]

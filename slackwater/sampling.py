@@ -19,6 +19,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.observed.history import KeptJob, sample_of_jobs
+from slackwater.runtime.foresight.observed.parts import as_sampled
 from slackwater.runtime.foresight.observed.sampling import HERE, Clocks, take_sample
 from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.prepare.prepare import prepare
@@ -81,7 +82,7 @@ def sample_of_history(
             rows and results of it.
         FlowError: the flow is wrong.
     """
-    plan = prepare(flow, [HERE], limits=limits)
+    plan = prepare(as_sampled(flow), [HERE], limits=limits)
     try:
         files = job_files(Path(folder), flow.name)
     except OSError as problem:

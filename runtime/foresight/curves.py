@@ -192,7 +192,7 @@ class PartCurve:
 
 
 def kind_of(curve: CostCurve | None) -> CostCurve | None:
-    """Return the curve of the whole step, of a part of a step; else the curve itself."""
+    """Return the curve of a part's whole step; else the curve itself."""
     return curve.curve if isinstance(curve, PartCurve) else curve
 
 

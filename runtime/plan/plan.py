@@ -211,7 +211,7 @@ class Stage:
 
     @property
     def whole(self) -> str:
-        """Name of its step if the stage is one of the step's equal parts; else its own name.
+        """Name of its step if the stage is an equal part; else its own name.
 
         Equal parts are stages of a source, and replicas with a gate each.
         """

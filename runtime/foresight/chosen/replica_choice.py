@@ -84,9 +84,22 @@ def best_prediction(
             problems.append(problem)
     if not each:
         raise problems[0]
-    rows = tuple(ReplicaWorth.of(number, made) for number, made in each.items())
+    rows = tuple(_worth(number, made) for number, made in each.items())
     table = ReplicaTable(steps=tuple(steps), rows=rows, is_auto=is_auto)
     return replace(each[table.best.replicas], replicas=table)
+
+
+def _worth(number: int, made: Prediction) -> ReplicaWorth:
+    most = made.estimate.bottleneck
+    return ReplicaWorth(
+        replicas=number,
+        worst_s=made.compared_s,
+        keeps_deadline=made.keeps_deadline,
+        limit=most.name,
+        load=most.load,
+        runs=tuple(most.operators),
+        most=sum(made.rates.values()) * made.sustainable,
+    )
 
 
 def resolved(flow: Dataflow, plan: Plan) -> Dataflow:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight.gates.recorded_times import times_recorded
 from slackwater.runtime.foresight.observations import share_of, spans_of
 from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.parts import key_rows_of_parts
 from slackwater.runtime.foresight.observed_graph import observed_graph
 from slackwater.runtime.foresight.recorded import (
     arrivals_recorded,
@@ -24,6 +26,7 @@ from slackwater.runtime.foresight.recorded import (
     recorded_intervals,
 )
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.whole_steps import history_by_step
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.order.k_slack import KSlack
 from slackwater.runtime.order.reorder import SortedWithin
@@ -144,11 +147,22 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
     Raises:
         SettingError: the samples do not show enough.
     """
-    inputs = {
-        stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
+    whole = {stage.name: stage.whole for stage in plan.stages}
+    inputs: dict[str, tuple[str, ...]] = {}
+    for stage in plan.stages:
+        feeders = [whole[channel.source] for channel in stage.inputs]
+        inputs[stage.whole] = tuple(dict.fromkeys((*inputs.get(stage.whole, ()), *feeders)))
+    spans = {stage.whole: spans_of(stage) for stage in plan.stages}
+    divisible = {
+        stage.subject.step
         for stage in plan.stages
+        if not stage.inputs or (stage.step.traits.owns_keys and not stage.shares_gate)
     }
-    spans = {stage.name: spans_of(stage) for stage in plan.stages}
+    parts = [s for s in samples if s.subject.step in divisible and s.subject.part is not None]
+    key_rows = key_rows_of_parts(parts)
+    if parts:
+        others = [s for s in samples if s.subject.step not in divisible or s.subject.part is None]
+        samples = sorted([*others, *history_by_step(parts)], key=attrgetter("second"))
     stages = observed_job(samples, inputs, spans)
     specs = {step.name: step.source for step in plan.sources}
     interval_s = samples[0].interval_ns / NS_PER_SECOND
@@ -173,6 +187,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
         times=times,
         origin_ns=origin_ns,
         recorded=arrived,
+        key_rows=key_rows,
     )
 
 

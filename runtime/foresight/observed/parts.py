@@ -29,13 +29,22 @@ from slackwater.runtime.foresight.query_graph import (
     QueryOperator,
     arrivals_of,
 )
+from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Batch
-from slackwater.runtime.model.hashes import KEY_GROUPS, groups_of, key_hashes
+from slackwater.runtime.model.hashes import KEY_GROUPS, groups_of, groups_owned, key_hashes
 from slackwater.runtime.plan.plan import Channel, Plan, Stage
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.sources.input_part import InputPart
 
-__all__ = ["as_sampled", "divided", "key_rows", "of_steps", "part_shares", "with_replicas"]
+__all__ = [
+    "as_sampled",
+    "divided",
+    "key_rows",
+    "key_rows_of_parts",
+    "of_steps",
+    "part_shares",
+    "with_replicas",
+]
 
 SAMPLED = 2
 """Most replicas of a step in a sample: two show what dividing the rows costs."""
@@ -117,6 +126,27 @@ def key_rows(
             counts = rows.setdefault(whole[channel.target], np.zeros(KEY_GROUPS))
             counts += np.bincount(groups, minlength=KEY_GROUPS)
     return rows
+
+
+def key_rows_of_parts(samples: Iterable[StageSample]) -> dict[str, FloatArray]:
+    """Return {step: shape (KEY_GROUPS,), its rows}, evenly over the groups of each replica.
+
+    Args:
+        samples: samples of replicas in a job; those of source stages are omitted.
+    """
+    came: dict[str, dict[int, float]] = {}
+    for sample in samples:
+        step, part = sample.subject
+        if isinstance(part, int) and sample.came:
+            rows = came.setdefault(step, {})
+            rows[part] = rows.get(part, 0.0) + sample.came
+    by_group: dict[str, FloatArray] = {}
+    for step, rows in came.items():
+        each = by_group[step] = np.zeros(KEY_GROUPS)
+        for part, count in rows.items():
+            owned = groups_owned(part - 1, max(rows))
+            each[owned] = count / len(owned)
+    return by_group
 
 
 def part_shares(plan: Plan, sample: FlowSample) -> dict[str, float]:
@@ -209,7 +239,7 @@ def divided(sample: FlowSample, plan: Plan) -> FlowSample:
 
 
 def _times_of_part(times: SourceTimes, share: float, parts: int) -> SourceTimes:
-    """Return the times of a source stage; all stages together are shown by as many rows as one."""
+    """Return the times of one stage of a source: fewer rows stand for its rows."""
     most = max(times.most_rows // parts, 1)
     return replace(times, stands_for=times.stands_for * share, most_rows=most)
 

@@ -7,6 +7,7 @@
 - `outlook.py`: Outlook of a flow: its arrivals to come, and its latency in a placement.
 - `predicting.py`: Making of predictions: of a placed plan.
 - `prediction.py`: Prediction of a flow's latency, before it runs.
+- `replica_worth.py`: Worth of numbers of replicas: latency and highest rate with each; the best.
 - `shed_course.py`: Shedding of a stage, predicted: the events that it drops, and the latency.
 - `shed_outlook.py`: Outlook of steps that shed: how much they drop, and whether it helps.
 - `shedding_ahead.py`: Making of the outlook of steps that shed.

@@ -1,18 +1,15 @@
-"""Worth of numbers of replicas: latency and the highest rate with each, and the best number."""
+"""Worth of numbers of replicas: latency and highest rate with each; the best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from slackwater.runtime.foresight.predicted.fits import ROOM
 from slackwater.runtime.foresight.predicted.gate_waits import relieves
 from slackwater.runtime.json_form import JsonView, View
 from slackwater.runtime.model import format_s
-
-if TYPE_CHECKING:
-    from slackwater.runtime.foresight.predicted.prediction import Prediction
 
 __all__ = ["ReplicaTable", "ReplicaWorth"]
 
@@ -48,20 +45,6 @@ class ReplicaWorth(JsonView):
         "runs": "runs",
         "most_events_s": "most",
     }
-
-    @classmethod
-    def of(cls, replicas: int, made: Prediction) -> ReplicaWorth:
-        """Return the worth of a number of replicas, by the prediction with it."""
-        most = made.estimate.bottleneck
-        return cls(
-            replicas=replicas,
-            worst_s=made.compared_s,
-            keeps_deadline=made.keeps_deadline,
-            limit=most.name,
-            load=most.load,
-            runs=tuple(most.operators),
-            most=sum(made.rates.values()) * made.sustainable,
-        )
 
     @property
     def keeps_up(self) -> bool:
