@@ -21,14 +21,16 @@ COST = sw.testing.CostModel(per_row_ns=1_000, per_slice_ns=20_000, stages={"sums
 """At `RATE` events/s 1.4 cores of work."""
 
 
-def summing(replicas: Replicas, *, keys: int = 200, hot: float = 0.0) -> sw.Dataflow:
+def summing(
+    replicas: Replicas, *, keys: int = 200, hot: float = 0.0, deadline: str | None = None
+) -> sw.Dataflow:
     """Return sums of keys in windows, of rows that come at `RATE`."""
     rng = np.random.default_rng(5)
     many = RATE * SECONDS
     drawn = np.where(rng.random(many) < hot, 0, rng.integers(0, keys, many))
     ts = pa.array(np.arange(many) * (1_000_000_000 // RATE), pa.timestamp("ns"))
     table = pa.table({"ts": ts, "k": drawn, "v": rng.random(many)})
-    flow = sw.Dataflow("summing")
+    flow = sw.Dataflow("summing", deadline=deadline)
     rows = flow.source("rows", sw.table(table), event_time="ts", speed=1)
     sums = rows.key_by("k").aggregate(
         window=sw.tumbling("50ms"), total=sw.mean("v"), name="sums", replicas=replicas
@@ -97,6 +99,20 @@ def test_more_replicas_do_not_raise_the_rate_of_a_hot_key() -> None:
     assert even is not None
     most = {row.replicas: row.most for row in even.rows}
     assert most[8] > 4 * most[1]
+
+
+def test_a_job_with_replicas_is_a_history_for_other_numbers_of_them(tmp_path: Path) -> None:
+    host = sw.Simulation(6, cost=COST)
+    tuning = sw.Tuning(policy="even split", history=tmp_path)
+    host.submit(summing(3, hot=0.5, deadline="5s"), tuning=tuning).wait()
+    made = host.predict(summing("auto", hot=0.5, deadline="5s"), history=tmp_path)
+    table = made.replicas
+    assert table is not None
+    assert [row.replicas for row in table.rows] == [1, 2, 4, 6]
+    sums = [name for name in made.cores_by if name.startswith("sums")]
+    assert sum(made.cores_by[name] for name in sums) == pytest.approx(1.4, rel=0.1)
+    hot = max(made.sample.shares[name] for name in sums)
+    assert hot > 0.5 or table.best.replicas > 3  # of three, one had two thirds of the rows
 
 
 def test_explain_says_what_auto_is() -> None:
