@@ -35,7 +35,7 @@ from slackwater.runtime.tune import HOP_NS
 if TYPE_CHECKING:
     from slackwater.runtime.foresight.chosen.plan_choice import PlanChoice
     from slackwater.runtime.foresight.observed.flow_sample import FlowSample
-    from slackwater.runtime.foresight.predicted.asked import Ahead, Asked
+    from slackwater.runtime.foresight.predicted.asked import Ahead, PredictOptions
     from slackwater.runtime.foresight.predicted.prediction import Prediction
     from slackwater.runtime.foresight.predicted.replica_worth import ReplicaTable
     from slackwater.runtime.foresight.rates import Rate
@@ -59,7 +59,7 @@ def _placed_by(plan: Plan) -> str:
     return "placed by hand" if is_by_hand else "placed by the simple rule"
 
 
-def _one_a_slot(flow: Dataflow, plan: Plan) -> str:
+def _auto_text(flow: Dataflow, plan: Plan) -> str:
     """Return a text on steps with one replica for each slot, or ""."""
     names = [
         name for name, step in flow.steps.items() if isinstance(step, GatedStep) and step.is_auto
@@ -191,7 +191,7 @@ class FlowHost(SaysOurName, ABC):
         if prediction is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             text = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
-            text += _one_a_slot(flow, plan)
+            text += _auto_text(flow, plan)
         else:
             plan = prediction.plan
             text = f"{prediction.placed_text()}\n\n{prediction.text()}{plans}"
@@ -270,7 +270,7 @@ class FlowHost(SaysOurName, ABC):
             speed=speed,
             seed=seed,
         )
-        asked: Asked = {
+        options: PredictOptions = {
             "history": history,
             "placement": placement,
             "limits": limits,
@@ -281,17 +281,17 @@ class FlowHost(SaysOurName, ABC):
             "costs": costs,
         }
         if horizon is not None:
-            asked["horizon"] = horizon
+            options["horizon"] = horizon
         if width is not None:
-            asked["width"] = width
+            options["width"] = width
         if shared := auto_steps(flow, owns_keys=False):
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             flow = with_replicas(flow, shared, min(plan.offered, KEY_GROUPS))
         if steps := auto_steps(flow):
             return self._with_best_replicas(
-                flow, rates, steps, sample=sample, is_auto=True, asked=asked
+                flow, rates, steps, sample=sample, is_auto=True, options=options
             )
-        return self._predicted_as_written(flow, rates, sample=sample, asked=asked)
+        return self._predicted_as_written(flow, rates, sample=sample, options=options)
 
     def replica_table(
         self,
@@ -299,7 +299,7 @@ class FlowHost(SaysOurName, ABC):
         rates: Mapping[str, Rate] | Rate | None = None,
         *,
         sample: int | FlowSample = 1_000,
-        **asked: Unpack[Asked],
+        **options: Unpack[PredictOptions],
     ) -> ReplicaTable | None:
         """Predict what other numbers of replicas are worth: latency, highest rate, and limit.
 
@@ -310,7 +310,7 @@ class FlowHost(SaysOurName, ABC):
             flow: flow to be submitted.
             rates: rates as for `predict`.
             sample: sample as for `predict`.
-            **asked: other options of `predict`, by their names.
+            **options: other options of `predict`, by their names.
 
         Returns:
             The table; None if no step can be divided by keys.
@@ -327,7 +327,7 @@ class FlowHost(SaysOurName, ABC):
         if not (steps := autos or divisible_steps(flow)):
             return None
         return self._with_best_replicas(
-            flow, rates, steps, sample=sample, is_auto=bool(autos), asked=asked
+            flow, rates, steps, sample=sample, is_auto=bool(autos), options=options
         ).replicas
 
     def _with_best_replicas(
@@ -338,7 +338,7 @@ class FlowHost(SaysOurName, ABC):
         *,
         sample: int | FlowSample,
         is_auto: bool,
-        asked: Asked,
+        options: PredictOptions,
     ) -> Prediction:
         """Return the prediction with the best number of replicas of some steps."""
         from slackwater.runtime.foresight.chosen.replica_choice import (  # noqa: PLC0415
@@ -352,12 +352,12 @@ class FlowHost(SaysOurName, ABC):
         from slackwater.sampling import statistics  # noqa: PLC0415
 
         placement, limits, history = (
-            asked.get("placement"),
-            asked.get("limits"),
-            asked.get("history"),
+            options.get("placement"),
+            options.get("limits"),
+            options.get("history"),
         )
         placed = partial(
-            self._placed, placement=placement, limits=limits, tuning=asked.get("tuning")
+            self._placed, placement=placement, limits=limits, tuning=options.get("tuning")
         )
         sharing = [flow.steps[name].traits.sharing for name in steps]
         written = {each.replicas for each in sharing if each.is_written and not is_auto}
@@ -380,13 +380,13 @@ class FlowHost(SaysOurName, ABC):
                     cost=self._cost,
                 )
             shown, given = samples[few]
-            own: Asked = {**asked, "history": None}
+            own: PredictOptions = {**options, "history": None}
             return self._predicted_as_written(
-                candidate, given, sample=shown, asked=own, channels=channels
+                candidate, given, sample=shown, options=own, channels=channels
             )
 
         may_lack: list[type[Exception]] = [FlowError] if placement else []
-        may_lack += [SettingError] if history is not None or asked.get("costs") else []
+        may_lack += [SettingError] if history is not None or options.get("costs") else []
         return best_prediction(numbers, ask, steps=steps, is_auto=is_auto, may_lack=tuple(may_lack))
 
     def _predicted_as_written(
@@ -395,16 +395,16 @@ class FlowHost(SaysOurName, ABC):
         rates: Mapping[str, Rate] | Rate | None,
         *,
         sample: int | FlowSample,
-        asked: Asked,
+        options: PredictOptions,
         channels: int = 0,
     ) -> Prediction:
         """Return the prediction of a flow with its numbers of replicas.
 
         Args:
-            flow: the flow.
+            flow: flow with its numbers of replicas.
             rates: rates as for `predict`.
             sample: sample as for `predict`.
-            asked: other options of `predict`.
+            options: other options of `predict`.
             channels: number of channels of the largest candidate; 0: the flow is none of several.
         """
         from slackwater.runtime.foresight.chosen.placements import (  # noqa: PLC0415 (who predicts)
@@ -418,23 +418,24 @@ class FlowHost(SaysOurName, ABC):
         from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.sampling import statistics  # noqa: PLC0415
 
-        placement, limits, link = (asked.get("placement"), asked.get("limits"), asked.get("link"))
-        seed = asked.get("seed", 0)
+        placement, limits = options.get("placement"), options.get("limits")
+        link = options.get("link")
+        seed = options.get("seed", 0)
         running = self._running()
-        placed = partial(self._placed, flow, limits=limits, tuning=asked.get("tuning"))
+        placed = partial(self._placed, flow, limits=limits, tuning=options.get("tuning"))
         plan = placed(placement=placement)
         sample, rates = statistics(
             flow,
             rates,
             sample=sample,
-            history=asked.get("history"),
+            history=options.get("history"),
             limits=limits,
             cost=self._cost,
         )
         horizon, width = ahead_of(
             rates,
-            asked.get("horizon"),
-            asked.get("width"),
+            options.get("horizon"),
+            options.get("width"),
             channels=channels or len(plan.channels),
         )
         if link is not None:
@@ -449,9 +450,9 @@ class FlowHost(SaysOurName, ABC):
             width=width,
             link=far,
             machines=self._machines(running),
-            speed=asked.get("speed"),
+            speed=options.get("speed"),
             seed=seed,
-            costs=asked.get("costs"),
+            costs=options.get("costs"),
         )
         prediction = predicted(plan)
         places = self._open(plan, placement)

@@ -173,7 +173,7 @@ class PartCurve:
         """Return the results of an event of each input on arrival, shape (inputs, d).
 
         Raises:
-            TypeError: the step is no join.
+            TypeError: the step does not join.
         """
         if not isinstance(self.curve, JoinCurve):
             raise TypeError(f"{type(self.curve).__name__} is not the curve of a join")

@@ -191,7 +191,7 @@ def test_auto_is_a_replica_for_each_slot_and_changes_no_byte() -> None:
         joins = [s for s in sw.Simulation(nodes=nodes).plan(flow).stages if s.kind == "join"]
         assert len(joins) == nodes
     assert all(table.equals(found[0]) for table in found)
-    assert "replicas auto: one for each slot of the job" in flow.explain()
+    assert "replicas auto: as many as rates show to be worth it; without, one" in flow.explain()
     with pytest.raises(SettingError, match="must be a whole number or 'auto' or None"):
         paired(replicas="all")
 

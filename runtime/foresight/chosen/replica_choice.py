@@ -19,7 +19,7 @@ def auto_steps(flow: Dataflow, *, owns_keys: bool = True) -> list[str]:
     """Return the steps with `replicas="auto"`.
 
     Args:
-        flow: the flow.
+        flow: flow whose steps may have replicas.
         owns_keys: whether their replicas have a gate each; else they share one.
     """
     return [

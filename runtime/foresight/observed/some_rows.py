@@ -34,7 +34,7 @@ from slackwater.runtime.sources.spec import (
     traits_of,
 )
 
-__all__ = ["BLOCKS", "OnePartition", "SeenTimes", "SomeRows", "in_one_order"]
+__all__ = ["BLOCKS", "LargestPartition", "SeenTimes", "SomeRows", "single_order"]
 
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Lengths of the blocks of a sample, in turn: slices of different lengths show the cost of a slice
@@ -69,14 +69,14 @@ class SomeRows:
         """Return a reader from the start."""
         copies = not traits_of(self.input).blocks_stay
         return _PartReader(
-            opened_at(in_one_order(self.source, self.input), "", None),
+            opened_at(single_order(self.source, self.input), "", None),
             self.rows,
             self.seen,
             copies=copies,
         )
 
 
-class OnePartition:
+class LargestPartition:
     """Input with one partition of another, the largest by what that says, or the first.
 
     Rows of several partitions are in no order in which their rates could be applied. So a sample is
@@ -84,7 +84,7 @@ class OnePartition:
 
     Args:
         source: name of the source.
-        inner: input with partitions.
+        inner: input that has several partitions.
     """
 
     partitions = first_row = most_open = None
@@ -107,9 +107,9 @@ class OnePartition:
         return opened_at(self.inner, self._name, at)
 
 
-def in_one_order(source: str, given: Input) -> Input:
+def single_order(source: str, given: Input) -> Input:
     """Return an input, or one partition of it if it has several."""
-    return OnePartition(source, given) if traits_of(given).has_partitions else given
+    return LargestPartition(source, given) if traits_of(given).has_partitions else given
 
 
 class _PartReader:

@@ -12,7 +12,7 @@ import numpy as np
 
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.foresight.gates import SourceTimes
-from slackwater.runtime.foresight.observed.some_rows import in_one_order
+from slackwater.runtime.foresight.observed.some_rows import single_order
 from slackwater.runtime.model import NS_PER_SECOND, START_NS, Batch, Int64Array, Progress
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -87,7 +87,7 @@ def _read(
     holds = spec.sequence is not None
     source = SourceNode(
         stage.name,
-        replace(spec, speed=pace, input=in_one_order(stage.name, spec.input)),
+        replace(spec, speed=pace, input=single_order(stage.name, spec.input)),
         stage.step.schema,
         writer_id=0,
         start_ns=0,

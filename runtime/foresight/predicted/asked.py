@@ -14,7 +14,7 @@ from slackwater.runtime.model import Duration
 from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import LinkModel
 
-__all__ = ["Ahead", "Asked", "Known", "check_asked"]
+__all__ = ["Ahead", "Known", "PredictOptions", "check_asked"]
 
 
 class Ahead(TypedDict, total=False):
@@ -31,13 +31,13 @@ class Ahead(TypedDict, total=False):
 
 
 class Known(TypedDict, total=False):
-    """Options of `FlowHost.predict` on what is known beside a sample; None: nothing."""
+    """Options of `FlowHost.predict` on what is known beside a sample."""
 
     history: str | PathLike[str] | None
     costs: Mapping[str, Duration] | None
 
 
-class Asked(Ahead, Known, total=False):
+class PredictOptions(Ahead, Known, total=False):
     """Options of `FlowHost.predict` beside a flow, its rates and its sample."""
 
 

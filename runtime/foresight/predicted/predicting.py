@@ -199,8 +199,8 @@ def ahead_of(
 
     Args:
         rates: rates of the sources, as for `predict`.
-        horizon: length of the time ahead; None: the default.
-        width: length of a subinterval; None: the default.
+        horizon: length of the time ahead; the default if None.
+        width: length of a subinterval; the default if None.
         channels: number of channels of the plan.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]

@@ -21,7 +21,8 @@ class ReplicaWorth(JsonView):
     Attributes:
         replicas: the number.
         worst_s: predicted worst latency; inf: it grows without bound, or a gate holds rows.
-        keeps_deadline: whether that is within the deadline; None: no deadline, or it may be missed.
+        keeps_deadline: whether the deadline is kept; None if it may be missed, or there is no
+            deadline.
         limit: the slot, link or machine that is overloaded first as rates grow.
         load: its load at these rates.
         runs: the stages there.
