@@ -18,7 +18,7 @@ class Recovery(JsonObject):
     cause: str
     """Kind of error and its message."""
     checkpoint: int | None = None
-    """Number of the checkpoint that the slots went back to; None for the start."""
+    """Number of the checkpoint that the slots went back to; None means the start."""
     gap_s: float | None = None
     """Seconds from the failure until slots worked again; None if they do not yet."""
 

@@ -38,7 +38,7 @@ class Again(NamedTuple):
     """Begin an attempt: new slots, all from one checkpoint.
 
     Attributes:
-        checkpoint: number of the checkpoint; None for the start.
+        checkpoint: number of the checkpoint; None means the start.
         after_ns: wait before it.
     """
 
@@ -74,7 +74,7 @@ class Attempts:
 
     @property
     def checkpoint(self) -> int | None:
-        """Number of the checkpoint that the next attempt begins at; None for the start."""
+        """Number of the checkpoint that the next attempt begins at; None means the start."""
         return self._checkpoints[-1]
 
     def complete(self, number: int) -> None:

@@ -19,9 +19,11 @@ from slackwater.runtime.simulate.models import (
     NotedCost,
     TunerModel,
 )
+from slackwater.runtime.simulate.recovery import Checkpoints
 from slackwater.runtime.simulate.replacing import Replace
 
 __all__ = [
+    "Checkpoints",
     "ClusterGoes",
     "CostModel",
     "Fault",

@@ -20,7 +20,7 @@ from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.control.loop import Decider
 from slackwater.runtime.errors import JobStopped, SlackwaterError
 from slackwater.runtime.interrupts import CtrlC
-from slackwater.runtime.life import StopRequested
+from slackwater.runtime.life import Cause, StopRequested
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
@@ -30,6 +30,7 @@ from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.recovery.attempts import Again
 from slackwater.runtime.recovery.checkpoint import SlotPart, restore_part
 from slackwater.runtime.schedule import (
     Egress,
@@ -46,11 +47,12 @@ from slackwater.runtime.schedule import (
     traits_of_sinks,
 )
 from slackwater.runtime.schedule.results import SinkAction
-from slackwater.runtime.simulate.faults import Fault, check_faults
+from slackwater.runtime.simulate.faults import Fault, UserStops, check_faults
 from slackwater.runtime.simulate.life import SimulatedLife
 from slackwater.runtime.simulate.marks import SimulatedMarks
 from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from slackwater.runtime.simulate.passed_results import Egressed, PassedResults
+from slackwater.runtime.simulate.recovery import Checkpoints, SimulatedRecovery
 from slackwater.runtime.simulate.replacing import SimulatedReplacing, relocated
 from slackwater.runtime.simulate.ways import Ways
 
@@ -79,6 +81,8 @@ class Simulation:
         estimator: maker of the live estimate of a plan that has a prediction; None if a run has
             no estimate.
         faults: faults and their times.
+        checkpoints: when the job takes checkpoints, from which it recovers; None if a failure ends
+            it. Then `egress` is asked again in each attempt what it has.
         weighs: whether reports have the bytes that each channel carried, and `keyed` has rows.
 
     Attributes:
@@ -99,10 +103,13 @@ class Simulation:
         tuner: TunerModel | None = None,
         estimator: MakeEstimator | None = None,
         faults: Sequence[Fault] = (),
+        checkpoints: Checkpoints | None = None,
         weighs: bool = False,
     ) -> None:
         check_faults(plan, tuple(faults))
-        self._plan, self._seed, self._weighs = plan, seed, weighs
+        self._first_plan = self._plan = plan
+        self._seed, self._weighs, self._faults = seed, weighs, faults
+        self._holds = frozenset[str]() if checkpoints is None else checkpoints.holds
         self._sinks = egress if not callable(egress) else PassedResults(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = (cost or CostModel()).for_stages(plan.stages), link or LinkModel()
@@ -125,16 +132,26 @@ class Simulation:
                 model=tuner or TunerModel(),
                 rng=np.random.default_rng([seed, 2]),  # its own, so that other draws stay equal
             )
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._order = 0
+        self._events: list[tuple[int, int, int | None, Callable[[], None]]] = []
+        self._order, self._attempt = 0, 0  # what is scheduled in an attempt ends with it
+        self._life_rng = np.random.default_rng([seed, 1])
+        self._from: int | None = None  # number of the checkpoint that the attempt goes on from
+        self._is_over = self._is_between = False  # between two attempts
+        self._late_faults: list[Fault] = []  # of slots that are yet to begin
+        self.slices = 0
+        self._fresh()
+        self.replacing, self.requested_stop = SimulatedReplacing(plan, self), RequestedStop()
+        self.marks = SimulatedMarks(self, np.random.default_rng([seed, 3]))
+        self.recovery = None if checkpoints is None else SimulatedRecovery(checkpoints, self)
+
+    def _fresh(self) -> None:
+        """Make what each attempt has of its own, beside slots and results."""
         self._busy: set[str] = set()
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
-        self._ways = Ways(plan, self._link, self, self._rng)
+        self._ways = Ways(self._plan, self._link, self, self._rng)
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
-        self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
-        self.replacing, self.requested_stop = SimulatedReplacing(plan, self), RequestedStop()
-        self.marks = SimulatedMarks(plan.slot_names, self)
+        self._life = SimulatedLife(self._plan, self, close=self._end_sinks, rng=self._life_rng)
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(
@@ -170,32 +187,36 @@ class Simulation:
 
     def _new_results(self, slot: str) -> SlotResults:
         sinks = traits_of_sinks(self._plan.stages_of(slot))
-        return SlotResults(sinks, deadline_ns=self._plan.deadline_ns)
+        return SlotResults(sinks, deadline_ns=self._plan.deadline_ns, holds=self._holds)
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
-        """Run to the end, or until a virtual time, and report.
+        """Run to the end, or until a virtual time, and report. With checkpoints, it recovers.
 
         Raises:
             SlackwaterError: the cause of a failed job.
             JobStopped: no stage can go on; says which waits for which.
         """
+        began_ns = self.now_ns
         committed = self._sinks.begin()
-        for results in self._results.values():
-            results.resumes(committed)
-        self._life.begin()
+        for fault in self._faults:
+            self.keep_at(began_ns + fault.at_ns, partial(self._strike, fault))
         self.replacing.begin()
         try:
-            if self._tuner is not None:
-                self._tuner.begin()
-            for name in self._slots:
-                self._try(name)
+            self._begin(committed)
             while self._events and not self._is_over:
-                at_ns, _, happen = heapq.heappop(self._events)
+                at_ns, _, attempt, happen = self._events[0]
+                if self.recovery is not None and (self.recovery.due_ns or at_ns) < at_ns:
+                    self._tick(self.recovery)
+                    continue
+                heapq.heappop(self._events)
+                if attempt not in (None, self._attempt):
+                    continue
                 if until_ns is not None and at_ns > until_ns:
                     break
                 self.now_ns = max(self.now_ns, at_ns)
-                self.requested_stop.tell(self._life)
+                self.requested_stop.tell(self._stop)
                 happen()
+                self._look()
             if not self._is_over and until_ns is None:
                 raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
         finally:
@@ -218,9 +239,9 @@ class Simulation:
         sinks = {sink.name: sink for sink in reports}
         for sink in sinks.values():
             sink.node = self._plan.places[self._plan.slots[sink.name]].node
-        if self._life.error is not None:
+        if self._life.error is not None and not self._is_between:
             error = str(self._life.error)
-        status = self._life.machine.status
+        status = "running" if self._is_between else self._life.machine.status
         last_ns = self._life.ended_ns if self._is_over else None
         tuner = self._tuner
         report = job_report(
@@ -244,13 +265,100 @@ class Simulation:
             else self._tuner.prediction(is_last=self._is_over),
         )
         report.replaced = list(self.replacing.done)
+        if self.recovery is not None:
+            report.recoveries = list(self.recovery.attempts.recoveries)
         if report.state == "failed":
             report.job_events, report.slot_events = self._life.machine.heard, self._life.given
         return report
 
-    @property
-    def _is_over(self) -> bool:
-        return self._life.machine.is_over
+    # -- attempts --------------------------------------------------------------------------------
+
+    def _begin(self, committed: Mapping[str, int]) -> None:
+        """Begin an attempt: sinks get what was held for them, and slots work."""
+        self._life.begin()
+        for name, results in self._results.items():
+            try:
+                results.resumes(committed)
+                if self._from is not None:
+                    self._do(name, results.complete(self._from))
+            except SlackwaterError as problem:
+                self._life.fail(name, problem)
+        if self.recovery is not None:
+            self.recovery.begin()
+        if self._tuner is not None and not self._attempt:
+            self._tuner.begin()
+        for name in self._slots:
+            self._try(name)
+        self._look()
+
+    def _look(self) -> None:
+        """End the job if its attempt has ended, unless another is to follow."""
+        life = self._life
+        if self._is_over or self._is_between or not life.machine.is_over:
+            return
+        answer: Again | Cause | None = None
+        if self.recovery is not None and (cause := life.machine.cause) is not None:
+            failed_ns = life.machine.failed_ns
+            assert failed_ns is not None, "the attempt has failed"
+            answer = self.recovery.failed(cause, failed_ns)
+        if isinstance(answer, Again):
+            self._attempt += 1
+            self._is_between = True
+            self.replacing.fail()
+            self.at(self.now_ns + answer.after_ns, partial(self._go_again, answer.checkpoint))
+            return
+        if answer is not None and answer != life.machine.cause:
+            life.error = answer.error(life.machine.heard, life.given)
+        self._is_over = True
+
+    def _tick(self, recovery: SimulatedRecovery) -> None:
+        assert recovery.due_ns is not None, "a checkpoint is due"
+        self.now_ns = max(self.now_ns, recovery.due_ns)
+        recovery.tick()
+
+    def _go_again(self, number: int | None) -> None:
+        """Begin another attempt, in new slots, from a checkpoint or from the start."""
+        assert self.recovery is not None, "else a failure ends the job"
+        restored = None if number is None else self.marks.taken[number]
+        self._plan = self._first_plan if restored is None else restored.plan
+        for slot in self._slots.values():
+            slot.close()
+        self._slots = {name: self._new_slot(name) for name in self._plan.slot_names}
+        self._results = {name: self._new_results(name) for name in self._plan.slot_names}
+        self._fresh()
+        self.marks.begin_again()
+        self._from, self._is_between = None, False
+        if restored is not None:
+            self.go_on_from(restored.parts, self.now_ns)
+        if self._tuner is not None:
+            self._tuner.moved(FlowGraph.of(self._plan))
+        self._begin(self._sinks.begin())
+        self.recovery.attempts.works(self.now_ns)
+        self.replacing.go_on(self._plan)
+        faults, self._late_faults = self._late_faults, []
+        for fault in faults:
+            self._strike(fault)
+
+    def _strike(self, fault: Fault) -> None:
+        if isinstance(fault, UserStops):
+            self._stop()
+        elif self._is_between:
+            self._late_faults.append(fault)
+        elif getattr(fault, "slot", getattr(fault, "node", None)) in (None, *self._slots):
+            self._life.strike(fault)  # else stages have moved, and no such slot is left
+
+    def _stop(self) -> None:
+        """Stop the job, as its user says."""
+        if self.recovery is None:
+            self.stop_now()
+        elif self._is_between:  # what has failed stays so
+            self._is_over, self._is_between = True, False
+        else:
+            self.recovery.stop()
+
+    def stop_now(self) -> None:
+        """Stop the job without a further checkpoint."""
+        self._life.tell(StopRequested())
 
     def is_busy(self, slot: str) -> bool:
         """Whether a slot is in the middle of a slice."""
@@ -269,10 +377,15 @@ class Simulation:
         """Whether the end of a channel's stream has been delivered."""
         return channel.name in self._carried
 
-    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Schedule a call at a virtual time, after earlier calls for that time."""
+    def keep_at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Schedule a call at a virtual time, in this attempt or in a later one."""
         self._order += 1
-        heapq.heappush(self._events, (at_ns, self._order, happen))
+        heapq.heappush(self._events, (at_ns, self._order, None, happen))
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Schedule a call in this attempt, after earlier calls for that time."""
+        self._order += 1
+        heapq.heappush(self._events, (at_ns, self._order, self._attempt, happen))
 
     def _try(self, name: str) -> None:
         """Run a free slot's next slice, or wake it when a source is due."""
@@ -295,6 +408,7 @@ class Simulation:
                 return
             if not done.has_read:
                 self._idle_polls = 0
+                self.slices += 1
             took_ns = self._cost.slice_ns(done, self._rng, now_ns=self.now_ns)
             slot.charge(done, took_ns)
             if took_ns:  # reading takes no time, unless it is measured
@@ -304,7 +418,8 @@ class Simulation:
 
     def _sleep(self, name: str, slot: Slot) -> None:
         if slot.is_finished:
-            self._life.rest(name, is_finished=True)
+            self._life.rest(name, is_finished=not self._results[name].awaits)
+            self._look_at_end(name)
             return
         rest = rest_of(slot, self._results[name], self.now_ns, sinks_ns=lambda: self.now_ns)
         self._idle_polls += rest.is_guess
@@ -330,9 +445,16 @@ class Simulation:
             self._life.fail(name, problem)
             return
         self.marks.slice_over(name)
-        self._life.rest(name, is_finished=self._slots[name].is_finished)
+        self._life.rest(name, is_finished=self._has_finished(name))
         self.replacing.look()
         self._try(name)
+
+    def _has_finished(self, name: str) -> bool:
+        return self._slots[name].is_finished and not self._results[name].awaits
+
+    def _look_at_end(self, name: str) -> None:
+        if self.recovery is not None and self._results[name].awaits:
+            self.recovery.look()
 
     def _perform(self, action: Any) -> None:
         match action:
@@ -390,9 +512,49 @@ class Simulation:
         """Return the machines of a slot."""
         return self._slots[name], self._results[name]
 
-    def slot_of(self, stage: str) -> str:
-        """Return the slot of a stage."""
-        return self._plan.slots[stage]
+    @property
+    def plan(self) -> Plan:
+        """Present plan of the job."""
+        return self._plan
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the attempt is ending, or has ended."""
+        return self._life.machine.is_ending
+
+    @property
+    def awaits_checkpoint(self) -> bool:
+        """Whether all slots that live are finished, and a sink of one holds rows."""
+        living = [name for name in self._slots if self._life.may_work(name)]
+        return all(self._slots[name].is_finished for name in living) and any(
+            self._results[name].awaits for name in living
+        )
+
+    def may_cut(self, slot: str) -> bool:
+        """Whether a slot works, or has ended well."""
+        return self._life.may_work(slot) or self._life.has_ended(slot)
+
+    def checkpoint_is_complete(self, number: int) -> None:
+        """Take note that a checkpoint is complete."""
+        if self.recovery is not None:
+            self.recovery.complete(number)
+
+    def release(self, slot: str, number: int) -> None:
+        """Let a slot's sinks have what a complete checkpoint contains."""
+        if not self._life.may_work(slot):
+            return
+        try:
+            self._do(slot, self._results[slot].complete(number))
+        except SlackwaterError as problem:
+            self._life.fail(slot, problem)
+            return
+        self.at(self.now_ns, partial(self._try, slot))  # not here: a slice may be at its end
+
+    def all_released(self, number: int) -> None:
+        """Take note that all slots have released what a checkpoint contains."""
+        if self.recovery is not None:
+            self.recovery.released(number)
+            self.recovery.look()
 
     def send_mark(self, channel: Channel, arrive: Callable[[], None]) -> None:
         """Carry a mark on a channel, after all that was sent there."""
@@ -414,6 +576,8 @@ class Simulation:
         self.now_ns = at_ns
         for name, part in parts.items():
             restore_part(part, *self.slot(name), self.now_ns)
+            self._from = part.number
+            self._carried.update(part.state["stream"]["ended"])
 
     # -- for the tuner ---------------------------------------------------------------------------
 
@@ -454,6 +618,7 @@ class Simulation:
         )
         self._carried |= finished
         self._life.moved(relocation.new)
+        self.marks.give_up()
         self._ways.moved(relocation.new)
         if self._tuner is not None:
             self._tuner.moved(FlowGraph.of(relocation.new))
@@ -504,11 +669,11 @@ class RequestedStop:
         self._has_broken = self.is_stepping and RUNNING.get() is not None
         return self._has_broken
 
-    def tell(self, life: SimulatedLife) -> None:
-        """Pass a request to stop to the job's life."""
+    def tell(self, stop: Callable[[], None]) -> None:
+        """Call `stop` if a stop was asked for."""
         if self._is_requested:
             self._is_requested = self._has_broken = False
-            life.tell(StopRequested())
+            stop()
 
     def broke(self, life: SimulatedLife, slot: str, problem: BaseException) -> None:
         """End a slot whose slice broke off: as failed, or, if interrupted, as stopped.
@@ -518,7 +683,7 @@ class RequestedStop:
         """
         if self._has_broken:  # user code may have turned the interrupt into any error
             self._has_broken = False
-            self.tell(life)
+            self.tell(partial(life.tell, StopRequested()))
             life.leave_slice(slot)
         elif isinstance(problem, SlackwaterError):
             life.fail(slot, problem)

@@ -11,7 +11,7 @@ fault ─▶ the slot stops working ┬─ its peers miss it   ─┐ each a whi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -36,7 +36,6 @@ from slackwater.runtime.life import (
     SlotDied,
     SlotEnded,
     Stimulus,
-    StopRequested,
     StopSlots,
     TimePassed,
 )
@@ -49,7 +48,6 @@ from slackwater.runtime.simulate.faults import (
     SlotDies,
     SlotHangs,
     SlotRaises,
-    UserStops,
 )
 
 __all__ = ["CloseSlot", "SimulatedLife", "World"]
@@ -92,14 +90,13 @@ class World(Protocol):
 
 
 class SimulatedLife:
-    """Life of one simulated job, which says which slots may work.
+    """Life of one attempt at a simulated job, which says which slots may work.
 
     Args:
         plan: plan of the job.
         world: simulator that runs it.
         close: ends the sinks of a slot.
-        seed: seed of the delays of stimuli.
-        faults: faults and their times.
+        rng: draws the delays of stimuli; its own, so that draws of costs stay equal.
 
     Attributes:
         machine: the machine that decides.
@@ -109,13 +106,12 @@ class SimulatedLife:
     """
 
     def __init__(
-        self, plan: Plan, world: World, *, close: CloseSlot, seed: int, faults: Sequence[Fault]
+        self, plan: Plan, world: World, *, close: CloseSlot, rng: np.random.Generator
     ) -> None:
         homes = {slot: HomeNode(slot, slot, HOST) for slot in plan.slot_names}
         self.machine = JobLife(plan, homes)
         self.ended_ns: int | None = None
-        self._plan, self._world, self._close, self._faults = plan, world, close, faults
-        self._rng = np.random.default_rng([seed, 1])  # its own, so that draws of costs stay equal
+        self._plan, self._world, self._close, self._rng = plan, world, close, rng
         self._idle: set[str] = set()  # slots that no longer work: over, gone, or hanging
         self._over: set[str] = set()  # slots that have ended by themselves
         self._vanished: set[str] = set()
@@ -128,11 +124,8 @@ class SimulatedLife:
         self.given: list[str] = []
 
     def begin(self) -> None:
-        """Begin the job's life, and schedule its faults."""
-        began_ns = self._world.now_ns
-        self.machine.begin(began_ns)
-        for fault in self._faults:
-            self._at(fault.at_ns, partial(self._strike, fault))
+        """Begin the life of an attempt."""
+        self.machine.begin(self._world.now_ns)
 
     def may_work(self, slot: str) -> bool:
         """Whether a slot may still work."""
@@ -200,10 +193,9 @@ class SimulatedLife:
 
     # -- what goes wrong -------------------------------------------------------------------
 
-    def _strike(self, fault: Fault) -> None:
+    def strike(self, fault: Fault) -> None:
+        """Let a fault happen, other than a stop by the user."""
         match fault:
-            case UserStops():
-                self.tell(StopRequested())
             case ClusterGoes(what=what):
                 self._gone = what
                 self._later(SILENT_NS, ClusterGone(what))

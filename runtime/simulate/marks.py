@@ -1,41 +1,88 @@
 """Checkpoints in virtual time, by marks in the ways between slots.
 
 ```
-take(n) ─▶ each slot, once between two slices ─▶ cut, marks after its messages ─▶ parts ─▶ done
+take(n) ─▶ each slot, once between two slices ─▶ cut, marks after its messages ─▶ its part ─▶ job
+job: all parts came ─▶ complete(n) ─▶ each slot releases what its sinks held until then
 ```
+
+Each arrow takes a while, drawn by a seed, so that faults strike between any two.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from slackwater.runtime.plan.plan import Channel
+import numpy as np
+
+from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.recovery.checkpoint import SlotPart, consistent_parts, saved_results
 from slackwater.runtime.schedule import Slot, SlotResults
 
-__all__ = ["SimulatedMarks"]
+__all__ = ["CompleteCheckpoint", "SimulatedMarks"]
+
+ORDER_NS = 20_000_000
+"""Longest time of the job's word to a slot."""
+PART_NS = 100_000_000
+"""Longest time until a slot's part is kept, and the job knows it."""
+
+
+class CompleteCheckpoint(NamedTuple):
+    """A checkpoint that is complete.
+
+    Attributes:
+        parts: the parts of the slots, by slot.
+        plan: plan at that time, whose slots they are.
+        at_ns: when it was complete.
+    """
+
+    parts: dict[str, SlotPart]
+    plan: Plan
+    at_ns: int
 
 
 class World(Protocol):
     """Simulator, as checkpoints see it."""
 
+    now_ns: int
+
+    @property
+    def plan(self) -> Plan:
+        """Present plan of the job."""
+        ...
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Schedule a call at a virtual time, in this attempt."""
+        ...
+
     def is_busy(self, slot: str) -> bool:
         """Whether a slot is in the middle of a slice."""
+        ...
+
+    def may_cut(self, slot: str) -> bool:
+        """Whether a slot works, or has ended well."""
         ...
 
     def slot(self, name: str) -> tuple[Slot, SlotResults]:
         """Return the machines of a slot."""
         ...
 
-    def slot_of(self, stage: str) -> str:
-        """Return the slot of a stage."""
-        ...
-
     def send_mark(self, channel: Channel, arrive: Callable[[], None]) -> None:
         """Carry a mark on a channel, after all that was sent there."""
+        ...
+
+    def checkpoint_is_complete(self, number: int) -> None:
+        """Take note that a checkpoint is complete."""
+        ...
+
+    def release(self, slot: str, number: int) -> None:
+        """Let a slot's sinks have what a complete checkpoint contains."""
+        ...
+
+    def all_released(self, number: int) -> None:
+        """Take note that all slots have released what a checkpoint contains."""
         ...
 
 
@@ -43,28 +90,43 @@ class SimulatedMarks:
     """Takes checkpoints of a simulated job.
 
     Args:
-        slots: names of the slots.
-        world: simulator that runs them.
+        world: simulator that runs it.
+        rng: draws the delays of words and parts.
 
     Attributes:
-        taken: {number: the parts of a complete checkpoint, by slot}.
+        taken: {number: a complete checkpoint}.
+        number: number of the last checkpoint that was begun; 0 before the first.
+        is_under_way: whether that one may still be complete, or is, and not all slots know it.
     """
 
-    def __init__(self, slots: Sequence[str], world: World) -> None:
-        self._slots, self._world = tuple(slots), world
+    def __init__(self, world: World, rng: np.random.Generator) -> None:
+        self._world, self._rng = world, rng
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
         self._results: dict[str, dict[str, Any]] = {}  # {slot: its results at its cut}
         self._parts: dict[str, SlotPart] = {}  # of the checkpoint that is being taken
-        self._number = 0
-        self.taken: dict[int, dict[str, SlotPart]] = {}
+        self._unreleased: set[str] = set()  # slots, of the last complete checkpoint
+        self.number, self.is_under_way = 0, False
+        self.taken: dict[int, CompleteCheckpoint] = {}
 
     def take(self) -> int:
         """Begin a checkpoint in all slots, and give up an incomplete one; return its number."""
-        self._number += 1
+        self.number += 1
+        self.is_under_way = True
         self._parts = {}
-        for slot in self._slots:
-            self.between_slices(slot, partial(self._cut, slot, self._number))
-        return self._number
+        for slot in self._world.plan.slot_names:
+            cut = partial(self._cut, slot, self.number)
+            self._later(ORDER_NS, partial(self.between_slices, slot, cut))
+        return self.number
+
+    def give_up(self) -> None:
+        """Give up the checkpoint that is under way: its slots have other stages now."""
+        self.is_under_way = False
+
+    def begin_again(self) -> None:
+        """Begin a new attempt: all slots are new."""
+        self.give_up()
+        self._waiting.clear()
+        self._results.clear()
 
     def between_slices(self, slot: str, happen: Callable[[], None], *, waits: bool = True) -> None:
         """Let something happen to a slot, in order, between its slices if it must wait.
@@ -89,15 +151,15 @@ class SimulatedMarks:
             waiting.popleft()()
 
     def look(self, slot: str) -> None:
-        """Take the part of a slot if it is complete."""
+        """Send the part of a slot to the job if it is complete."""
         cut = self._world.slot(slot)[0].take_cut()
-        if cut is None or cut.number != self._number:
-            return
-        self._parts[slot] = SlotPart.of(slot, cut, self._results.pop(slot), {})
-        if len(self._parts) == len(self._slots):
-            self.taken[self._number] = consistent_parts(self._parts)
+        if cut is not None:
+            part = SlotPart.of(slot, cut, self._results.pop(slot), {})
+            self._later(PART_NS, partial(self._part_came, part))
 
     def _cut(self, slot: str, number: int, channel: str | None = None) -> None:
+        if not self._world.may_cut(slot):
+            return
         machine, results = self._world.slot(slot)
         if number > machine.marked:
             self._results[slot] = saved_results(results, number)
@@ -107,5 +169,30 @@ class SimulatedMarks:
         self.look(slot)
 
     def _came(self, channel: Channel, number: int) -> None:
-        slot = self._world.slot_of(channel.target)
+        slot = self._world.plan.slots[channel.target]
         self.between_slices(slot, partial(self._cut, slot, number, channel.name))
+
+    def _part_came(self, part: SlotPart) -> None:
+        if part.number != self.number or not self.is_under_way:
+            return
+        plan = self._world.plan
+        self._parts[part.slot] = part
+        if self._parts.keys() < set(plan.slot_names):
+            return
+        now_ns, parts = self._world.now_ns, consistent_parts(self._parts)
+        self.taken[part.number] = CompleteCheckpoint(parts, plan, now_ns)
+        self._world.checkpoint_is_complete(part.number)
+        self._unreleased = set(plan.slot_names)
+        for slot in plan.slot_names:
+            release = partial(self._release, slot, part.number)
+            self._later(ORDER_NS, partial(self.between_slices, slot, release))
+
+    def _release(self, slot: str, number: int) -> None:
+        self._world.release(slot, number)
+        self._unreleased.discard(slot)
+        if not self._unreleased:
+            self.is_under_way &= number < self.number
+            self._world.all_released(number)
+
+    def _later(self, most_ns: int, happen: Callable[[], None]) -> None:
+        self._world.at(self._world.now_ns + int(self._rng.integers(most_ns)), happen)

@@ -53,7 +53,11 @@ class World(Protocol):
     now_ns: int
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Schedule a call at a virtual time."""
+        """Schedule a call at a virtual time, in this attempt."""
+        ...
+
+    def keep_at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Schedule a call at a virtual time, in this attempt or in a later one."""
         ...
 
     def is_busy(self, slot: str) -> bool:
@@ -95,7 +99,7 @@ class SimulatedReplacing:
         self._now: Relocation | None = None  # the current one
         self._began_ns = self._start_ns = 0
         self._held: frozenset[str] = frozenset()
-        self._is_carrying = False
+        self._is_carrying = self._has_failed = False
         self._travelling: Counter[str] = Counter()  # {channel: messages and grants on their way}
         self.done: list[Replaced] = []
 
@@ -107,7 +111,20 @@ class SimulatedReplacing:
         """Schedule all re-placements, by the world's clock from now on."""
         self._start_ns = self._world.now_ns
         for order in self._wanted:
-            self._world.at(self._start_ns + order.at_ns, partial(self._ask, order.plan))
+            self._world.keep_at(self._start_ns + order.at_ns, partial(self._ask, order.plan))
+
+    def fail(self) -> None:
+        """Give up the current re-placement, as the attempt has failed; others wait for the next."""
+        self._has_failed = True
+        if self._now is not None:
+            self._note(self._now, problem="the job has failed meanwhile")
+
+    def go_on(self, plan: Plan) -> None:
+        """Go on in a new attempt, whose slots are those of a plan."""
+        self._plan, self._now, self._held = plan, None, frozenset()
+        self._is_carrying = self._has_failed = False
+        self._travelling.clear()
+        self._next()
 
     def holds(self, slot: str) -> bool:
         """Whether a slot may not begin a slice."""
@@ -135,7 +152,7 @@ class SimulatedReplacing:
 
     def _ask(self, plan: Plan) -> None:
         self._waiting.append(plan)
-        if self._now is None:
+        if self._now is None and not self._has_failed:
             self._next()
 
     def _next(self) -> None:

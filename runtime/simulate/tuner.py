@@ -50,8 +50,8 @@ class TunerHost(Protocol):
 
     now_ns: int
 
-    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Schedule a call at a virtual time."""
+    def keep_at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Schedule a call at a virtual time, in this attempt or in a later one."""
         ...
 
     @property
@@ -265,7 +265,7 @@ class SimulatedTuner:
             if self._is_asleep:
                 self._sleep()
 
-        self._host.at(at_ns, mine)
+        self._host.keep_at(at_ns, mine)
 
     def _living(self, after_ns: int, happen: Callable[[], list[Action]]) -> None:
         """Schedule a call of the tuner, unless it is dead by then."""
