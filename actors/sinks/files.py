@@ -149,6 +149,9 @@ class FileSink(Sink):
         if part is not None:
             self._part, self._rows = self._new_part(at=part.bytes), part.rows
             self._last_ns = part.last_event_time_ns
+        if position.is_over:  # its slot has nothing more for it
+            self._has_ended = self._is_over = True
+            self._lock.release()
 
     def _take(self, known: Manifest | None, opening: OpenDecision) -> None:
         note = RunRecord(
@@ -210,6 +213,7 @@ class FileSink(Sink):
             part=part,
             rows=self._manifest.rows + sum(each.rows for each in self._staged) + self._rows,
             infinite=self._infinite,
+            is_over=self._is_over and self._has_ended,
         ).to_bytes()
 
     @property

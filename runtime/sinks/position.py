@@ -39,6 +39,7 @@ class FilePosition(JsonObject):
         part: the part in the making: its rows and the bytes that it is cut to; None if no part is.
         rows: rows of all of these.
         infinite: values so far that have no number in the format.
+        is_over: whether the stream had ended, and the sink was closed.
     """
 
     token: str
@@ -49,6 +50,7 @@ class FilePosition(JsonObject):
     part: Part | None = None
     rows: int = 0
     infinite: int = 0
+    is_over: bool = False
 
     def is_in(self, manifest: Manifest | None) -> bool:
         """Whether the manifest there is the job's own; else it had published nothing."""

@@ -187,6 +187,22 @@ def test_an_output_that_is_done_stays_as_it_is_when_its_rows_come_again(tmp_path
     assert manifest(tmp_path)["run"]["state"] == "done"
 
 
+def test_an_output_that_was_over_at_the_checkpoint_is_opened_without_its_lock(
+    tmp_path: Path,
+) -> None:
+    output = csv_sink(tmp_path, rows=5)
+    sink = Driven(output, run=RUN, keeps_positions=True)
+    sink.write(rows(0, 8))
+    sink.close()
+    checkpoint, before = sink.checkpoint(), shown(tmp_path)
+    again = Driven(output, run=RUN, checkpoint=checkpoint)
+    again.begin()
+    assert (is_tidy(tmp_path), shown(tmp_path)) == (True, before)
+    assert again.checkpoint().at == checkpoint.at
+    again.close()
+    assert manifest(tmp_path)["run"]["state"] == "done"
+
+
 def test_a_part_that_waits_for_its_interval_is_published_after_a_failure(tmp_path: Path) -> None:
     clock = Clock()
     clock.now_ns = 500 * SECOND
@@ -297,3 +313,52 @@ def test_collected_rows_are_a_part_of_the_checkpoint() -> None:
     assert again.skipped == 0
     with pytest.raises(SinkError, match="it has 0 rows, and had been given 7 at the checkpoint"):
         Driven(collect_sink(), run=RUN, checkpoint=checkpoint._replace(at=b"")).begin()
+
+
+@pytest.mark.parametrize("kind", OF)
+def test_an_output_that_resumed_an_earlier_run_goes_on_after_its_parts(
+    tmp_path: Path, kind: str
+) -> None:
+    write_all(OF[kind](tmp_path / "whole", rows=5), count=N)
+    earlier = Driven(OF[kind](tmp_path / "out", rows=5), run=replace(RUN, job="before"))
+    earlier.write(rows(0, 12))
+    earlier.abort("its host died")
+    output = OF[kind](tmp_path / "out", rows=5, resume=True)
+    sink = Driven(output, run=RUN, keeps_positions=True)
+    not_begun = sink.checkpoint()
+    sink.write(rows(0, 13))
+    begun = sink.checkpoint()
+    sink.write(rows(13, 4))
+    for checkpoint in (begun, not_begun, begun):
+        sink.abort("a worker died")
+        sink = Driven(output, run=RUN, checkpoint=checkpoint)
+        sink.write(rows(checkpoint.next_row, 19 - checkpoint.next_row))
+    assert sink.progress.published == 5
+    sink.write(rows(19, 4))
+    sink.close()
+    assert shown(tmp_path / "out") == shown(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kind", OF)
+def test_parts_that_end_by_time_have_each_row_once(tmp_path: Path, kind: str) -> None:
+    for dies_at in range(2, 20):
+        clock, place, has_died = Clock(), tmp_path / str(dies_at), False
+        output = OF[kind](place, every="10s", rows=9)
+        sink = Driven(output, run=RUN, keeps_positions=True, clock_ns=clock)
+        known = Checkpoint()
+        first = 0
+        while first < N:
+            clock.now_ns += 3 * SECOND
+            sink.write(rows(first, 1))
+            sink.publish_due()
+            first += 1
+            if first % 4 == 0:
+                known = sink.checkpoint()
+            if first == dies_at and not has_died:
+                sink.abort("a worker died")
+                sink = Driven(output, run=RUN, checkpoint=known, clock_ns=clock)
+                first = known.next_row
+                has_died = True
+        sink.close()
+        assert seen(place) == list(range(N))
+        assert is_tidy(place)
