@@ -17,6 +17,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground import codes as codes_page
 from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
+from tests.support.states import canonical
 
 NAN = float("nan")
 WHOLE = st.one_of(
@@ -159,25 +160,29 @@ ANY_VALUE = st.one_of(st.none(), st.text(max_size=3), st.integers(2**63, 2**64 -
 @given(st.lists(st.lists(ANY_VALUE, max_size=70), max_size=6))
 def test_values_saved_piece_by_piece_are_all_values(batches: list[list[Any]]) -> None:
     codes, earlier = HashCodes(), []
-    for batch in batches:
-        for value in batch:
-            kind = pa.uint64() if isinstance(value, int) else pa.string()
-            codes.codes(pa.array([value], kind))
-        state = codes.snapshot()
-        earlier.append((state, to_plain(state), [*codes.values]))
-    for state, saved, values in earlier:  # none has changed since
-        for each in (state, from_plain(saved)):
-            again = HashCodes()
-            again.restore(each)
-            assert again.values == values
-            assert again.find(values).tolist() == [*range(len(values))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codes_page, "PIECE", 8)
+        for batch in batches:
+            for value in batch:
+                kind = pa.uint64() if isinstance(value, int) else pa.string()
+                codes.codes(pa.array([value], kind))
+            state = codes.snapshot()
+            earlier.append((state, to_plain(state), [*codes.values]))
+        for state, saved, values in earlier:  # none has changed since
+            for each in (state, from_plain(saved)):
+                again = HashCodes()
+                again.restore(each)
+                assert again.values == values
+                assert again.find(values).tolist() == [*range(len(values))]
+                assert canonical(again.snapshot()) == canonical(state)
+        assert canonical(HashCodes(codes.values).snapshot()) == canonical(codes.snapshot())
 
 
-def test_only_new_texts_are_saved_anew() -> None:
+def test_whole_pieces_of_texts_are_saved_once() -> None:
     codes = HashCodes()
-    codes.codes(pa.array([f"text {n}" for n in range(1_000)]))
+    codes.codes(pa.array([f"text {n}" for n in range(codes_page.PIECE + 9)]))
     first = codes.snapshot()
     codes.codes(pa.array(["another"]))
     second = codes.snapshot()
     assert second[0] is first[0]
-    assert [len(piece) for piece in second] == [1_000, 1]
+    assert [len(piece) for piece in second] == [codes_page.PIECE, 10]

@@ -74,22 +74,6 @@ def _rest_of_block(source: Any) -> Any:
     return [reading, _rows_of([rest.pop("batch")]), canonical(rest)]
 
 
-def _held_rows(rows: Any) -> Any:
-    state = rows.snapshot()
-    own, sides = dict(state["own"]), own_side(state)
-    own["_places"] = own["_places"] - sides
-    columns = [
-        {n: pa.concat_arrays(c) if isinstance(c, list) else c for n, c in side["columns"].items()}
-        for side in to_plain(state["columns"])
-    ]
-    return canonical([own, to_plain(state["marks"]), columns])
-
-
-def own_side(state: Any) -> Any:
-    """Return where the side of each row begins in its snapshot."""
-    return np.array(state["starts"])[state["own"]["_keys"] & 1]
-
-
 REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("FifoLane", "_chunks"): ("rows that left are cut off", _held),
     ("FifoLane", "_start"): ("rows that left are cut off", _nothing),
@@ -127,7 +111,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("FilterMachine", "_nothing"): ("a batch of no rows, made once", _nothing),
     # Operators: where rows lie, and what is looked up in them, is made anew from the rows.
     ("HeldRows", "origin"): ("positions begin anew", _nothing),
-    ("HeldRows", "start"): ("positions begin anew", _held_rows),
+    ("HeldRows", "start"): ("positions begin anew", lambda rows: canonical(rows.snapshot())),
     ("HeldRows", "end"): ("positions begin anew", len),
     **{("HeldRows", name): ("room for more", _nothing)
        for name in ("_keys", "_times", "_stimuli", "_places", "_newest", "_marks")},
@@ -138,7 +122,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
        for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
     ("GrowableArray", "_data"): ("room for more", lambda growing: canonical(growing.values)),
     **{("HashCodes", name): ("values that a snapshot has had", _nothing)
-       for name in ("_pieces", "_packed")},
+       for name in ("_pieces",)},
     **{("IntCodes", name): ("a way to look codes up", _nothing)
        for name in ("_base", "_table", "_hash")},
     ("Cells", "_slots"): ("a way to look cells up", _nothing),

@@ -19,6 +19,8 @@ from slackwater.runtime.operators.ground.arrays import GrowableArray
 
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
+PIECE = 1 << 13
+"""Values in each array of a snapshot but the last."""
 _HEAD_ROWS, _HEADS = 1_024, 8
 """Of new values at least so many are looked at first, and at least such a part."""
 
@@ -26,8 +28,7 @@ _HEAD_ROWS, _HEADS = 1_024, 8
 class HashCodes:
     """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one.
 
-    It packs itself: texts are saved as arrays, and only those that are new since the last snapshot
-    become another one.
+    It packs itself: texts are saved as arrays of `PIECE` values, and a whole one is made once.
 
     Args:
         values: distinct values to begin with, coded in their order.
@@ -37,26 +38,24 @@ class HashCodes:
         self._set(values, [])
 
     def _set(self, values: Sequence[Any], pieces: list[Piece]) -> None:
-        """Hold these values; some of them, the first, are in pieces of a snapshot already."""
+        """Hold these values; the first of them are in whole pieces already."""
         self.values: list[Any] = list(values)
         self._pieces = pieces
-        self._packed = sum(map(len, pieces))  # how many values are in them
         self._code: dict[Hashable, int] = {v: code for code, v in enumerate(self.values)}
 
     def snapshot(self) -> list[Piece]:
         """Return the values in pieces: arrays of text, or lists of other values."""
-        new = self.values[self._packed :]
-        if new:
-            self._packed = len(self.values)
-            pieces = self._pieces
-            pieces.append(_piece_of(new))
-            while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
-                pieces[-2:] = [_joined(*pieces[-2:])]
-        return [*self._pieces]
+        values, pieces = self.values, self._pieces
+        while len(values) >= (len(pieces) + 1) * PIECE:
+            start = len(pieces) * PIECE
+            pieces.append(_piece_of(values[start : start + PIECE]))
+        rest = values[len(pieces) * PIECE :]
+        return [*pieces, _piece_of(rest)] if rest else [*pieces]
 
     def restore(self, state: list[Piece]) -> None:
         """Hold saved values."""
-        self._set([value for piece in state for value in _listed(piece)], [*state])
+        whole = [piece for piece in state if len(piece) == PIECE]
+        self._set([value for piece in state for value in _listed(piece)], whole)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,12 +89,6 @@ def _piece_of(values: list[Any]) -> Piece:
         return pa.array(values, pa.large_string())
     except UnicodeEncodeError:  # half a character
         return values
-
-
-def _joined(first: Piece, second: Piece) -> Piece:
-    if isinstance(first, pa.Array) and isinstance(second, pa.Array):
-        return pa.concat_arrays([first, second])
-    return [*_listed(first), *_listed(second)]
 
 
 def _listed(piece: Piece) -> list[Any]:

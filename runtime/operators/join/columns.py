@@ -151,8 +151,10 @@ class HeldColumns:
         """Take the rows of a snapshot into a fresh queue, with places from 0 on."""
         self._make_room(state["rows"])
         for name, column in state["columns"].items():
-            for piece in column if isinstance(column, list) else [column]:
-                self._put(name, piece, len(piece))
+            if isinstance(column, list):
+                self._arrays[name] = ArrayQueue(0, column)
+            else:
+                self._put(name, column, state["rows"])
         self.end += state["rows"]
 
 
@@ -160,13 +162,14 @@ class ArrayQueue:
     """A column of text, or another of Arrow's types: a few arrays, older ones longer.
 
     Args:
-        start: place of the first row to come.
+        start: place of the first row, or of the first to come.
+        pieces: arrays of a saved queue, which stay as they are.
     """
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, pieces: Sequence[pa.Array] = ()) -> None:
         self._start = start
-        self._pieces: list[pa.Array] = []
-        self._kind = pa.string()
+        self._pieces: list[pa.Array] = [piece for piece in pieces if len(piece)]
+        self._kind = pieces[0].type if pieces else pa.string()
 
     @property
     def pieces(self) -> list[pa.Array]:

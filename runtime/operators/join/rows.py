@@ -27,7 +27,8 @@ Pairs = tuple[Int64Array, Int64Array]
 _LEFT, _RIGHT = 0, 1
 _FEW_ROWS = 64
 _FEW_FOUND = 8  # up to so many are looked at one by one
-_ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
+_SAVED = ("_keys", "_times", "_stimuli", "_newest")
+_ARRAYS = (*_SAVED, "_places")  # places follow from the sides
 
 
 class Arrivals:
@@ -400,19 +401,19 @@ class HeldRows:
         """Return the rows held, as views: a row that is held never changes."""
         held = slice(self.start - self.origin, self.end - self.origin)
         return {
-            "own": {name: getattr(self, name)[held] for name in _ARRAYS},
+            "own": {name: getattr(self, name)[held] for name in _SAVED},
             "marks": None if self._marks is None else self._marks[held],
-            "starts": [side.start for side in self.sides],
             "columns": [side.snapshot() for side in self.sides],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take saved rows into a fresh queue; they get positions from 0 on."""
-        self._hold(state["own"], state["marks"])
-        keys, places = self.keys(0, self.end), self._places[: self.end]
-        for number, side in enumerate(self.sides):
-            places[(keys & 1) == number] -= state["starts"][number]
-            side.restore(state["columns"][number])
+        sides = state["own"]["_keys"] & 1
+        right = sides.cumsum()
+        places = np.where(sides == _RIGHT, right - 1, np.arange(len(sides)) - right)
+        self._hold({**state["own"], "_places": places}, state["marks"])
+        for side, columns in zip(self.sides, state["columns"], strict=True):
+            side.restore(columns)
 
 
 def order_of_pairs(pairs: Pairs, first: int, start: int) -> Int64Array:
