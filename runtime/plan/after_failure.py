@@ -92,7 +92,7 @@ def _of_sink(step: SinkStep, steps: Mapping[str, Step]) -> Guarantee:
     if traits.only_whole and not traits.has_position:
         why = "it commits at its end alone, so rows before the checkpoint are lost"
         return Guarantee(step=step.name, kind="sink", word="at most once", why=why)
-    if not traits.keeps_ordinal or step.may_have_writers:
+    if not traits.keeps_ordinal:
         why = "it does not say which rows it has, so those since the checkpoint come again"
         if why_not:
             why = f"{why}, perhaps others, for {why_not}"
@@ -101,6 +101,8 @@ def _of_sink(step: SinkStep, steps: Mapping[str, Step]) -> Guarantee:
         why = f"rows are written once a checkpoint has them, for {why_not}"
     else:
         why = "the same rows come again in the same order, and those that it has are skipped"
+    if step.may_have_writers:
+        why += "; where replicas write their own parts (ordered=False), the job is refused"
     return Guarantee(
         step=step.name, kind="sink", word="exactly once", is_held=bool(why_not), why=why
     )

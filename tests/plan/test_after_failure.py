@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -128,6 +129,16 @@ def test_a_live_source_that_goes_by_the_clock_makes_its_sinks_hold(
     assert held_sinks(flow.steps) == KEEP
     assert why in known_of(flow)["jsonl"].why
     assert not held_sinks(flow_of(Feed()).steps)
+
+
+def test_a_sink_without_order_is_held_and_its_writers_are_refused(tmp_path: Path) -> None:
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", sw.table(ROWS), event_time="ts", time_unit="s")
+    once = rows.dedupe("k", within="1s", name="once", replicas=2)
+    once.sink("out", sw.parquet_sink(tmp_path / "out"), ordered=False)
+    known = known_of(flow)["out"]
+    assert (known.word, known.is_held) == ("exactly once", True)
+    assert known.why.endswith("(ordered=False), the job is refused")
 
 
 def test_explain_says_it_for_a_job_with_checkpoints_alone() -> None:
