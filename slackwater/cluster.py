@@ -170,7 +170,7 @@ class Cluster(FlowHost):
         *,
         detach: bool | None = None,
         checkpoint: Duration | None = None,
-        checkpoints: str | os.PathLike[str] | None = None,
+        checkpoint_folder: str | os.PathLike[str] | None = None,
         **how: Unpack[Planned],
     ) -> Job:
         """Start a flow; return when its slots run.
@@ -182,7 +182,7 @@ class Cluster(FlowHost):
                 Spark frame).
             checkpoint: time between two checkpoints, from which the job goes on after a failure,
                 such as "1s"; None if it takes none, and a failure ends it.
-            checkpoints: folder of the checkpoints, on a path that all nodes reach; if None,
+            checkpoint_folder: folder of the checkpoints, on a path that all nodes reach; if None,
                 `.slackwater/<flow>` in the working folder. A later job of the same flow goes on
                 from the newest one there, unless the job was done.
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
@@ -209,20 +209,23 @@ class Cluster(FlowHost):
         heads = [node for node in self._ray.nodes if node.is_head] if is_detached else []
         if not self._ray.is_simulated:
             check_nodes([*nodes.values(), *heads])
+        checkpoints = _checkpointing(flow, checkpoint, checkpoint_folder)
         if is_detached:
             head_id = heads[0].node_id if heads else None
-            detached = submit_detached(plan, nodes=nodes, head_id=head_id, notes=notes)
+            detached = submit_detached(
+                plan, nodes=nodes, head_id=head_id, notes=notes, checkpoints=checkpoints
+            )
             return self._with_job(Job.detached(detached, plan))
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
-        if checkpoint is None:
+        if checkpoints is None:
             running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
             return self._with_job(Job.attached(job_id, plan, running.start()))
         lasting = LastingJob(
             plan,
             nodes=nodes,
             notes=notes,
-            checkpoints=_checkpointing(flow, checkpoint, checkpoints),
+            checkpoints=checkpoints,
             relays_output=True,
             job_id=job_id,
         )
@@ -340,10 +343,12 @@ class Cluster(FlowHost):
 
 
 def _checkpointing(
-    flow: Dataflow, checkpoint: Duration, folder: str | os.PathLike[str] | None
-) -> Checkpointing:
+    flow: Dataflow, checkpoint: Duration | None, folder: str | os.PathLike[str] | None
+) -> Checkpointing | None:
     from slackwater.actors.jobs.lasting import Checkpointing  # noqa: PLC0415 (brings in Ray)
 
+    if checkpoint is None:
+        return None
     every_ns = duration_ns(checkpoint, what="checkpoint", positive=True)
     path = os.path.join(".slackwater", flow.name) if folder is None else folder
     return Checkpointing(every_ns / NS_PER_SECOND, os.path.abspath(path))

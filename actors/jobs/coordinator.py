@@ -26,8 +26,10 @@ from typing import Any
 import ray
 
 from slackwater.actors.jobs.job import RayJob
+from slackwater.actors.jobs.lasting import Checkpointing, LastingJob
 from slackwater.actors.jobs.ray_errors import not_importable
 from slackwater.actors.jobs.records import JobRecord, Records, Worker
+from slackwater.actors.jobs.start_order import StartOrder, forget_order, read_order, save_order
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
 from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
@@ -82,13 +84,15 @@ class Coordinator:
 
     Args:
         record: record of the job, from its submitter.
+        checkpoints: settings of its checkpoints; None if a failure ends it. With them, Ray makes
+            another coordinator in place of one that died, and that goes on from the newest.
     """
 
-    def __init__(self, record: JobRecord) -> None:
-        self._record = record
+    def __init__(self, record: JobRecord, checkpoints: Checkpointing | None = None) -> None:
+        self._record, self._checkpoints = record, checkpoints
         self._records = Records()
         self._me: Any = ray.get_runtime_context().current_actor
-        self._job: RayJob | None = None
+        self._job: RayJob | LastingJob | None = None
         self._lock = threading.Lock()  # guards the report: many callers may ask at once
         self._report: JobReport | None = None
         self._reported_s = self._recorded_s = float("-inf")
@@ -126,38 +130,56 @@ class Coordinator:
         """
         try:
             self._write()
-            plan = _unpickled(pickled)
-            check_room({slot: node.node_id for slot, node in nodes.items()})
-            job = RayJob(
-                plan,
-                nodes=nodes,
-                notes=notes,
-                folder=folder,
-                job_id=self._record.id,
-            )
-            self._job = job
-            if not self._is_unwanted:
-                job.start()
-            if self._is_unwanted:
-                job.give_up()
-                raise ClusterError(
-                    f"job {self._record.id} was stopped before it had started; submit it again"
-                )
-            workers = {
-                slot: Worker(nodes[slot].name, nodes[slot].node_id, nodes[slot].ip, pid)
-                for slot, pid in job.pids.items()
-            }
-            self._write(
-                state="running", started_ns=time.time_ns(), workers=workers, coordinator=_here()
-            )
-            self._records.prune(lives=_lives)
-            self._is_running = True
+            order = StartOrder(pickled, dict(nodes), list(notes), folder)
+            if self._checkpoints is not None:
+                save_order(self._checkpoints.folder, self._record.id, order)
+            self._start(order)
         except BaseException:
             self._records.delete(self._record.id)
             raise
         finally:
             self._has_settled.set()
         return self._record
+
+    def _start(self, order: StartOrder) -> None:
+        job = self._job = self._job_of(order)
+        if not self._is_unwanted:
+            job.start()
+        if self._is_unwanted:
+            job.give_up()
+            raise ClusterError(
+                f"job {self._record.id} was stopped before it had started; submit it again"
+            )
+        self._write(
+            state="running",
+            started_ns=self._record.started_ns or time.time_ns(),
+            workers=self._workers(),
+            coordinator=_here(),
+        )
+        self._records.prune(lives=_lives)
+        self._is_running = True
+
+    def _job_of(self, order: StartOrder) -> RayJob | LastingJob:
+        plan, nodes = _unpickled(order.pickled), order.nodes
+        own: dict[str, Any] = {
+            "nodes": nodes,
+            "notes": order.notes,
+            "folder": order.folder,
+            "job_id": self._record.id,
+        }
+        if self._checkpoints is not None:
+            return LastingJob(plan, checkpoints=self._checkpoints, **own)
+        check_room({slot: node.node_id for slot, node in nodes.items()})
+        return RayJob(plan, **own)
+
+    def _workers(self) -> dict[str, Worker]:
+        assert self._job is not None, "it has begun"
+        pids = self._job.pids
+        return {
+            slot: Worker(node.name, node.node_id, node.ip, pids[slot])
+            for slot, node in self._job.nodes.items()
+            if slot in pids
+        }
 
     def wait(self, timeout_s: float) -> JobRecord:
         """Return the record when the job has ended, or after this long, `POLL_S` at most."""
@@ -205,14 +227,9 @@ class Coordinator:
                 "submit the flow again with this placement"
             )
         done = self._job.replace(placement)
-        plan, nodes = self._job.plan, {node.name: node for node in list_nodes()}
-        workers = {
-            slot: Worker(node.name, node.node_id, node.ip, self._job.pids[slot])
-            for slot in plan.slot_names
-            if (node := nodes.get(plan.places[slot].node)) is not None
-        }
+        plan = self._job.plan
         with suppress(Exception):  # the store may fail for a while: the next one is written
-            self._write(placement=dict(plan.slots), workers=workers)
+            self._write(placement=dict(plan.slots), workers=self._workers())
         return done, plan.places, self._record
 
     def stop(self) -> JobRecord:
@@ -245,6 +262,8 @@ class Coordinator:
     # -- the thread that watches -------------------------------------------------------------
 
     def _live(self) -> None:
+        if ray.get_runtime_context().was_current_actor_reconstructed:
+            self._start_again()
         self._has_settled.wait(NOT_STARTED_S)
         try:
             if self._is_running:
@@ -254,6 +273,23 @@ class Coordinator:
         finally:
             self._me.leave.remote()
 
+    def _start_again(self) -> None:
+        """Go on with the job of a coordinator that died."""
+        assert self._checkpoints is not None, "else none is made in its place"
+        try:
+            self._start(read_order(self._checkpoints.folder, self._record.id))
+        except Exception as problem:
+            traceback.print_exc()
+            self._try_to_write(
+                state="failed",
+                ended_ns=time.time_ns(),
+                error=f"job {self._record.id} could not go on without its coordinator: {problem}",
+                error_type="ClusterError",
+            )
+            self._has_ended.set()
+        finally:
+            self._has_settled.set()
+
     def _see_it_through(self) -> None:
         try:
             is_written = self._watch()
@@ -262,6 +298,8 @@ class Coordinator:
             is_written = self._fail(f"the coordinator of job {self._record.id} failed: {problem!r}")
         finally:
             self._has_ended.set()
+            if self._checkpoints is not None:
+                forget_order(self._checkpoints.folder, self._record.id)
         until_s = time.monotonic() + KEEP_S
         while not is_written and time.monotonic() < until_s:  # else the job would seem lost
             time.sleep(RECORD_EVERY_S)
@@ -278,7 +316,7 @@ class Coordinator:
                 job.stop()
                 break
             if time.monotonic() - self._recorded_s >= RECORD_EVERY_S:
-                self._try_to_write(self._fresh_report())
+                self._try_to_write(self._fresh_report(), workers=self._workers())
             self._is_stopping.wait(LOOK_S)
         with self._lock:
             self._report = job.report()
@@ -310,6 +348,7 @@ class Coordinator:
         )
 
     def _fresh_report(self) -> JobReport:
+        self._has_settled.wait(REPLY_S)
         with self._lock:
             assert self._job is not None
             is_old = time.monotonic() - self._reported_s >= FRESH_S

@@ -30,6 +30,7 @@ from slackwater.actors.jobs.coordinator import (
     actor_name,
     coordinator_of,
 )
+from slackwater.actors.jobs.lasting import Checkpointing
 from slackwater.actors.jobs.picklable import pickled
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.records import JobRecord, Records, check_connected
@@ -53,6 +54,9 @@ STOP_S = 60.0
 ABANDON_S = 5.0
 FETCH_S = 300.0
 REPLACE_S = 120.0
+AGAIN_S = 60.0
+"""Time for another coordinator to begin, in place of one that died."""
+LOOK_S = 0.2
 ID_LETTERS = 40
 
 
@@ -62,6 +66,7 @@ def submit_detached(
     nodes: Mapping[str, NodeInfo],
     head_id: str | None,
     notes: Sequence[str] = (),
+    checkpoints: Checkpointing | None = None,
 ) -> DetachedJob:
     """Start a job that outlives this process; return when its slots run.
 
@@ -70,6 +75,7 @@ def submit_detached(
         nodes: {slot: name of its node}.
         head_id: node of the coordinator, which needs no CPU; None if any will do.
         notes: notes on these nodes, for the report.
+        checkpoints: settings of its checkpoints; None if a failure ends it.
 
     Raises:
         SlackwaterError: the start failed. Nothing of the job is left then, nor after Ctrl-C.
@@ -83,6 +89,7 @@ def submit_detached(
         nodes=list(dict.fromkeys(node.name for node in nodes.values())),
         placement=dict(plan.slots),
         collects=collect_sinks(plan),
+        checkpoint_folder=None if checkpoints is None else checkpoints.folder,
     )
     cluster_monitor = own_cluster_monitor()
     place = NodeAffinitySchedulingStrategy(head_id, soft=False) if head_id else None
@@ -92,12 +99,12 @@ def submit_detached(
         namespace=NAMESPACE,
         lifetime="detached",
         num_cpus=0,
-        max_restarts=0,
+        max_restarts=0 if checkpoints is None else -1,
         max_concurrency=THREADS,
         scheduling_strategy=place,
     )
     data = pickled(plan)  # before an actor exists that could remain
-    actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
+    actor = within(START_S, chosen.remote, record, checkpoints, what=f"that job {record.id} may be")
     try:
         started = _got(
             actor.start.remote(
@@ -263,17 +270,22 @@ class DetachedJob:
     def _ask(self, method: str, *args: Any, timeout_s: float = ANSWER_S) -> Any:
         """Return the coordinator's answer; None if it has ended, as the record then says."""
         check_connected()
-        try:
-            if self._actor is None:
-                self._actor = coordinator_of(self.record.id)
-            if self._actor is not None:
+        until_s = time.monotonic() + (0 if self.record.checkpoint_folder is None else AGAIN_S)
+        while True:
+            try:
+                if self._actor is None:
+                    self._actor = coordinator_of(self.record.id)
+                if self._actor is None:
+                    break
                 call = getattr(self._actor, method).remote(*args)
-                return _got(
-                    call, self.record, cluster_monitor=self._cluster_monitor, timeout_s=timeout_s
-                )
-        except RayActorError:
-            if (gone := self._cluster_monitor.check()) is not None:
-                raise ClusterError(lost_cluster(gone)) from None
+                monitor = self._cluster_monitor
+                return _got(call, self.record, cluster_monitor=monitor, timeout_s=timeout_s)
+            except RayActorError:
+                if (gone := self._cluster_monitor.check()) is not None:
+                    raise ClusterError(lost_cluster(gone)) from None
+                if time.monotonic() > until_s or coordinator_of(self.record.id) is None:
+                    break
+                time.sleep(LOOK_S)  # another coordinator is made in its place
         self.record = _as_it_is(self._records, self.record, is_gone=True)
         return None
 

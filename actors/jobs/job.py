@@ -52,6 +52,8 @@ from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 START_TIMEOUT_S = 60.0
 PART_S = 90.0
 """Time for all slots to write their parts of a checkpoint."""
+WRITERS_S = 10.0
+"""Time for slots that were ended to write no more."""
 LOOK_S = 0.1
 """Time between two looks at whether the job still runs, while they do."""
 LEAD_NS = 300_000_000
@@ -93,6 +95,7 @@ class RayJob:
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
+        nodes: {slot: its node}, of slots in use, or that were.
         tuner: supervisor of its tuner.
     """
 
@@ -111,8 +114,10 @@ class RayJob:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
         self.start_ns = self.ahead_ns = 0
+        self._unwritten: list[Any] = []  # calls of slots that were not waited for
         self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
+        self.nodes = dict(nodes)
         self._hosts = HostMonitor(nodes.values())
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)
@@ -226,6 +231,7 @@ class RayJob:
         """Make actors for slots of a plan, {slot: node}, on the job's clock."""
         check_room({slot: node.node_id for slot, node in nodes.items()})
         self._homes.update(home_nodes(nodes))
+        self.nodes.update(nodes)
         made = make_actors(plan, nodes, **self._settings)
         actors = {**self._actors, **made}
         try:
@@ -306,6 +312,7 @@ class RayJob:
             until_s = time.monotonic() + PART_S
             while waiting := ray.wait(calls, num_returns=len(calls), timeout=LOOK_S)[1]:
                 if self._carrier.over.is_set() or time.monotonic() > until_s:
+                    self._unwritten = waiting
                     raise ClusterError(
                         f"checkpoint {number} of job {self._plan.flow!r} is given up: "
                         f"{len(waiting)} slots have not written their parts; the next is tried at "
@@ -315,6 +322,11 @@ class RayJob:
                 return dict(zip(self._actors, ray.get(calls), strict=True))
             except RayError as problem:
                 raise unwrapped_ray_error(problem) from problem
+
+    def await_writers(self) -> None:
+        """Wait until no slot of a job that is over writes a part, for some seconds."""
+        if self._unwritten and ray.is_initialized():
+            ray.wait(self._unwritten, num_returns=len(self._unwritten), timeout=WRITERS_S)
 
     def tell_complete(self, number: int) -> None:
         """Tell all slots that a checkpoint is complete, without a wait."""

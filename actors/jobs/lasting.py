@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -29,22 +29,25 @@ from slackwater.actors.checkpoints.folder import (
     next_number,
     prune,
     remove,
+    size,
     take_lock,
 )
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
-from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
 from slackwater.actors.slot.cutting import SavedPart
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.runtime.errors import CheckpointError, JobStopped, SlackwaterError, kind_of
 from slackwater.runtime.life import Cause
+from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.attempts import Again, Attempts
 from slackwater.runtime.recovery.manifest import STAYING, CheckpointFacts, CheckpointManifest
 from slackwater.runtime.schedule.slot import VERSION
@@ -55,6 +58,8 @@ LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
 LOOK_S = 0.05
 """Time between two looks at whether a checkpoint is wanted before it is due."""
+ROOM_S = 0.5
+"""Time between two looks for nodes with room, for slots of a lost one."""
 LAST_S = 30.0
 """Time for the last checkpoint, as a job is stopped."""
 
@@ -70,6 +75,22 @@ class Checkpointing:
 
     every_s: float
     folder: str
+
+
+class _Newest(NamedTuple):
+    """The newest complete checkpoint of this job.
+
+    Attributes:
+        number: number of the checkpoint.
+        began_s: when it was begun, by the steady clock.
+        took_s: seconds until it was complete, and for which a loop stood still at most.
+        folder_bytes: size of all checkpoints.
+    """
+
+    number: int
+    began_s: float
+    took_s: tuple[float, float]
+    folder_bytes: int
 
 
 class LastingJob:
@@ -109,6 +130,7 @@ class LastingJob:
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
         self._is_wanted = threading.Event()
         self._start_ns, self._ahead_ns = 0, 0  # of the clock, in the last attempt that began
+        self._newest: _Newest | None = None
         self._problem: str | None = None  # why the newest checkpoint is not complete
         self._is_unwanted = threading.Event()
         self._over = threading.Event()
@@ -175,6 +197,7 @@ class LastingJob:
                 self._attempt.end_warm()
             with suppress(SlackwaterError):
                 if self._error is None and self._attempt.status == "done":
+                    self._attempt.await_writers()
                     remove(self._folder, self._facts.flow)  # a later run begins at the start
             self._lock.release()
             self._over.set()
@@ -227,7 +250,38 @@ class LastingJob:
             facts, entries = self._known[number].facts, self._known[number].parts
             parts = {own.slot: SavedPart(folder, own, facts.granted) for own in entries}
             state = state._replace(parts=parts, start_ns=facts.start_ns)
+        if before is not None:
+            self._nodes = self._homes()
+        places = {
+            slot: replace(place, node=self._nodes[slot].name)
+            for slot, place in self._plan.places.items()
+            if slot in self._nodes
+        }
+        self._plan = replace(self._plan, places={**self._plan.places, **places})
         return RayJob(self._plan, nodes=self._nodes, before=state, **self._settings)
+
+    def _homes(self) -> dict[str, NodeInfo]:
+        """Return {slot: its node}; slots of lost nodes go to others, once these have room."""
+        while True:
+            nodes = {node.node_id: node for node in list_nodes()}
+            lost = [slot for slot, node in self._nodes.items() if node.node_id not in nodes]
+            moved = new_homes(lost, list(nodes.values()))
+            if len(moved) == len(lost):
+                self._notes += [
+                    f"slot {slot!r} goes on on node {node.name}, as node {self._nodes[slot].name} "
+                    "is lost"
+                    for slot, node in moved.items()
+                ]
+                return {**self._nodes, **moved}
+            self._problem = (
+                f"{count_of(len(lost) - len(moved), 'slot')} of lost nodes "
+                f"{agreeing(len(lost) - len(moved), 'waits', 'wait')} for a node with a free CPU"
+            )
+            if self._is_unwanted.wait(ROOM_S):
+                raise JobStopped(
+                    f"job {self._plan.flow!r} was stopped while it waited for room; submit the "
+                    "flow again, and it goes on from its newest checkpoint"
+                )
 
     # -- checkpoints -----------------------------------------------------------------------
 
@@ -259,7 +313,7 @@ class LastingJob:
 
     def _take(self, attempt: RayJob) -> None:
         number, self._number = self._number, self._number + 1
-        at_ns = time.time_ns()
+        at_ns, began_s = time.time_ns(), time.monotonic()
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
         facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
@@ -269,7 +323,10 @@ class LastingJob:
         self._known = {**{n: self._known[n] for n in newer}, number: manifest}
         self._attempts.complete(number)
         attempt.tell_complete(number)
+        took_s = time.monotonic() - began_s
+        cut_s = max(own.cut_ns for own in written.values()) / NS_PER_SECOND
         prune(self._folder, self._facts.flow)
+        self._newest = _Newest(number, began_s, (took_s, cut_s), size(self._folder))
 
     # -- what it says ----------------------------------------------------------------------
 
@@ -282,6 +339,11 @@ class LastingJob:
     def places(self) -> Mapping[str, SlotPlace]:
         """{slot: its place}, of slots in use, or that were."""
         return self._attempt.places
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """Node of each slot, by the slot's name."""
+        return self._attempt.nodes
 
     @property
     def pids(self) -> dict[str, int]:
@@ -324,9 +386,16 @@ class LastingJob:
             report.state, report.error = "running", None
         report.recoveries = list(self._attempts.recoveries)
         report.notes = [*self._notes, *report.notes]
-        if self._problem is not None:
-            report.notes.append(f"the newest checkpoint is not complete: {self._problem}")
+        report.checkpoint = self._checkpoint_report()
         return report
+
+    def _checkpoint_report(self) -> CheckpointReport:
+        made = CheckpointReport(self._every_s, str(self._folder), problem=self._problem)
+        if (newest_one := self._newest) is not None:
+            made.number, made.took_s, made.cut_s = newest_one.number, *newest_one.took_s
+            made.age_s = time.monotonic() - newest_one.began_s
+            made.folder_bytes = newest_one.folder_bytes
+        return made
 
     def collected(self, sink: str) -> pa.Table:
         """Return the rows of a collect sink; see `RayJob.collected`."""

@@ -71,6 +71,8 @@ class JobRecord(JsonObject):
     nodes: list[str] = field(default_factory=list)
     placement: dict[str, str] = field(default_factory=dict)  # {stage: slot}
     collects: list[str] = field(default_factory=list)  # its collect sinks
+    checkpoint_folder: str | None = None
+    """Folder of its checkpoints, from which it goes on without this coordinator."""
     coordinator: Worker | None = None
     workers: dict[str, Worker] = field(default_factory=dict)  # {slot: its worker}
     tuner_pids: list[int] = field(default_factory=list)  # on its coordinator's node; last: now

@@ -17,7 +17,15 @@ from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError
 from slackwater.runtime.plurals import agreeing, count_of
 
-__all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
+__all__ = [
+    "NodeInfo",
+    "check_room",
+    "dead_nodes",
+    "list_nodes",
+    "missing_cpus",
+    "name_nodes",
+    "new_homes",
+]
 
 HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
 SLOTS = "slackwater_slots"
@@ -163,6 +171,25 @@ def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[st
         for node in nodes
         if (lacking := wanted[node.node_id] - node.free_cpus) > ROUNDING
     ]
+
+
+def new_homes(slots: Sequence[str], nodes: Sequence[NodeInfo]) -> dict[str, NodeInfo]:
+    """Return {slot: a node with a free CPU for it}, the emptiest nodes first.
+
+    Args:
+        slots: slots that need a node.
+        nodes: alive nodes.
+    """
+    free = {node.name: node.free_slots for node in nodes}
+    by_name = {node.name: node for node in nodes}
+    homes: dict[str, NodeInfo] = {}
+    for slot in slots:
+        name = max(free, key=lambda node: free[node], default="")
+        if not name or free[name] < 1:
+            break
+        free[name] -= 1
+        homes[slot] = by_name[name]
+    return homes
 
 
 def _cores(resources: Mapping[str, float]) -> int:

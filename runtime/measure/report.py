@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from slackwater.runtime.closing.policy import ClosingCounts
 from slackwater.runtime.json_form import JsonObject, spread
 from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
@@ -313,6 +314,8 @@ class JobReport(JsonObject):
     """Re-placements during the run."""
     recoveries: list[Recovery] = field(default_factory=list)
     """Recoveries from failures, in order."""
+    checkpoint: CheckpointReport | None = None
+    """Newest checkpoint; None if the job takes none."""
     skews: list[Skew] = field(default_factory=list)
     """Steps of which one replica got far more rows than the others."""
     job_events: list[str] = field(default_factory=list)

@@ -81,6 +81,7 @@ def render_report(report: JobReport, console: Console) -> None:
         say(console, Text(f"  {problem}", style="red"))
     heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
     lines = [
+        *([] if report.checkpoint is None else [report.checkpoint.text]),
         *(recovery.text for recovery in report.recoveries),
         *(one.text for one in report.replaced),
         *(f"note: {one}" for one in _notes(report)),

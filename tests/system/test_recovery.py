@@ -61,7 +61,7 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
     for slot, rows in (("node-3", 1_500), ("node-1", 3_000)):
         until(partial(at_least, path, rows), within_s=SOON_S, what=f"{rows} rows")
         kill(job, slot)
@@ -76,12 +76,14 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
 
 def test_the_same_command_goes_on_after_a_stop(cluster: sw.Cluster, tmp_path: Path) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
     job.stop()
     assert job.status == "stopped"
     stopped = rows_of(path)
-    again = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoints=folder)
+    again = cluster.submit(
+        pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder
+    )
     report = again.wait(timeout=LIMIT_S)
     whole = rows_of(path)
     assert whole[: len(stopped)] == stopped
@@ -92,7 +94,7 @@ def test_the_same_command_goes_on_after_a_stop(cluster: sw.Cluster, tmp_path: Pa
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
     flow = pairs(TableOutput(str(path)), slack="5ms")
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoints=folder)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
     before = rows_of(path)
     kill(job, "node-3")
@@ -110,7 +112,7 @@ def test_an_error_that_comes_again_ends_the_job(cluster: sw.Cluster, tmp_path: P
     numbers = flow.source("numbers", rows, event_time="ts", time_unit="s", speed=10.0)
     checked = numbers.map_rows(_refuse_seven, {"ts": "int64", "n": "int64"}, name="refuses")
     checked.sink("out", sw.callback_sink(print))
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoints=tmp_path / "checkpoints")
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=tmp_path / "checkpoints")
     with pytest.raises(OperatorError, match=r"refuses.*seven"):
         job.wait(timeout=LIMIT_S)
     assert job.status == "failed"
@@ -126,3 +128,22 @@ def _refuse_seven(row: dict[str, Any]) -> dict[str, Any]:
     if row["n"] == 7:
         raise ValueError("seven")
     return row
+
+
+def test_a_detached_job_goes_on_without_its_coordinator(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    flow = pairs(TableOutput(str(path)))
+    job = cluster.submit(flow, detach=True, checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
+    coordinator = job.record.coordinator
+    assert coordinator is not None
+    os.kill(coordinator.pid, signal.SIGKILL)
+    report = job.wait(timeout=LIMIT_S)
+    assert report.state == "done"
+    assert report.ledger.is_balanced
+    assert job.record.coordinator is not None
+    assert job.record.coordinator.pid != coordinator.pid
+    assert rows_of(path) == expected(tmp_path)
+    assert not [*folder.iterdir()], "a job that is done leaves nothing"
