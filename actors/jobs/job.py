@@ -324,7 +324,7 @@ class RayJob:
                 raise unwrapped_ray_error(problem) from problem
 
     def await_writers(self) -> None:
-        """Wait until no slot of a job that is over writes a part, for some seconds."""
+        """Wait until slots that were ended write no more, for some seconds."""
         if self._unwritten and ray.is_initialized():
             ray.wait(self._unwritten, num_returns=len(self._unwritten), timeout=WRITERS_S)
 

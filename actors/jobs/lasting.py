@@ -318,6 +318,7 @@ class LastingJob:
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
         facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
         entries = [own.entry for own in written.values()]
+        self._lock.check()
         manifest = commit(self._folder, number, entries, facts)
         newer = sorted(self._known)[-(STAYING - 1) :]
         self._known = {**{n: self._known[n] for n in newer}, number: manifest}
@@ -391,10 +392,13 @@ class LastingJob:
 
     def _checkpoint_report(self) -> CheckpointReport:
         made = CheckpointReport(self._every_s, str(self._folder), problem=self._problem)
-        if (newest_one := self._newest) is not None:
-            made.number, made.took_s, made.cut_s = newest_one.number, *newest_one.took_s
-            made.age_s = time.monotonic() - newest_one.began_s
-            made.folder_bytes = newest_one.folder_bytes
+        if (newest_checkpoint := self._newest) is not None:
+            made.number, made.took_s, made.cut_s = (
+                newest_checkpoint.number,
+                *newest_checkpoint.took_s,
+            )
+            made.age_s = time.monotonic() - newest_checkpoint.began_s
+            made.folder_bytes = newest_checkpoint.folder_bytes
         return made
 
     def collected(self, sink: str) -> pa.Table:

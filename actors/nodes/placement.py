@@ -178,7 +178,7 @@ def new_homes(slots: Sequence[str], nodes: Sequence[NodeInfo]) -> dict[str, Node
 
     Args:
         slots: slots that need a node.
-        nodes: alive nodes.
+        nodes: alive nodes of the cluster.
     """
     free = {node.name: node.free_slots for node in nodes}
     by_name = {node.name: node for node in nodes}
