@@ -45,11 +45,13 @@ class FilePart(NamedTuple):
         path: its file.
         first: its first row in the file.
         rows: number of its rows; None if unknown, up to the end of the file.
+        is_last: whether no other part of its file follows.
     """
 
     path: str
     first: int = 0
     rows: int | None = None
+    is_last: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +160,7 @@ class PartitionedFiles:
         """Yield the blocks of a part from a place on.
 
         Raises:
-            IngestError: the file has fewer rows than when it was listed.
+            IngestError: the file has fewer rows, or more, than when it was listed.
         """
         with closing(self.files.read([part.path], self._layout, begin)) as blocks:
             if part.rows is None:
@@ -173,9 +175,13 @@ class PartitionedFiles:
                         f"{self.files.kind} {path}: has {left:,} rows less than when it was "
                         "listed; put it back as it was, or start from the beginning"
                     )
-                rows = rows.slice(0, left)
+                yield path, before, Block(rows.slice(0, left), block.at)
                 left -= len(rows)
-                yield path, before, Block(rows, block.at)
+            if part.is_last and (left < 0 or next(blocks, None)):
+                raise IngestError(
+                    f"{self.files.kind} {part.path}: has more rows than when it was listed; "
+                    "put it back as it was, or start from the beginning"
+                )
 
     @cached_property
     def _layout(self) -> Layout:
@@ -194,9 +200,9 @@ class PartitionedFiles:
             elif self.by == "files":
                 parts.append((name, FilePart(path, 0, sum(groups[number]))))
             else:
-                firsts = accumulate(groups[number], initial=0)
+                firsts, last = accumulate(groups[number], initial=0), len(groups[number]) - 1
                 parts += [
-                    (f"{name}#{group}", FilePart(path, first, rows))
+                    (f"{name}#{group}", FilePart(path, first, rows, group == last))
                     for group, (first, rows) in enumerate(zip(firsts, groups[number], strict=False))
                 ]
         return parts

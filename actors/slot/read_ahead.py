@@ -121,13 +121,20 @@ class ReadAheadInput:
         """Return the wrapped input's columns."""
         return self.inner.schema()
 
-    def open(self, name: str = "", at: bytes | None = None) -> ReadAhead:
-        """Start the reading thread of a partition, at a position of it."""
+    def open(self, name: str = "", at: bytes | None = None, left: int | None = None) -> ReadAhead:
+        """Start the reading thread of a partition, at a position of it.
+
+        Args:
+            name: name of the partition.
+            at: position of a block of it; None if at its start.
+            left: number of rows from there on; None if unknown.
+        """
         over = [reader for reader in self.readers if reader.is_over]
         self.cpu_before_ns += sum(reader.cpu_ns for reader in over)
         for reader in over:
             self.readers.remove(reader)
-        reader = ReadAhead(self.source, self.inner, self.wake, at, name, self.readers)
+        place = at, name, left
+        reader = ReadAhead(self.source, self.inner, self.wake, place, self.readers)
         self.readers.append(reader)
         return reader
 
@@ -235,8 +242,8 @@ class ReadAhead:
         source: name of the source.
         input: opened and read in the thread.
         wake: called from the thread when there is a block to poll again.
-        at: position of a block of the input; None if it begins at its start.
-        name: name of its partition.
+        place: place where it begins: position of a block of the input, name of its partition,
+            number of rows from there on. See `NamedReader`.
         all_readers: readers of all partitions of the input, which are closed together.
     """
 
@@ -245,8 +252,7 @@ class ReadAhead:
         source: str,
         input: Input,  # noqa: A002 - as in SourceSpec
         wake: Callable[[], None],
-        at: bytes | None = None,
-        name: str = "",
+        place: tuple[bytes | None, str, int | None] = (None, "", None),
         all_readers: Sequence[ReadAhead] = (),
     ) -> None:
         self.waits_since_s: float | None = None
@@ -258,7 +264,7 @@ class ReadAhead:
         self.left_rows = 0
         """Rows that the input had handed over, but no poll took before the end."""
         self._source, self._input, self._wake = source, input, wake
-        self._place = at, name
+        self._place = place
         self._all_readers = all_readers
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()

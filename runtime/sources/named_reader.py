@@ -18,9 +18,11 @@ from slackwater.runtime.model.whose_code import (
     raised_by_us,
     where_raised,
 )
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of
 from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
     BadRows,
     Block,
     EndOfInput,
@@ -70,13 +72,16 @@ def open_named(
     input: Input,  # noqa: A002 - as in SourceSpec
     at: bytes | None = None,
     name: str = "",
+    left: int | None = None,
 ) -> CountingReader:
     """Open an input for reading by its source's name; arguments and errors: as `NamedReader`."""
     traits = traits_of(input)
     if traits.is_named:  # its reader has another one read by name
-        named: CountingReader = called_by_name(source, input, "open", *place_of(traits, name, at))
+        place = place_of(traits, name, at)
+        more = () if left is None else (left,)
+        named: CountingReader = called_by_name(source, input, "open", *place, *more)
         return named
-    return NamedReader(source, input, at, name)
+    return NamedReader(source, input, at, name, left)
 
 
 @contextmanager
@@ -100,6 +105,7 @@ class NamedReader:
         input: input that it reads.
         at: position of a block of it; None if it is its start.
         name: name of its partition.
+        left: number of rows from the position on, as the input says; None if unknown.
 
     Raises:
         IngestError: the user's code raised; with the source, the class, the line, and its
@@ -113,8 +119,9 @@ class NamedReader:
         input: Input,  # noqa: A002 - as in SourceSpec
         at: bytes | None = None,
         name: str = "",
+        left: int | None = None,
     ) -> None:
-        self._source = source
+        self._source, self._left = source, left
         traits = traits_of(input)
         self._copies = not traits.blocks_stay
         self._has_positions = traits.has_positions
@@ -136,11 +143,14 @@ class NamedReader:
         A block of an input that cannot be opened at a position has none.
 
         Raises:
-            IngestError: as when it was opened.
+            IngestError: as when it was opened; or it has more or fewer rows than its input says.
             SchemaError: it returned no record batch.
         """
         polled: Any = self._called("poll")
-        if polled is None or isinstance(polled, EndOfInput):
+        if polled is None:
+            return END_OF_INPUT if self._left == 0 else None
+        if isinstance(polled, EndOfInput):
+            self._count(0, is_end=True)
             return polled
         rows, at = polled if isinstance(polled, Block) else (polled, None)
         if not isinstance(rows, _ROWS):
@@ -153,7 +163,22 @@ class NamedReader:
         if self._copies:
             is_bad = isinstance(rows, BadRows)
             rows = BadRows(copied_block(rows.rows)) if is_bad else copied_block(rows)
+        if not isinstance(rows, BadRows):
+            self._count(len(rows))
         return Block(rows, at if self._has_positions else None)
+
+    def _count(self, rows: int, *, is_end: bool = False) -> None:
+        """Count rows that it returned; refuse more, or fewer, than its input says."""
+        if self._left is None:
+            return
+        self._left -= rows
+        if self._left < 0 or (is_end and self._left):
+            kind, count = type(self._reader).__qualname__, count_of(abs(self._left), "row")
+            raise IngestError(
+                f"source {self._source!r}: {kind}.poll returned {count} "
+                f"{'more' if self._left < 0 else 'fewer'} than rows= of its partition says; "
+                "let partitions() say how many there are, or omit rows="
+            )
 
     def _no_rows(self, rows: object, *, is_of_block: bool) -> SchemaError:
         return SchemaError(

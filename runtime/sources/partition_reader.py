@@ -17,13 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.back_off import pause_ns
-from slackwater.runtime.errors import IngestError, SlackwaterError
+from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import CountingReader, open_named
 from slackwater.runtime.sources.spec import (
-    END_OF_INPUT,
     BadRows,
     Block,
     EndOfInput,
@@ -102,7 +101,17 @@ class PartitionReader:
         return self._since
 
     def know(self, partition: Partition) -> None:
-        """Take over what the input says of it, after a restore."""
+        """Take over what the input says of it in a later list.
+
+        Raises:
+            SchemaError: its number of rows has changed.
+        """
+        if self._known.rows not in (None, partition.rows):
+            raise SchemaError(
+                f"source {self._source!r}, partition {shown(self.name)}: partitions() said "
+                f"rows={self._known.rows}, and says rows={partition.rows} now; omit rows= of a "
+                "partition that grows"
+            )
         self._known = partition
         if partition.first_ns is not None:
             self.first_ns = partition.first_ns
@@ -120,8 +129,6 @@ class PartitionReader:
         Raises:
             IngestError: the input cannot be read, or read again.
         """
-        if self._known.rows is not None and self.rows >= self._known.rows:
-            return END_OF_INPUT
         if self.retry_at_ns is not None and now_ns < self.retry_at_ns:
             return None
         try:
@@ -205,7 +212,9 @@ class PartitionReader:
                 f"source {self._source!r}: its input ({given.describe()}) is read once, and "
                 f"{self.rows} rows had been read before the restart; start from the beginning"
             )
-        return open_named(self._source, given, self._at, self.name)
+        rows = self._known.rows
+        left = None if rows is None else rows - (self.rows - self._to_skip)
+        return open_named(self._source, given, self._at, self.name, left)
 
     def _named(self, problem: IngestError) -> IngestError:
         """Return an error with the partition, and how far it was read."""

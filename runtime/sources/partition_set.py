@@ -72,12 +72,21 @@ def partitions_of(source: str, given: Input, *, may_be_none: bool = False) -> li
     elif len(set(names)) < len(names):
         counts = Counter(names)
         fault = f"has two partitions named {shown(max(names, key=counts.__getitem__))}"
+    elif (fewest := min(partitions, key=_listed_rows, default=None)) and _listed_rows(fewest) < 0:
+        raise SchemaError(
+            f"source {source!r}: {name_of_input(own)}.partitions says that partition "
+            f"{shown(fewest.name)} has rows={fewest.rows}; write how many it has, or omit rows="
+        )
     else:
         return partitions
     raise SchemaError(
         f"source {source!r}: {name_of_input(own)}.partitions {fault}; it must return a list of "
         'sw.connectors.Partition("name"), one or more, with different names'
     )
+
+
+def _listed_rows(partition: Partition) -> int:
+    return partition.rows or 0
 
 
 def _name_of(partition: object) -> str | None:

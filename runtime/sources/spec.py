@@ -77,7 +77,8 @@ class Partition(NamedTuple):
 
     Attributes:
         name: says which it is, and gives its rank, so that a new one shifts no other.
-        rows: number of its rows, so that its end is known with the last; None if unknown.
+        rows: number of its rows, without records that cannot be read. More or fewer end the job.
+            Once all are read, a `poll` without rows is its end. None if unknown.
         first_ns: event time of its first row, so that it is opened no sooner than its rows are
             wanted; None if unknown.
     """

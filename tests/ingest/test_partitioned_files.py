@@ -239,6 +239,23 @@ def test_a_file_that_shrank_since_the_plan_is_named(tmp_path: Path) -> None:
         read(source)
 
 
+@pytest.mark.parametrize("batch_rows", [7, 1_000])
+@pytest.mark.parametrize("by", ["files", "row groups"])
+@pytest.mark.parametrize("rows", [0, 200])
+def test_a_file_that_grew_since_the_plan_is_named(
+    tmp_path: Path, rows: int, by: str, batch_rows: int
+) -> None:
+    kinds = dict.fromkeys("tkx", "int64")
+    pq.write_table(pa.table({n: pa.array([], "int64") for n in "tkx"}), tmp_path / "a.parquet")
+    if rows:
+        write(tmp_path, "a", ROWS[:rows], kind="parquet", group=100)
+    files = sw.parquet(tmp_path, partitions=by, batch_rows=batch_rows, types=kinds)
+    source = machine(files.planned())
+    write(tmp_path, "a", ROWS, kind="parquet", group=100)
+    with pytest.raises(IngestError, match=r"a\.parquet: has more rows than when it was listed"):
+        read(source)
+
+
 def test_a_file_that_appears_is_of_the_next_run(tmp_path: Path) -> None:
     write(tmp_path, "b", ROWS, kind="csv")
     planned = sw.csv(tmp_path, partitions="files").planned()

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from slackwater.ingest import memory
-from slackwater.runtime.errors import IngestError, OrderError, SettingError
+from slackwater.runtime.errors import IngestError, OrderError, SchemaError, SettingError
 from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.spec import END_OF_INPUT, Partition
 from tests.support.sources import machine, take
 
@@ -296,16 +297,68 @@ def test_those_that_have_ended_are_closed_at_once() -> None:
     assert not source.is_over
 
 
-def test_the_number_of_its_rows_is_its_end() -> None:
-    class Counted(Parts):
-        def partitions(self) -> list[Partition]:
-            return [Partition(name, len(times)) for name, times in self.parts.items()]
+@dataclass
+class Counted(Parts):
+    """Partitions that say how many rows they have: `more` than they have."""
 
-    given = Counted({"a": [1, 2], "b": []})
+    more: int = 0
+
+    def partitions(self) -> list[Partition]:
+        return [Partition(name, len(times) + self.more) for name, times in self.parts.items()]
+
+
+def test_after_the_number_of_its_rows_a_poll_without_rows_is_its_end() -> None:
+    class Endless(Counted):
+        def open(self, name: str, at: bytes | None) -> Any:
+            reader = super().open(name, at)
+            poll = reader.poll
+            reader.poll = lambda: None if (polled := poll()) is END_OF_INPUT else polled
+            return reader
+
+    given = Endless({"a": [1, 2], "b": []})
     assert times_of(machine(given)) == [1, 2]
-    assert given.calls.count(("poll", "a")) == 2
-    assert ("open", "b") not in given.calls
-    assert END_OF_INPUT not in given.calls
+    assert given.calls.count(("poll", "a")) == 3
+
+
+@pytest.mark.parametrize("out", ["at once", "restored"])
+@pytest.mark.parametrize(("more", "fault"), [(-1, "1 row more"), (2, "2 rows fewer")])
+def test_a_number_of_rows_that_is_not_true_ends_the_job(more: int, fault: str, out: str) -> None:
+    given = Counted({"a": [1, 4, 6], "b": [2, 3, 5]}, more=more)
+    source, rows = machine(given), 0
+    if out == "restored":
+        rows = sum(take(source, 0).rows for _ in range(3))
+        again = machine(given)
+        restore(again, save(source))
+        source = again
+    with pytest.raises(
+        IngestError,
+        match=rf"'[ab]' after {3 + min(more, 0)} rows: Reader\.poll returned {fault} than "
+        r"rows= of its partition says; let partitions\(\) say",
+    ):
+        times_of(source)
+    assert rows == (3 if out == "restored" else 0)
+
+
+def test_a_number_of_rows_below_zero_is_refused_with_the_partition() -> None:
+    given = Counted({"a": [1, 4], "b": [2, 3]}, more=-3)
+    with pytest.raises(
+        SchemaError, match=r"Counted\.partitions says that partition 'a' has rows=-1; write how"
+    ):
+        times_of(machine(given))
+
+
+def test_a_number_of_rows_that_changes_is_refused() -> None:
+    class Longer(Counted):
+        grows: ClassVar[bool] = True
+
+    given = Longer({"a": [1, 4]})
+    source = machine(given)
+    assert take(source, 0).rows == 1
+    given.parts["a"].append(5)
+    with pytest.raises(
+        SchemaError, match=r"partition 'a': partitions\(\) said rows=2, and says rows=3 now; omit"
+    ):
+        times_of(source)
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "2", True])

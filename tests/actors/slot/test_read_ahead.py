@@ -162,6 +162,27 @@ class Ends(Numbers):
         return super().open("", name.encode() if at is None else at)
 
 
+@pytest.mark.parametrize(("more", "fault"), [(-1, "1 row more"), (1, "1 row fewer")])
+def test_a_thread_reads_on_to_see_whether_a_number_of_rows_is_true(more: int, fault: str) -> None:
+    class Said(Ends):
+        def partitions(self) -> list[Partition]:
+            return [Partition("30", 10 + more)]
+
+    parts = Said()
+    threaded = ReadAheadInput(
+        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
+    )
+    source = machine(threaded)
+    with pytest.raises(IngestError, match=rf"partition '30' after \d+ rows: .* {fault} than rows="):
+        read_whole(source)
+    source.close()
+
+
+def read_whole(source: Any) -> None:
+    while not source.is_over:
+        take(source, NOW)
+
+
 @pytest.mark.parametrize("most", [1, 2])
 def test_no_more_threads_read_than_partitions_may_be_open(most: int) -> None:
     ends, woken = Ends(), threading.Event()
