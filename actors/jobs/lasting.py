@@ -307,7 +307,7 @@ class LastingJob:
         try:
             self._take(attempt)
             self._problem = None
-        except SlackwaterError as problem:
+        except (SlackwaterError, OSError) as problem:  # a lock that is gone is of the system
             if not attempt.over.is_set():
                 self._problem = str(problem)
 

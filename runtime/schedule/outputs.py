@@ -119,6 +119,7 @@ class StageOutputs:
             if not outputs[at].promise_gap_ns and outputs[at].replica is None
         ]
         self.owed_ns = END_NS
+        self._is_paced = False  # whether promises alone are withheld on one of these
         self._moves = 0  # number of promises so far
         self._sent_moves = [0] * len(outputs)  # of those, the last that was told
         self.withheld = {channel.name: 0 for channel in outputs}
@@ -146,6 +147,7 @@ class StageOutputs:
             self._planned_ns[at] = max(planned_ns, gaps_ns.get(name, 0))
             if at not in self._asked_ns:
                 self._gap_ns[at] = self._planned_ns[at]
+        self._is_paced = any(self._planned_ns[at] for at in self._owing)
         self._settle()
 
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
@@ -232,7 +234,7 @@ class StageOutputs:
         promise_ns, stimulus_ns, newest_in_ns, arrived = progress
         if promise_ns != self.progress.promise_ns:
             self._moves += 1
-            if self._owing and self._silent_until_ns < self.owed_ns:
+            if self._is_paced and self._silent_until_ns < self.owed_ns:
                 self.owed_ns = self._silent_until_ns  # or later: `owed` finds out
         if newest_in_ns != newest_ns or arrived is not None:
             progress = Progress(promise_ns, stimulus_ns, newest_ns)
