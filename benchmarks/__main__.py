@@ -35,6 +35,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     ),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
     "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
+    "recovery-simulated": (
+        "engine.recovery_simulated",
+        "5,000 runs that fail and recover: each row decided once",
+    ),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "cores": ("engine.cores", "joins and aggregates on 1 and 2 slots of a node, simulated to 64"),
     "skew": ("engine.skew", "even keys, Zipf's, half in one: 2 slots, memory, the report"),

@@ -49,7 +49,7 @@ from slackwater.runtime.schedule import (
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.simulate.faults import Fault, UserStops, check_faults
 from slackwater.runtime.simulate.life import SimulatedLife
-from slackwater.runtime.simulate.marks import SimulatedMarks
+from slackwater.runtime.simulate.marks import DELAY_NS, SimulatedMarks
 from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from slackwater.runtime.simulate.passed_results import Egressed, PassedResults
 from slackwater.runtime.simulate.recovery import Checkpoints, SimulatedRecovery
@@ -88,6 +88,8 @@ class Simulation:
     Attributes:
         replacing: moves stages during the run; add moves before it.
         requested_stop: ends the run as stopped by its user.
+        strikes: moments at which faults hit a slot that worked: at a "mark", "commit", "move",
+            "recovery", or at "work" between them.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -139,9 +141,12 @@ class Simulation:
         self._is_over = self._is_between = False  # between two attempts
         self._late_faults: list[Fault] = []  # of slots that are yet to begin
         self.slices = 0
+        self.strikes: list[str] = []
         self._fresh()
         self.replacing, self.requested_stop = SimulatedReplacing(plan, self), RequestedStop()
-        self.marks = SimulatedMarks(self, np.random.default_rng([seed, 3]))
+        delay_ns = DELAY_NS if checkpoints is None else checkpoints.delay_ns
+        marks_rng = np.random.default_rng([seed, 3])
+        self.marks = SimulatedMarks(self, marks_rng, delay_ns=delay_ns)
         self.recovery = None if checkpoints is None else SimulatedRecovery(checkpoints, self)
 
     def _fresh(self) -> None:
@@ -332,20 +337,36 @@ class Simulation:
             self.go_on_from(restored.parts, self.now_ns)
         if self._tuner is not None:
             self._tuner.moved(FlowGraph.of(self._plan))
+        self.replacing.go_on(self._plan)
         self._begin(self._sinks.begin())
         self.recovery.attempts.works(self.now_ns)
-        self.replacing.go_on(self._plan)
         faults, self._late_faults = self._late_faults, []
         for fault in faults:
-            self._strike(fault)
+            self._hit(fault, "recovery")
 
     def _strike(self, fault: Fault) -> None:
         if isinstance(fault, UserStops):
             self._stop()
         elif self._is_between:
             self._late_faults.append(fault)
-        elif getattr(fault, "slot", getattr(fault, "node", None)) in (None, *self._slots):
-            self._life.strike(fault)  # else stages have moved, and no such slot is left
+        else:
+            self._hit(fault, self._moment)
+
+    @property
+    def _moment(self) -> str:
+        if self.replacing.is_moving:
+            return "move"
+        if self.marks.is_under_way:
+            return "commit" if self.marks.is_complete else "mark"
+        return "work"
+
+    def _hit(self, fault: Fault, moment: str) -> None:
+        slot = getattr(fault, "slot", getattr(fault, "node", None))
+        if slot is not None and slot not in self._slots:
+            return  # stages have moved, and no such slot is left
+        if slot is None or self._life.may_work(slot):
+            self.strikes.append(moment)
+        self._life.strike(fault)
 
     def _stop(self) -> None:
         """Stop the job, as its user says."""
@@ -588,7 +609,7 @@ class Simulation:
 
     def answers(self, slot: str) -> bool:
         """Whether a slot answers questions and commands."""
-        return self._life.answers(slot)
+        return slot in self._slots and self._life.answers(slot)
 
     def samples_of(self, slot: str) -> list[StageSample]:
         """Return each sample of a slot's past intervals once."""

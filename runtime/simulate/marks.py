@@ -23,10 +23,8 @@ from slackwater.runtime.schedule import Slot, SlotResults
 
 __all__ = ["CompleteCheckpoint", "SimulatedMarks"]
 
-ORDER_NS = 20_000_000
-"""Longest time of the job's word to a slot."""
-PART_NS = 100_000_000
-"""Longest time until a slot's part is kept, and the job knows it."""
+DELAY_NS = 20_000_000
+"""Longest time of the job's word to a slot, or of a slot's part to where it is kept."""
 
 
 class CompleteCheckpoint(NamedTuple):
@@ -92,6 +90,7 @@ class SimulatedMarks:
     Args:
         world: simulator that runs it.
         rng: draws the delays of words and parts.
+        delay_ns: longest of these.
 
     Attributes:
         taken: {number: a complete checkpoint}.
@@ -99,8 +98,8 @@ class SimulatedMarks:
         is_under_way: whether that one may still be complete, or is, and not all slots know it.
     """
 
-    def __init__(self, world: World, rng: np.random.Generator) -> None:
-        self._world, self._rng = world, rng
+    def __init__(self, world: World, rng: np.random.Generator, *, delay_ns: int = DELAY_NS) -> None:
+        self._world, self._rng, self._delay_ns = world, rng, delay_ns
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
         self._results: dict[str, dict[str, Any]] = {}  # {slot: its results at its cut}
         self._parts: dict[str, SlotPart] = {}  # of the checkpoint that is being taken
@@ -115,8 +114,13 @@ class SimulatedMarks:
         self._parts = {}
         for slot in self._world.plan.slot_names:
             cut = partial(self._cut, slot, self.number)
-            self._later(ORDER_NS, partial(self.between_slices, slot, cut))
+            self._later(partial(self.between_slices, slot, cut))
         return self.number
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last checkpoint that was begun is complete."""
+        return self.number in self.taken
 
     def give_up(self) -> None:
         """Give up the checkpoint that is under way: its slots have other stages now."""
@@ -155,7 +159,7 @@ class SimulatedMarks:
         cut = self._world.slot(slot)[0].take_cut()
         if cut is not None:
             part = SlotPart.of(slot, cut, self._results.pop(slot), {})
-            self._later(PART_NS, partial(self._part_came, part))
+            self._later(partial(self._part_came, part))
 
     def _cut(self, slot: str, number: int, channel: str | None = None) -> None:
         if not self._world.may_cut(slot):
@@ -185,7 +189,7 @@ class SimulatedMarks:
         self._unreleased = set(plan.slot_names)
         for slot in plan.slot_names:
             release = partial(self._release, slot, part.number)
-            self._later(ORDER_NS, partial(self.between_slices, slot, release))
+            self._later(partial(self.between_slices, slot, release))
 
     def _release(self, slot: str, number: int) -> None:
         self._world.release(slot, number)
@@ -194,5 +198,5 @@ class SimulatedMarks:
             self.is_under_way &= number < self.number
             self._world.all_released(number)
 
-    def _later(self, most_ns: int, happen: Callable[[], None]) -> None:
-        self._world.at(self._world.now_ns + int(self._rng.integers(most_ns)), happen)
+    def _later(self, happen: Callable[[], None]) -> None:
+        self._world.at(self._world.now_ns + int(self._rng.integers(self._delay_ns)), happen)

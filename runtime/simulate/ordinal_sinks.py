@@ -47,15 +47,17 @@ class OrdinalSinks:
         """Keep rows.
 
         Raises:
-            SinkError: rows are missing before them, or came otherwise before.
+            SinkError: rows are missing before them, or came otherwise before, or came again
+                although the sink says its last ordinal.
         """
         rows, came = self.rows[sink], texts_of(batch)
         known = rows[first_ordinal : first_ordinal + len(came)]
-        if first_ordinal > len(rows) or known != came[: len(known)]:
+        is_again = bool(known) and self._says_last
+        if first_ordinal > len(rows) or known != came[: len(known)] or is_again:
             raise SinkError(
                 f"sink {sink!r}: {len(came):,} rows came from ordinal {first_ordinal:,} on, and it "
-                f"has {len(rows):,}: some are missing, or were others before; {known[:1]} and "
-                f"{came[:1]}"
+                f"has {len(rows):,}: some are missing, or came before, perhaps others; "
+                f"{known[:1]} and {came[:1]}"
             )
         self.again += len(known)
         rows += came[len(known) :]

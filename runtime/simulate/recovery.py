@@ -17,7 +17,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.life import Cause
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.recovery.attempts import Again, Attempts
-from slackwater.runtime.simulate.marks import SimulatedMarks
+from slackwater.runtime.simulate.marks import DELAY_NS, SimulatedMarks
 
 __all__ = ["Checkpoints", "SimulatedRecovery"]
 
@@ -35,15 +35,18 @@ class Checkpoints:
         every_ns: interval between two, at least 1.
         holds: sinks that hold rows until the checkpoint that contains them is complete.
         is_repeatable: whether the flow gives the same rows in the same order each time.
+        delay_ns: longest time of a word to a slot, or of a slot's part to where it is kept.
     """
 
     every_ns: int
     holds: frozenset[str] = frozenset()
     is_repeatable: bool = False
+    delay_ns: int = DELAY_NS
 
     def __post_init__(self) -> None:
-        if self.every_ns < 1:
-            raise SettingError(f"Checkpoints: every_ns={self.every_ns} must be 1 or more")
+        for name in ("every_ns", "delay_ns"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"Checkpoints: {name}={getattr(self, name)} must be 1 or more")
 
 
 class World(Protocol):

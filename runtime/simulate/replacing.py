@@ -113,6 +113,11 @@ class SimulatedReplacing:
         for order in self._wanted:
             self._world.keep_at(self._start_ns + order.at_ns, partial(self._ask, order.plan))
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether a re-placement is under way."""
+        return self._now is not None
+
     def fail(self) -> None:
         """Give up the current re-placement, as the attempt has failed; others wait for the next."""
         self._has_failed = True

@@ -14,7 +14,7 @@ from benchmarks.engine.replicated_flows.compare import (
     results_of,
 )
 from benchmarks.engine.replicated_flows.draw import Drawn, ReplicatedFlow
-from benchmarks.engine.replicated_flows.interrupted import restored, resumed
+from benchmarks.engine.replicated_flows.interrupted import moved_plan, restored, resumed
 from benchmarks.engine.replicated_flows.ways import ONE_SLOT, UNWRITTEN, Way, draw_way
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "difference",
     "draw_way",
     "loose_difference",
+    "moved_plan",
     "restored",
     "results_of",
     "resumed",

@@ -70,12 +70,13 @@ def restored(flow: ReplicatedFlow, way: Way, seed: int | None) -> tuple[Results,
     if seed is not None:
         rng = run.chance = np.random.default_rng(seed)
         for _ in range(MOVES):
-            run.replacing.add(Replace(int(rng.integers(200 * MS)), _moved(plan, rng)))
+            run.replacing.add(Replace(int(rng.integers(200 * MS)), moved_plan(plan, rng)))
     balanced(run.run())
     return found, run.restarts
 
 
-def _moved(plan: Plan, rng: np.random.Generator) -> Plan:
+def moved_plan(plan: Plan, rng: np.random.Generator) -> Plan:
+    """Return the plan with each stage in any of five slots."""
     slots = {stage.name: f"node-{rng.integers(1, 6)}" for stage in plan.stages}
     return replace(
         plan, slots=slots, places={one: SlotPlace(one, one, 1) for one in slots.values()}
