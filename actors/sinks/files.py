@@ -143,6 +143,7 @@ class FileSink(Sink):
         self._progress.waiting = decided.rows - self._manifest.rows
         part = decided.part
         keeps = [self._place.hidden(whole.name) for whole in decided.staged]
+        keeps += [self._place.journal(whole.name) for whole in decided.staged]
         if part is not None:
             keeps.append(self._place.cut_file(part.name))
         self._begin(keeps)

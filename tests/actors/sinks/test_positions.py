@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.engine.sinks.killed import killed_at
-from slackwater.actors.sinks import parts
+from slackwater.actors.sinks import outputs, parts
 from slackwater.actors.sinks.outputs import collect_sink, csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks.output import Output
@@ -218,6 +218,30 @@ def test_a_part_that_waits_for_its_interval_is_published_after_a_failure(tmp_pat
     assert sink.due_ns <= clock.now_ns
     sink.publish_due()
     assert seen(tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", OF)
+def test_it_goes_on_from_an_older_checkpoint_after_a_newer_one(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "PART_ROWS", 5)  # parts that are whole, and hidden to the end
+    write_all(OF[kind](tmp_path / "whole"), count=N)
+    write_all(OF[kind](tmp_path / "out"), count=4, run=replace(RUN, job="before"))
+    output = OF[kind](tmp_path / "out", overwrite=True)
+    sink = Driven(output, run=RUN, keeps_positions=True)
+    sink.write(rows(0, 8))
+    older = sink.checkpoint()
+    sink.write(rows(8, 8))
+    newer = sink.checkpoint()
+    for checkpoint in (newer, older, older):
+        sink.abort("a worker died")
+        assert seen(tmp_path / "out") == list(range(4))
+        sink = Driven(output, run=RUN, checkpoint=checkpoint)
+        sink.write(rows(checkpoint.next_row, 17 - checkpoint.next_row))
+    sink.write(rows(17, N - 17))
+    sink.close()
+    assert shown(tmp_path / "out") == shown(tmp_path / "whole")
+    assert is_tidy(tmp_path / "out")
 
 
 def test_categories_and_row_groups_are_the_same_bytes_from_a_journal(
