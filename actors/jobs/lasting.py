@@ -54,6 +54,8 @@ from slackwater.runtime.schedule.slot import VERSION
 
 __all__ = ["Checkpointing", "LastingJob"]
 
+MOST_COST = 0.03
+"""Part of a slot's time that checkpoints may cost: the interval gives way to that."""
 LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
 LOOK_S = 0.05
@@ -125,6 +127,7 @@ class LastingJob:
             fingerprint=_fingerprint(plan),
             release=release(),
         )
+        self._interval_s = self._every_s  # longer where checkpoints cost much
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
@@ -287,7 +290,7 @@ class LastingJob:
 
     def _take_checkpoints(self, attempt: RayJob) -> None:
         """Take checkpoints of an attempt until it is over."""
-        due_s = time.monotonic() + self._every_s
+        due_s = time.monotonic() + self._interval_s
         while not attempt.over.is_set():
             self._wait(attempt, due_s)
             began_s = time.monotonic()
@@ -295,7 +298,7 @@ class LastingJob:
                 self._is_wanted.clear()
                 self._try_to_take(attempt)
                 self._checkpointing.notify_all()
-            due_s = max(began_s + self._every_s, time.monotonic() + LEAST_S)
+            due_s = max(began_s + self._interval_s, time.monotonic() + LEAST_S)
 
     def _wait(self, attempt: RayJob, due_s: float) -> None:
         while not self._is_wanted.is_set():
@@ -326,6 +329,8 @@ class LastingJob:
         attempt.tell_complete(number)
         took_s = time.monotonic() - began_s
         cut_s = max(own.cut_ns for own in written.values()) / NS_PER_SECOND
+        cpu_s = max(own.cpu_ns for own in written.values()) / NS_PER_SECOND
+        self._interval_s = max(self._every_s, cpu_s / MOST_COST)
         prune(self._folder, self._facts.flow)
         self._newest = _Newest(number, began_s, (took_s, cut_s), size(self._folder))
 
@@ -391,7 +396,9 @@ class LastingJob:
         return report
 
     def _checkpoint_report(self) -> CheckpointReport:
-        made = CheckpointReport(self._every_s, str(self._folder), problem=self._problem)
+        made = CheckpointReport(
+            self._every_s, str(self._folder), self._interval_s, problem=self._problem
+        )
         if (newest_checkpoint := self._newest) is not None:
             made.number, made.took_s, made.cut_s = (
                 newest_checkpoint.number,

@@ -14,9 +14,11 @@ class CheckpointReport(JsonObject):
     """Newest complete checkpoint of a job, and how they are taken."""
 
     every_s: float
-    """Seconds between two."""
+    """Seconds between two, as the user wants them."""
     folder: str
     """Folder of the checkpoints."""
+    interval_s: float
+    """Seconds between two: more than wanted where a slot would spend over 3 % of its time."""
     number: int | None = None
     """Number of the newest complete one; None before the first."""
     age_s: float | None = None
@@ -39,5 +41,10 @@ class CheckpointReport(JsonObject):
             newest = (
                 f"checkpoint {self.number:,}, begun {self.age_s:.1f} s ago, was complete after "
                 f"{self.took_s * 1e3:.0f} ms; {self.folder_bytes / 2**20:.1f} MiB in {self.folder}"
+            )
+        if self.interval_s > self.every_s:
+            newest += (
+                f"; every {self.interval_s:.1f} s in place of {self.every_s:g} s, so that they "
+                "cost 3 % at most"
             )
         return newest if self.problem is None else f"{newest}; a newer one failed: {self.problem}"
