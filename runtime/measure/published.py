@@ -22,6 +22,11 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
                 f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
                 "earlier run and left out"
             )
+        if sink.held and state in ("failed", "lost", "stopped"):
+            notes.append(
+                f"sink {sink.name!r}: {sink.held:,} rows were not written, as no complete "
+                "checkpoint contains them"
+            )
         # A stop publishes everything, except rows that were to replace an older output as a whole,
         # and except where a slot did not answer and was killed.
         is_cut_off = state in ("failed", "lost") or (state == "stopped" and sink.waiting > 0)

@@ -369,7 +369,10 @@ class SlotResults:
 
     def reports(self) -> list[SinkReport]:
         """Return the sinks' reports as they stand; they go on to be counted in."""
-        return [meter.report for meter in self._meters.values()]
+        reports = [meter.report for meter in self._meters.values()]
+        for report in reports:
+            report.held = self._held[report.name].rows if report.name in self._held else 0
+        return reports
 
     def _find_due(self) -> None:
         dues = (self._parts[sink].due_ns for sink in self._open if sink in self._parts)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from slackwater.runtime.errors import SinkError
+from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.plain import from_plain
 from slackwater.runtime.model.state import restore, save
@@ -219,6 +220,8 @@ def test_rows_after_the_last_checkpoint_are_held_at_a_stop() -> None:
     carry_out(results.ends("stopped"), results, sinks, lambda: 9)
     assert sinks.done == ["write out 0+1", "flush out", "commit out", "close out"]
     assert not results.awaits
+    (note,) = published_notes("stopped", results.reports())
+    assert note == "sink 'out': 1 rows were not written, as no complete checkpoint contains them"
 
 
 def test_restored_results_release_what_their_checkpoint_held_and_skip_what_the_sink_has() -> None:
