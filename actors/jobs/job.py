@@ -26,6 +26,7 @@ from slackwater.actors.jobs.carrier import JobCarrier, home_nodes
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.replacing import Replacing, RunningJob
 from slackwater.actors.jobs.slot_actors import (
+    JobClock,
     ask_each,
     begin_again,
     end_actors,
@@ -68,13 +69,13 @@ class Before(NamedTuple):
         actors: actors of slots that are alive and may be used again, by slot.
         parts: part of the checkpoint to go on from, by slot; empty if the job was just submitted.
         start_ns: start of the sources, by the reference's clock.
-        ahead_ns: difference of the reference's clock from the steady clock of its host.
+        clock: clock of the attempt before; None in the first.
     """
 
     actors: Mapping[str, Any] = MappingProxyType({})
     parts: Mapping[str, SavedPart] = MappingProxyType({})
     start_ns: int | None = None
-    ahead_ns: int | None = None
+    clock: JobClock | None = None
 
 
 class RayJob:
@@ -113,7 +114,7 @@ class RayJob:
     ) -> None:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
-        self.start_ns = self.ahead_ns = 0
+        self.start_ns, self.clock = 0, before.clock if before else None
         self._unwritten: list[Any] = []  # calls of slots that were not waited for
         self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
@@ -170,7 +171,7 @@ class RayJob:
         for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
         before = self._before
-        self.ahead_ns = set_clocks(known, self._on_all, ahead_ns=before.ahead_ns)
+        self.clock = set_clocks(known, self._on_all, before=before.clock)
         # The times below are the reference's, not this process's.
         inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
         runs = sink_runs(self._plan, self._job_id, inputs)

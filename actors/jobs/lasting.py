@@ -34,6 +34,7 @@ from slackwater.actors.checkpoints.folder import (
 )
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
+from slackwater.actors.jobs.slot_actors import JobClock
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
 from slackwater.actors.slot.cutting import SavedPart
@@ -132,7 +133,8 @@ class LastingJob:
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
         self._is_wanted = threading.Event()
-        self._start_ns, self._ahead_ns = 0, 0  # of the clock, in the last attempt that began
+        self._start_ns = 0
+        self._clock: JobClock | None = None  # of the last attempt that began
         self._newest: _Newest | None = None
         self._problem: str | None = None  # why the newest checkpoint is not complete
         self._is_unwanted = threading.Event()
@@ -241,14 +243,14 @@ class LastingJob:
 
     def _begin(self) -> None:
         self._attempt.start()
-        self._start_ns, self._ahead_ns = self._attempt.start_ns, self._attempt.ahead_ns
+        self._start_ns, self._clock = self._attempt.start_ns, self._attempt.clock
 
     def _attempt_from(self, number: int | None, before: RayJob | None = None) -> RayJob:
         """Return an attempt from a checkpoint; without a number from the start."""
         state, folder = Before(), str(self._folder)
         if before is not None:
             parts = {slot: SavedPart(folder, None, {}) for slot in self._nodes}
-            state = Before(before.warm_actors, parts, self._start_ns, self._ahead_ns)
+            state = Before(before.warm_actors, parts, self._start_ns, self._clock)
         if number is not None:
             facts, entries = self._known[number].facts, self._known[number].parts
             parts = {own.slot: SavedPart(folder, own, facts.granted) for own in entries}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError
@@ -30,6 +30,7 @@ from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slot_plan import slot_plan
 
 __all__ = [
+    "JobClock",
     "ask_each",
     "begin_again",
     "end_actors",
@@ -151,29 +152,41 @@ def _death_by(call: Any, slot: str, plan: Plan, homes: Mapping[str, HomeNode]) -
     return None
 
 
+class JobClock(NamedTuple):
+    """Clock of a job: that of its first slot.
+
+    Attributes:
+        identity: identity of the steady clock of its host; None if not known.
+        ahead_ns: difference of the job from that clock, in ns.
+    """
+
+    identity: str | None
+    ahead_ns: int
+
+
 def set_clocks(
     known: Mapping[str, SlotIdentity],
     ask: Callable[..., list[Any]],
     *,
     only: Collection[str] | None = None,
-    ahead_ns: int | None = None,
-) -> int:
+    before: JobClock | None = None,
+) -> JobClock:
     """Give all slots the first slot's clock; slots of another host follow it.
 
     Args:
         known: {slot: its identity}, the first slot first.
         ask: calls a method of slots, as `ask(method, *args, slots=names)`, and returns the answers.
         only: slots to be set; all but the first if None.
-        ahead_ns: difference of the reference's clock from the steady clock of its host, in an
-            earlier attempt; None in the first.
+        before: clock of an earlier attempt, which goes on if the first slot's host has it; None in
+            the first attempt.
 
     Returns:
-        The same difference in this attempt.
+        The clock of this attempt.
     """
     first, *following = known
-    if ahead_ns is None:
-        ahead_ns = known[first].ahead_ns
-    else:
+    ahead_ns = known[first].ahead_ns
+    if before is not None and before.identity is not None and before.identity == known[first].clock:
+        ahead_ns = before.ahead_ns  # it goes on as if nothing had been
         ask("keep_clock", ahead_ns, slots=[first])
     rest = [name for name in following if only is None or name in only]
     here = known[first].clock
@@ -184,7 +197,7 @@ def set_clocks(
     if others:
         (endpoint,) = ask("serve_clock", slots=[first])
         ask("follow_clock", endpoint, slots=others)
-    return ahead_ns
+    return JobClock(known[first].clock, ahead_ns)
 
 
 def final_reports(
