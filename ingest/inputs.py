@@ -557,6 +557,7 @@ class FileReader:
     Args:
         blocks: (file, rows of earlier files, block) of each block.
         line_of: returns the line of a row of a file.
+        first: first row of the file that is read, if its rows are counted from there.
 
     Attributes:
         place: the file of the last block.
@@ -566,8 +567,10 @@ class FileReader:
         self,
         blocks: Generator[tuple[str, int, Block], None, None],
         line_of: Callable[[str, int], int | None],
+        first: int = 0,
     ) -> None:
         self._blocks, self._line_of = blocks, line_of
+        self._first = first
         self._rows_before = 0  # of earlier files
         self._failure: IngestError | None = None
         self.place = ""
@@ -584,6 +587,11 @@ class FileReader:
             self._failure = failure
             raise
         return block
+
+    @property
+    def where(self) -> str:
+        """File of the last block, and its row from which rows are counted."""
+        return f"{self.place}, from its row {self._first} on" if self._first else self.place
 
     def line_of(self, row: int) -> int | None:
         """Return the line of a row of the last file; reads that file again."""

@@ -138,7 +138,9 @@ class PartitionedFiles:
             if self.by == "row groups" and not part.first <= row < part.first + (part.rows or 0):
                 raise refused(self.describe(), f"row {row} is not of partition {shown(name)}")
         blocks = self._within(part, begin)
-        return FileReader(blocks, lambda path, row: self.files.line_of(path, row, self._layout))
+        return FileReader(
+            blocks, lambda path, row: self.files.line_of(path, row, self._layout), part.first
+        )
 
     def first_row(self, name: str, columns: list[str]) -> pa.RecordBatch | None:
         """Return columns of a part's first row; None if it cannot be read.

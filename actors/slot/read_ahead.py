@@ -340,6 +340,8 @@ class ReadAhead:
         """Empty: the reader is some blocks ahead."""
         return ""
 
+    where = place
+
     @property
     def clock_counts(self) -> dict[str, int]:
         """Counts of a reader that compares clocks; see `NamedReader`."""

@@ -274,7 +274,7 @@ class BlockReader:
     def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
         """Return the block's next rows that have times; None if none has."""
         piece = rest.slice(0, most)
-        with placed(self._partition.reader):
+        with placed(self._partition.reader, self._partition.name):
             rows = self._rows(piece, now_ns)
         self._partition.count_rows(len(piece))
         self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None

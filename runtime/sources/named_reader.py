@@ -19,7 +19,7 @@ from slackwater.runtime.model.whose_code import (
     where_raised,
 )
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of
+from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of, shown
 from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
@@ -54,6 +54,11 @@ class CountingReader(SourceReader, Protocol):
         """Where the last block comes from; see `NamedReader`."""
         ...
 
+    @property
+    def where(self) -> str:
+        """The same for errors; see `NamedReader`."""
+        ...
+
     def line_of(self, row: int) -> int | None:
         """Return the line of a row of the last block; see `NamedReader`."""
         ...
@@ -85,16 +90,18 @@ def open_named(
 
 
 @contextmanager
-def placed(reader: CountingReader | None) -> Iterator[None]:
-    """Say where rows are that are refused, such as their file, if their reader knows."""
+def placed(reader: CountingReader | None, partition: str = "") -> Iterator[None]:
+    """Say of which partition and file rows are that are refused."""
     try:
         yield
     except SchemaError as problem:
-        if reader is None or not reader.place:
+        where = [f"partition {shown(partition)}"] if partition else []
+        if reader is not None and reader.place:
+            line = reader.line_of(problem.place) if isinstance(problem, NullError) else None
+            where += [reader.where if line is None else f"{reader.where}, line {line}"]
+        if not where:
             raise
-        line = reader.line_of(problem.place) if isinstance(problem, NullError) else None
-        where = reader.place if line is None else f"{reader.place}, line {line}"
-        raise SchemaError(f"{problem} (in {where})") from problem
+        raise SchemaError(f"{problem} (in {', '.join(where)})") from problem
 
 
 class NamedReader:
@@ -198,6 +205,11 @@ class NamedReader:
     def place(self) -> str:
         """Where the last block comes from, such as its file; empty: it does not say."""
         return str(getattr(self._reader, "place", ""))
+
+    @property
+    def where(self) -> str:
+        """The same for errors, with the first row of a part of a file."""
+        return str(getattr(self._reader, "where", self.place))
 
     def line_of(self, row: int) -> int | None:
         """Return the line of a row of the last block; None if unknown."""

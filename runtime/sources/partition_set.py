@@ -149,6 +149,11 @@ class PartitionSet:
         return self._partitions[self._last]
 
     @property
+    def name(self) -> str:
+        """Name of the partition of the last rows."""
+        return self._last
+
+    @property
     def others_ns(self) -> int:
         """Least newest event time of the other partitions; END_NS if all have ended."""
         return self._waiting[0][0] if self._waiting else END_NS

@@ -39,14 +39,16 @@ def write(folder: Path, name: str, rows: Rows, *, kind: str, group: int = 1_000_
     return path
 
 
-def read(source: Any, chance: random.Random | None = None, fresh: Any = None) -> Rows:
+def read(
+    source: Any, names: str = "tkx", chance: random.Random | None = None, fresh: Any = None
+) -> Rows:
     """Return all rows; restore the source on the way if `fresh` makes another."""
     rows: Rows = []
     while not source.is_over:
         message = take(source, 0)
         if message is not None and message.batch is not None:
             columns = message.batch.columns
-            rows += zip(*(columns[name].tolist() for name in "tkx"), strict=True)
+            rows += zip(*(columns[name].tolist() for name in names), strict=True)
         if chance is not None and chance.random() < 0.2:
             again = fresh()
             restore(again, save(source))
@@ -79,7 +81,7 @@ def test_files_that_overlap_have_the_rows_of_one(
 
     assert Counter(read(made())) == Counter(ROWS)
     for seed in range(3):
-        assert Counter(read(made(), Seeded(seed), made)) == Counter(ROWS)
+        assert Counter(read(made(), chance=Seeded(seed), fresh=made)) == Counter(ROWS)
 
 
 def test_row_groups_are_partitions_of_their_own_order(tmp_path: Path) -> None:
@@ -207,6 +209,23 @@ def test_a_damaged_file_is_named_with_the_row_before_it(tmp_path: Path) -> None:
         IngestError, match=r"'s', partition 'p1\.csv' after 0 rows: csv .*p1\.csv .*line 52.*many"
     ):
         read(machine(files))
+
+
+@pytest.mark.parametrize(
+    ("last", "fault"),
+    [(None, r"null in 1 of the 2 rows from row 0 on, first in row 1"), (2**63 - 1, "")],
+)
+def test_a_bad_time_in_a_row_group_is_named_with_group_and_row(
+    tmp_path: Path, last: int | None, fault: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": [1, 2, 3, 4, 5, last]}), path, row_group_size=2)
+    source = machine(sw.parquet(tmp_path, partitions="row groups"))
+    with pytest.raises(
+        SchemaError,
+        match=rf"{fault}.* \(in partition 'a\.parquet#2', .*/a\.parquet, from its row 4 on\)$",
+    ):
+        read(source, "t")
 
 
 def test_a_parquet_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
