@@ -158,7 +158,9 @@ class BlockReader:
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = early_rows(spec)
-        self._writers = WriterTable(source, rank) if spec.has_writers else None
+        self._writers: WriterTable | None = None
+        if spec.has_writers:
+            self._writers = WriterTable(source, rank, are_partitions=spec.writer is None)
         self.clock = SourceClock(source, spec)
         self._reads_again = spec.traits.replay == "exact" and not (
             spec.has_writers

@@ -2,7 +2,8 @@
 
 An id is the rank of the source in the high 15 bits and the writer in the low 48: an integer
 that fits as it is, anything else by its 48-bit BLAKE2b hash. So ids are the same on every
-host and in every run, and two sources never share one.
+host and in every run, and two sources never share one. Partitions whose names end in `#` and a
+number, as the row groups of a file, follow each other: the number is added to the hash of the rest.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class WriterTable:
     Args:
         source: its name, for errors.
         rank: the source's rank in the plan, 0 <= rank < 32,768.
+        are_partitions: whether the writers are partitions of the source.
 
     Raises:
         SettingError: the rank is out of its range.
@@ -34,13 +36,13 @@ class WriterTable:
 
     STATE = Fields("_numbers", "_newest_ns")
 
-    def __init__(self, source: str, rank: int) -> None:
+    def __init__(self, source: str, rank: int, *, are_partitions: bool = False) -> None:
         if not 0 <= rank < _RANKS:
             raise SettingError(
                 f"source {source!r} has rank {rank}, and writer ids have room for ranks 0 to "
                 f"{_RANKS - 1}; give the flow fewer sources, or this one no writer column"
             )
-        self._source = source
+        self._source, self._value = source, _value_of_partition if are_partitions else _value
         self._base = rank << _VALUE_BITS
         self._numbers: dict[int | str, int] = {}  # {writer: its number}
         self._names: dict[int, int | str] = {}  # {id: writer}
@@ -85,17 +87,18 @@ class WriterTable:
 
     def derive(self) -> None:
         """Find the ids of the writers."""
-        self._names = {self._base | _value(name): name for name in self._numbers}
+        self._names = {self._base | self._value(name): name for name in self._numbers}
         self._ids = np.fromiter(self._names, dtype=np.int64, count=len(self._names))
 
     def _add(self, names: list[int | str]) -> None:
         for name in names:
-            writer = self._base | _value(name)
+            writer = self._base | self._value(name)
             other = self._names.setdefault(writer, name)
             if other != name:
                 raise SchemaError(
                     f"source {self._source!r}: writers {other!r} and {name!r} have the same "
-                    f"48-bit id {_value(name)}, so they cannot be told apart; rename one of them"
+                    f"48-bit id {self._value(name)}, so they cannot be told apart; rename one of "
+                    "them"
                 )
             self._numbers[name] = len(self._numbers)
         self._ids = np.fromiter(self._names, dtype=np.int64, count=len(self._names))
@@ -108,3 +111,9 @@ def _value(name: int | str) -> int:
         return name
     digest = hashlib.blake2b(str(name).encode(), digest_size=_VALUE_BITS // 8).digest()
     return int.from_bytes(digest, "big")
+
+
+def _value_of_partition(name: int | str) -> int:
+    run, mark, number = str(name).rpartition("#")
+    is_numbered = mark and number.isascii() and number.isdecimal()
+    return (_value(run) + int(number)) % 2**_VALUE_BITS if is_numbered else _value(name)

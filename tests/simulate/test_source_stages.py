@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
@@ -135,3 +136,21 @@ def test_each_stage_of_a_source_diverts_rows_to_the_stream_of_the_step(
     texts = sorted(row["row"] for row in bad)
     assert len(texts) == 2, texts
     assert any("4,4,4" in text for text in texts)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_row_groups_of_one_file_keep_its_order_of_rows_of_one_time(
+    tmp_path: Path, nodes: int
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = {"t": [n // 10 for n in range(80)], "id": range(80), "k": [0] * 80}
+    pq.write_table(pa.table(rows), path, row_group_size=5)
+    flow = sw.Dataflow("ties")
+    groups = sw.parquet(path, partitions="row groups")
+    merged = flow.merge(flow.source("rows", groups, event_time="t", time_unit="s"))
+    merged.sink("all", sw.collect_sink())
+    merged.dedupe("k", within="500ms").sink("first", sw.collect_sink())
+    job = sw.Simulation(nodes=nodes).submit(flow)
+    job.wait()
+    assert job.result("all")["id"].to_pylist() == list(range(80))
+    assert job.result("first")["id"].to_pylist() == list(range(0, 80, 10))
