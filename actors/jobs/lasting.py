@@ -34,7 +34,7 @@ from slackwater.actors.checkpoints.folder import (
 )
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
-from slackwater.actors.jobs.slot_actors import JobClock
+from slackwater.actors.jobs.slot_actors import JobClock, end_actors
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
 from slackwater.actors.slot.cutting import SavedPart
@@ -130,6 +130,7 @@ class LastingJob:
         )
         self._interval_s = self._every_s  # longer where checkpoints cost much
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
+        self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
         self._is_wanted = threading.Event()
@@ -248,6 +249,8 @@ class LastingJob:
     def _attempt_from(self, number: int | None, before: RayJob | None = None) -> RayJob:
         """Return an attempt from a checkpoint; without a number from the start."""
         state, folder = Before(), str(self._folder)
+        if number in self._places_of:
+            self._plan, self._nodes = self._places_of[number]
         if before is not None:
             parts = {slot: SavedPart(folder, None, {}) for slot in self._nodes}
             state = Before(before.warm_actors, parts, self._start_ns, self._clock)
@@ -257,6 +260,10 @@ class LastingJob:
             state = state._replace(parts=parts, start_ns=facts.start_ns)
         if before is not None:
             self._nodes = self._homes()
+            unused = {s: own for s, own in state.actors.items() if s not in self._nodes}
+            end_actors(unused)  # the checkpoint is of before stages moved there
+            warm = {s: own for s, own in state.actors.items() if s not in unused}
+            state = state._replace(actors=warm)
         places = {
             slot: replace(place, node=self._nodes[slot].name)
             for slot, place in self._plan.places.items()
@@ -322,11 +329,15 @@ class LastingJob:
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
         facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
-        entries = [own.entry for own in written.values()]
+        plan = attempt.plan
+        used = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
+        entries = [own.entry for slot, own in written.items() if slot in used]
         self._lock.check()
         manifest = commit(self._folder, number, entries, facts)
         newer = sorted(self._known)[-(STAYING - 1) :]
         self._known = {**{n: self._known[n] for n in newer}, number: manifest}
+        former_places = {n: self._places_of[n] for n in newer if n in self._places_of}
+        self._places_of = {**former_places, number: (plan, used)}
         self._attempts.complete(number)
         attempt.tell_complete(number)
         took_s = time.monotonic() - began_s
@@ -426,7 +437,9 @@ class LastingJob:
     def replace(self, placement: Mapping[str, str]) -> Replaced:
         """Move stages to other slots; see `RayJob.replace`."""
         with self._checkpointing:
-            return self._attempt.replace(placement)
+            done = self._attempt.replace(placement)
+            self._is_wanted.set()  # those before are of the stages' former slots
+            return done
 
     def stop(self) -> None:
         """End the job now, after a last checkpoint; return when it has ended."""

@@ -147,3 +147,29 @@ def test_a_detached_job_goes_on_without_its_coordinator(
     assert job.record.coordinator.pid != coordinator.pid
     assert rows_of(path) == expected(tmp_path)
     assert not [*folder.iterdir()], "a job that is done leaves nothing"
+
+
+def test_a_job_whose_stages_have_moved_comes_back_where_they_are(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    flow = pairs(TableOutput(str(path)))
+    places = {"left": "node-1", "right": "node-1", "joined": "node-1", "out": "node-2"}
+    job = cluster.submit(
+        flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder, detach=False
+    )
+    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    done = job.replace({"joined": "node-3"})
+    assert done.problem is None
+    number = job.metrics.checkpoint.number or 0 if job.metrics.checkpoint else 0
+    until(
+        lambda: job.metrics.checkpoint and (job.metrics.checkpoint.number or 0) > number,
+        within_s=SOON_S,
+        what="a checkpoint of the new plan",
+    )
+    kill(job, "node-3")
+    report = job.wait(timeout=LIMIT_S)
+    assert report.ledger.is_balanced
+    assert len(report.recoveries) == 1
+    assert {stage.name: stage.slot for stage in report.stages}["joined"] == "node-3"
+    assert rows_of(path) == expected(tmp_path)
