@@ -407,7 +407,9 @@ class SlotHost(MovingStages, CuttingSlot):
         if self._wants_report.is_set():
             self._publish("running")
         while self._complete:
-            self._do(self._results.complete(self._complete.popleft()))
+            number = self._complete.popleft()
+            slot.complete(number)  # inputs first: sinks may fail
+            self._do(self._results.complete(number))
         if self._mailbox.waiting:
             self._mailbox.run_posted()
             if self._is_held:
