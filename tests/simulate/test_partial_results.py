@@ -9,11 +9,22 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.plan.plan import plan_stages
 
 ROWS = 4_000
 BIG = 2**60
+
+
+def test_a_sum_that_does_not_fit_names_the_column_of_the_source() -> None:
+    table = {"ts": range(1_000), "k": [1] * 1_000, "v": [2**62] * 1_000}
+    flow = sw.Dataflow("partial")
+    stream = flow.source("rows", sw.table(table), event_time="ts", time_unit="ms")
+    sums = stream.aggregate(by="k", window=sw.tumbling("1s"), s=sw.sum("v"), replicas=2)
+    sums.sink("out", sw.collect_sink())
+    with pytest.raises(OperatorError, match=r"sum of column 'v': .*col\('v'\)\.cast"):
+        sw.Simulation(nodes=2).submit(flow).wait()
 
 
 def rows(seed: int, *, big: bool = False) -> pa.Table:

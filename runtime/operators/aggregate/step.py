@@ -175,7 +175,7 @@ def _sums_of_parts(step: AggregateStep, schema: pa.Schema) -> dict[str, Aggregat
         kind = None if aggregate.column is None else schema.field(aggregate.column).type
         if aggregate.kind not in ("sum", "min", "max") or not _is_whole(kind):
             return None
-        wholes[column] = Aggregate(aggregate.kind, column)
+        wholes[column] = Aggregate(aggregate.kind, column, summed=aggregate.column)
     return wholes
 
 

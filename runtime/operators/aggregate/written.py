@@ -23,13 +23,15 @@ class Aggregate(SaysOurName):
     """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
 
     _called, _place = "an aggregate", "aggregates"
-    _inner = frozenset(("kind", "column", "level", "scale"))
+    _inner = frozenset(("kind", "column", "level", "scale", "summed"))
 
     kind: AggregateName
     column: str | None = None
     level: float | None = None
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
+    summed: str | None = None
+    """Column of the partial sums that it adds up; None if it adds up rows."""
 
     def _computed(self, other: object) -> NoReturn:
         raise TypeError(f"{self._called} is not a column; {answer_to('aggregates', 'arithmetic')}")
