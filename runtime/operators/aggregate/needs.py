@@ -109,7 +109,7 @@ def finished(
         there = rows - states[needs[-1]]
     result: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "sum":
-        result = sum_of(result, aggregate.summed or needs[0].column)
+        result = sum_of(result, aggregate.source_column or needs[0].column)
     elif aggregate.kind == "mean":
         result = mean_of(result, there, scale=aggregate.scale)
     elif aggregate.kind == "quantile":

@@ -30,7 +30,7 @@ from slackwater.runtime.operators.aggregate.schema import (
     with_chance,
     with_three,
 )
-from slackwater.runtime.operators.aggregate.written import Aggregate, Window
+from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateOfParts, Window
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
@@ -175,7 +175,7 @@ def _sums_of_parts(step: AggregateStep, schema: pa.Schema) -> dict[str, Aggregat
         kind = None if aggregate.column is None else schema.field(aggregate.column).type
         if aggregate.kind not in ("sum", "min", "max") or not _is_whole(kind):
             return None
-        wholes[column] = Aggregate(aggregate.kind, column, summed=aggregate.column)
+        wholes[column] = AggregateOfParts(aggregate.kind, column, of_rows=aggregate.column)
     return wholes
 
 

@@ -23,21 +23,36 @@ class Aggregate(SaysOurName):
     """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
 
     _called, _place = "an aggregate", "aggregates"
-    _inner = frozenset(("kind", "column", "level", "scale", "summed"))
+    _inner = frozenset(("kind", "column", "level", "scale", "source_column"))
 
     kind: AggregateName
     column: str | None = None
     level: float | None = None
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
-    summed: str | None = None
-    """Column of the partial sums that it adds up; None if it adds up rows."""
 
     def _computed(self, other: object) -> NoReturn:
         raise TypeError(f"{self._called} is not a column; {answer_to('aggregates', 'arithmetic')}")
 
     __add__ = __sub__ = __mul__ = __truediv__ = __gt__ = __lt__ = _computed
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _computed
+
+    @property
+    def source_column(self) -> str | None:
+        """Column of the rows, for errors."""
+        return self.column
+
+
+@dataclass(frozen=True)
+class AggregateOfParts(Aggregate):
+    """An aggregate of partial results, made by the plan alone."""
+
+    of_rows: str | None = None
+    """Column of the rows; None if they are counted."""
+
+    @property
+    def source_column(self) -> str | None:  # noqa: D102
+        return self.of_rows
 
 
 @dataclass(frozen=True)
