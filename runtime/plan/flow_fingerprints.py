@@ -152,7 +152,8 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
             "read"
         )
     if isinstance(step, SourceStep):
-        return _why_uncertain(step, has_gate=_has_gate(steps, upstream))
+        reason = _why_uncertain(step, has_gate=_has_gate(steps, upstream))
+        return reason or (_as_they_have_rows(step) if step.source.traits.has_partitions else "")
     if not step.traits.has_gate:
         return ""
     return _why_clock(step) or _why_order_varies(steps, name, upstream)
@@ -251,9 +252,19 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
             has_gate = _has_gate(steps, followers)
             if has_gate or _releases_by_clock(step):
                 reason = _why_uncertain(step, has_gate=has_gate)
-                if reason:
-                    return reason
+                if reason or _are_read_otherwise(step):
+                    return reason or _as_they_have_rows(step)
     return ""
+
+
+def _are_read_otherwise(step: SourceStep) -> bool:
+    """Whether the order of reading decides which rows of partitions are late.
+
+    A gate puts them in order by their times and names, if all were there and none may be late.
+    """
+    spec = step.source
+    varies = spec.traits.grows or spec.writer is not None or not spec.reorder.refuses
+    return spec.traits.has_partitions and varies
 
 
 def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
@@ -265,8 +276,6 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
         if step.source.waits_for_each_writer:
             why += f", and {_AWAKENED}, whatever arrival= says"
         return why
-    if step.source.traits.has_partitions:
-        return _as_they_have_rows(step)
     if step.source.goes_by_clock:
         return f"source {step.name!r} waits for missing numbers by the clock, having no arrival="
     if step.source.flags_silent:

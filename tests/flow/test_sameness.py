@@ -60,10 +60,28 @@ def first_line(given: Any, **settings: Any) -> str:
 
 def test_rows_of_partitions_reach_a_sink_in_an_order_of_the_run() -> None:
     assert OTHER_ORDER in first_line(Parts())
+
+
+class Growing(Parts):
+    grows = True
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "text"),
+    [
+        (Parts(), {}, SAME),
+        (Growing(), {}, MAY_DIFFER),
+        (Parts(), {"out_of_order": "late"}, MAY_DIFFER),
+        (Parts(), {"writer": "ts"}, MAY_DIFFER),
+    ],
+)
+def test_a_gate_puts_rows_of_partitions_in_one_order_unless_some_may_be_late(
+    given: Any, settings: dict[str, Any], text: str
+) -> None:
     flow = sw.Dataflow("f")
-    counted = flow.source("rows", Parts(), event_time="ts")
+    counted = flow.source("rows", given, event_time="ts", **settings)
     counted.aggregate(window=sw.tumbling("1s"), n=sw.count()).sink("out", sw.collect_sink())
-    assert MAY_DIFFER in flow.explain().splitlines()[0]
+    assert text in flow.explain().splitlines()[0]
 
 
 def test_a_source_that_waits_by_the_clock_says_so_without_a_gate() -> None:
