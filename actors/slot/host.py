@@ -79,7 +79,7 @@ LOOK_NS = 500_000
 CHARGE_NS = 50_000_000
 """Time between two charges for threads that read inputs: costs belong to their interval."""
 PEERS_NS = 100_000_000
-"""Time between two checks of the other ends."""
+"""Time between two checks of the other ends, of a busy slot, too."""
 REPORT_S = 2.0
 
 
@@ -372,6 +372,9 @@ class SlotHost(MovingStages, CuttingSlot):
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0 if the clock was set
                 self._ends.take_in(slot, now_ns)
                 self._take_cut()
+                if not 0 <= now_ns - peers_ns <= PEERS_NS:
+                    look_at_peers(self._name, self._ends.all)
+                    peers_ns = now_ns
                 if now_ns >= self._charge_at_ns:
                     self._charge_at_ns = now_ns + CHARGE_NS
                     self._charge_readers(slot)
@@ -391,9 +394,6 @@ class SlotHost(MovingStages, CuttingSlot):
                 continue
             if slot.is_finished and self._ends.is_settled and not self._results.awaits:
                 return "done"
-            if not 0 <= now_ns - peers_ns <= PEERS_NS:
-                look_at_peers(self._name, self._ends.all)
-                peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else ALONE_S
             self._news.quiet_since_ns = worked_ns
             was_woken, looked_ns = poller.wait(min(self._rest_s(slot, now_ns), most_s)), 0
