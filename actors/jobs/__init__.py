@@ -17,6 +17,7 @@
 - `replacing.py`: Move stages of a running job between its slots, or to new ones.
 - `results.py`: Keep the rows of a job's collect sinks, here once the job has ended.
 - `slot_actors.py`: Make, ask and end the Ray actors of a job's slots, within time limits.
+- `spares.py`: Keep spare processes warm on a job's nodes, for slots whose processes die.
 - `start_order.py`: Keep the order to start a detached job, for a later coordinator of it.
 - `user_output_relay.py`: Show lines of a job's slots on its driver's terminal.
 """

@@ -160,9 +160,19 @@ class JobCarrier:
 
     def stop(self) -> None:
         """End the job; return when it has ended."""
+        self.ask_to_stop()
+        self.over.wait()
+
+    def ask_to_stop(self) -> None:
+        """Let the job end soon; one that has not begun ends as it begins."""
         self._is_unwanted.set()
         self._woken.set()
-        self.over.wait()
+
+    def fail(self, problem: SlackwaterError) -> None:
+        """Record that the job has failed before it began; call it instead of `begin`."""
+        self.close()
+        self.error = problem
+        self.over.set()
 
     @property
     def passed_s(self) -> float:

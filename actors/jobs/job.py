@@ -27,6 +27,8 @@ from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.replacing import Replacing, RunningJob
 from slackwater.actors.jobs.slot_actors import (
     JobClock,
+    answering,
+    answers_to,
     ask_each,
     begin_again,
     end_actors,
@@ -41,7 +43,7 @@ from slackwater.actors.slot.cutting import SavedPart, WrittenPart
 from slackwater.actors.slot.report import SlotIdentity, put_together
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.actors.wire.channel import ChannelKeys
-from slackwater.runtime.errors import ClusterError, SlackwaterError
+from slackwater.runtime.errors import ClusterError, JobStopped, SlackwaterError
 from slackwater.runtime.life import Cause
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
@@ -129,7 +131,8 @@ class RayJob:
             "folder": os.getcwd() if folder is None else folder,
         }
         self._replacing: Replacing | None = None
-        self._before = before or Before()
+        self._before, self._may_go_on = before or Before(), before is not None
+        self._warm: dict[str, Any] = {}  # actors that live, of an attempt that did not start
         warm = self._before.actors
         made = make_actors(
             plan, {slot: node for slot, node in nodes.items() if slot not in warm}, **self._settings
@@ -144,7 +147,7 @@ class RayJob:
             hosts=self._hosts,
             tuner=self.tuner,
             relays_output=relays_output,
-            may_go_on=before is not None,
+            may_go_on=self._may_go_on,
         )
 
     def start(self) -> RayJob:
@@ -152,18 +155,32 @@ class RayJob:
 
         Raises:
             SlackwaterError: the start failed (a sink that cannot be opened, too little room, a
-                worker that died). No actor is left then.
+                worker that died). No actor is left then, unless another attempt may use it.
         """
         try:
             self._hosts.begin()
             self._start()
+        except SlackwaterError as problem:
+            if self._may_go_on and ray.is_initialized():
+                self._warm = answering(self._actors)
+                self._carrier.fail(problem)
+            else:
+                self.give_up(problem)
+            raise
         except BaseException:  # Ctrl-C too: no actor may remain
             self.give_up()
             raise
         return self
 
     def _start(self) -> None:
-        self._cluster_monitor.get(self._begun, START_TIMEOUT_S)
+        answers_to(
+            self._begun,
+            "again",
+            plan=self._plan,
+            homes=self._homes,
+            cluster_monitor=self._cluster_monitor,
+            timeout_s=START_TIMEOUT_S,
+        )
         known = dict(zip(self._actors, self._on_all("identify"), strict=True))
         self.pids = {name: identity.pid for name, identity in known.items()}
         hosts = {stage: known[slot].host for stage, slot in self._plan.slots.items()}
@@ -244,13 +261,17 @@ class RayJob:
             raise
         return {slot: (made[slot], identities[slot]) for slot in made}
 
-    def give_up(self) -> None:
+    def give_up(self, problem: SlackwaterError | None = None) -> None:
         """End the actors of a job that has not started, and their temp files.
 
         From any thread: a `start` that waits for them then raises.
+
+        Args:
+            problem: reason for it; None if the user ends it.
         """
-        self._carrier.close()
-        end_actors(self._actors, stopped="the job was given up before it had started")
+        given_up = f"job {self._plan.flow!r} was given up before it had started"
+        self._carrier.fail(problem or JobStopped(f"{given_up}; submit the flow again"))
+        end_actors(self._actors, stopped=given_up)
 
     def _on_all(
         self,
@@ -336,9 +357,9 @@ class RayJob:
 
     @property
     def warm_actors(self) -> dict[str, Any]:
-        """Actors whose slots have ended by themselves, by slot: their processes live."""
+        """Actors whose processes live, by slot: their slots have ended, or were not started."""
         ended = self._carrier.life.ended
-        return {slot: self._actors[slot] for slot in ended if slot in self._actors}
+        return self._warm or {slot: self._actors[slot] for slot in ended if slot in self._actors}
 
     def end_warm(self) -> None:
         """End the actors that stayed for another attempt: none will follow."""
@@ -444,6 +465,10 @@ class RayJob:
     def gathered(self) -> list[str]:
         """Collect sinks whose rows are here, once the job has ended."""
         return self._carrier.results.fetched
+
+    def ask_to_stop(self) -> None:
+        """Let the job end soon, without a wait; also one whose start is under way."""
+        self._carrier.ask_to_stop()
 
     def stop(self) -> None:
         """End the job now; return when it has ended. The sinks publish all their rows.

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import ray
 
 from slackwater.actors.checkpoints.folder import (
     commit,
@@ -35,6 +36,7 @@ from slackwater.actors.checkpoints.folder import (
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
 from slackwater.actors.jobs.slot_actors import JobClock, end_actors
+from slackwater.actors.jobs.spares import Spares
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
 from slackwater.actors.slot.cutting import SavedPart
@@ -119,6 +121,7 @@ class LastingJob:
         self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
         self._settings = {**settings, "job_id": job_id}
         self._nodes = dict(nodes)
+        self._spares = Spares()
         self._facts = CheckpointFacts(
             flow=plan.flow,
             job=job_id,
@@ -197,8 +200,10 @@ class LastingJob:
         except Exception as problem:  # a fault of ours must not look like a job that runs
             traceback.print_exc()
             self._error = SlackwaterError(f"the recovery of the job failed: {problem!r}")
-            self._attempt.give_up()
+            self._attempt.give_up(self._error)
         finally:
+            if ray.is_initialized():
+                self._spares.close()
             if self._error is not None:
                 self._attempt.end_warm()
             with suppress(SlackwaterError):
@@ -206,12 +211,15 @@ class LastingJob:
                     self._attempt.await_writers()
                     remove(self._folder, self._facts.flow)  # a later run begins at the start
             self._lock.release()
-            self._over.set()
+            with self._checkpointing:
+                self._over.set()
+                self._checkpointing.notify_all()
 
     def _see_it_through(self) -> None:
         """See all attempts through."""
         while True:
             attempt = self._attempt
+            self._spares.make(self._plan, self._nodes)
             self._take_checkpoints(attempt)
             if attempt.cause is None:
                 self._error = attempt.error
@@ -252,18 +260,17 @@ class LastingJob:
         if number in self._places_of:
             self._plan, self._nodes = self._places_of[number]
         if before is not None:
+            self._nodes = self._homes()
             parts = {slot: SavedPart(folder, None, {}) for slot in self._nodes}
-            state = Before(before.warm_actors, parts, self._start_ns, self._clock)
+            unused = {s: own for s, own in before.warm_actors.items() if s not in self._nodes}
+            end_actors(unused)  # the checkpoint is of before stages moved there
+            warm = {s: own for s, own in before.warm_actors.items() if s not in unused}
+            warm |= self._spares.take({s: n for s, n in self._nodes.items() if s not in warm})
+            state = Before(warm, parts, self._start_ns, self._clock)
         if number is not None:
             facts, entries = self._known[number].facts, self._known[number].parts
             parts = {own.slot: SavedPart(folder, own, facts.granted) for own in entries}
             state = state._replace(parts=parts, start_ns=facts.start_ns)
-        if before is not None:
-            self._nodes = self._homes()
-            unused = {s: own for s, own in state.actors.items() if s not in self._nodes}
-            end_actors(unused)  # the checkpoint is of before stages moved there
-            warm = {s: own for s, own in state.actors.items() if s not in unused}
-            state = state._replace(actors=warm)
         places = {
             slot: replace(place, node=self._nodes[slot].name)
             for slot, place in self._plan.places.items()
@@ -377,7 +384,9 @@ class LastingJob:
     @property
     def status(self) -> str:
         """running, done, stopped or failed, as last seen."""
-        return self._attempt.status if self._over.is_set() else "running"
+        if not self._over.is_set():
+            return "running"
+        return self._attempt.status if self._error is None else "failed"
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end, at most `timeout_s`; return whether the job has ended.
@@ -403,6 +412,8 @@ class LastingJob:
         report = ask(self._attempt)
         if not self._over.is_set() and report.state != "running":
             report.state, report.error = "running", None
+        elif self._over.is_set() and self._error is not None:
+            report.state, report.error = "failed", str(self._error)
         report.recoveries = list(self._attempts.recoveries)
         report.notes = [*self._notes, *report.notes]
         report.checkpoint = self._checkpoint_report()
@@ -443,14 +454,15 @@ class LastingJob:
 
     def stop(self) -> None:
         """End the job now, after a last checkpoint; return when it has ended."""
+        self._is_unwanted.set()  # a wait before another attempt ends
         with self._checkpointing:
-            if not self._over.is_set():
-                self._is_wanted.set()
-                self._checkpointing.wait(LAST_S)
-        self._is_unwanted.set()
+            self._is_wanted.set()
+            self._checkpointing.wait_for(
+                lambda: self._over.is_set() or not self._is_wanted.is_set(), LAST_S
+            )
         self._attempts.stop()
-        self._attempt.stop()
-        self._over.wait()
+        while not self._over.wait(LOOK_S):
+            self._attempt.ask_to_stop()  # perhaps a later one than a moment ago
 
 
 def _fingerprint(plan: Plan) -> dict[str, dict[str, str]]:

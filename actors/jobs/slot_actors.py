@@ -31,6 +31,8 @@ from slackwater.runtime.plan.slot_plan import slot_plan
 
 __all__ = [
     "JobClock",
+    "answering",
+    "answers_to",
     "ask_each",
     "begin_again",
     "end_actors",
@@ -41,10 +43,17 @@ __all__ = [
 
 KILL_S = 3.0
 STOP_S = 4.0
+ANSWER_S = 2.0
+"""Time for a process to answer, of slots whose start has failed; one that loads takes a second."""
 
 
 def make_actors(
-    plan: Plan, nodes: Mapping[str, NodeInfo], *, shifts: Mapping[str, Any], **settings: Any
+    plan: Plan,
+    nodes: Mapping[str, NodeInfo],
+    *,
+    shifts: Mapping[str, Any],
+    cpus: int = 1,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Return {slot: its actor}, each on its node; Ray makes them when it can.
 
@@ -52,6 +61,7 @@ def make_actors(
         plan: every stage in a slot.
         nodes: {slot: its node}, of the slots to be made.
         shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
+        cpus: CPUs that each holds.
         settings: settings of every slot, besides those in the plan.
 
     Raises:
@@ -61,7 +71,7 @@ def make_actors(
     try:
         return {
             name: actor.options(
-                num_cpus=1,
+                num_cpus=cpus,
                 max_restarts=0,
                 max_concurrency=8,  # `join`, `news` and `said` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
@@ -80,18 +90,35 @@ def begin_again(
     *,
     shifts: Mapping[str, Any],
     **settings: Any,
-) -> list[Any]:
+) -> dict[str, Any]:
     """Let living actors begin with new slots, {slot: its actor}; arguments as `make_actors`.
 
     Returns:
-        A call of each, to be waited for: another call might reach the old slot.
+        {slot: the call}, to be waited for: another call might reach the old slot.
     """
-    return [
-        actor.again.remote(
+    return {
+        name: actor.again.remote(
             InBand(slot_plan(plan, name)), **_settings(nodes[name], shifts, settings)
         )
         for name, actor in actors.items()
-    ]
+    }
+
+
+def answering(actors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the actors whose processes answer, {slot: its actor}, and end the others."""
+    calls = {slot: actor.call.remote("identify") for slot, actor in actors.items()}
+    ray.wait(list(calls.values()), num_returns=len(calls), timeout=ANSWER_S)
+    living = {slot: actors[slot] for slot, call in calls.items() if _has_answered(call)}
+    end_actors({slot: actor for slot, actor in actors.items() if slot not in living})
+    return living
+
+
+def _has_answered(call: Any) -> bool:
+    try:
+        ray.get(call, timeout=0)
+    except (RayError, OSError):
+        return False
+    return True
 
 
 def _settings(
@@ -127,9 +154,29 @@ def ask_each(
         WorkerDied: a slot's process has ended.
         SlackwaterError: an actor raised it.
     """
-    calls = [actor.call.remote(method, *arguments[slot]) for slot, actor in actors.items()]
+    calls = {slot: own.call.remote(method, *arguments[slot]) for slot, own in actors.items()}
+    return answers_to(
+        calls,
+        method,
+        plan=plan,
+        homes=homes,
+        cluster_monitor=cluster_monitor,
+        timeout_s=timeout_s,
+    )
+
+
+def answers_to(
+    calls: Mapping[str, Any],
+    method: str,
+    *,
+    plan: Plan,
+    homes: Mapping[str, HomeNode],
+    cluster_monitor: ClusterMonitor,
+    timeout_s: float,
+) -> list[Any]:
+    """Return the answers to calls of slots, {slot: call}; see `ask_each`."""
     try:
-        return cluster_monitor.get(calls, timeout_s)
+        return cluster_monitor.get(list(calls.values()), timeout_s)
     except GetTimeoutError as problem:
         raise ClusterError(
             f"job {plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
@@ -137,7 +184,7 @@ def ask_each(
             "or of memory: see `ray status`"
         ) from problem
     except RayError as problem:
-        for slot, call in zip(actors, calls, strict=True):
+        for slot, call in calls.items():
             if (died := _death_by(call, slot, plan, homes)) is not None:
                 raise died from problem
         raise unwrapped_ray_error(problem) from problem

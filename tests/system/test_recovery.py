@@ -75,6 +75,34 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
 
 
+def test_slots_that_are_killed_together_come_back_together(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
+    kill(job, "node-1")
+    kill(job, "node-2")
+    report = job.wait(timeout=LIMIT_S)
+    assert report.recoveries
+    assert report.ledger.is_balanced
+    assert rows_of(path) == expected
+
+
+def test_a_job_that_is_stopped_as_it_goes_back_ends(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
+    kill(job, "node-3")
+    job.stop()
+    assert job.status in ("stopped", "failed")
+    until(
+        lambda: not any(map(psutil.pid_exists, job.workers().values())),
+        within_s=SOON_S,
+        what="its workers to end",
+    )
+
+
 def test_the_same_command_goes_on_after_a_stop(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:

@@ -1,0 +1,68 @@
+"""Keep spare processes warm on a job's nodes, for slots whose processes die.
+
+A new actor takes a second until Python and its libraries are loaded; a spare has done that.
+
+*CPUs.* A spare beside living slots holds none, so no other job misses one. The slot that begins in
+it holds none either, and the next spare there holds the CPU of the process that died. So a node's
+processes hold as many CPUs as the job has slots there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slackwater.actors.jobs.slot_actors import end_actors, make_actors
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.plan.plan import Plan
+
+__all__ = ["Spares"]
+
+
+class Spares:
+    """Spare processes of one job, from one thread."""
+
+    def __init__(self) -> None:
+        self._spares: dict[str, tuple[Any, int]] = {}  # {id of a node: its spare, CPUs it holds}
+        self._holds: dict[str, int] = {}  # CPUs that the process of a slot holds, if not 1
+
+    def take(self, slots: Mapping[str, NodeInfo]) -> dict[str, Any]:
+        """Return {slot: a spare for it}; slots without one get new processes of their own.
+
+        Args:
+            slots: {slot: its node}, of slots that have no process.
+        """
+        for_slots: dict[str, Any] = {}
+        for slot, node in slots.items():
+            self._holds.pop(slot, None)
+            if (spare := self._spares.pop(node.node_id, None)) is not None:
+                for_slots[slot], self._holds[slot] = spare
+        return for_slots
+
+    def make(self, plan: Plan, nodes: Mapping[str, NodeInfo]) -> None:
+        """Make the spares that are missing, without a wait.
+
+        Args:
+            plan: every stage in a slot.
+            nodes: {slot: its node}, of every slot of the plan.
+        """
+        for slot, node in nodes.items():
+            if node.node_id in self._spares:
+                continue
+            there = [name for name, other in nodes.items() if other.node_id == node.node_id]
+            cpus = 0 if all(self._holds.get(name, 1) for name in there) else 1
+            (spare,) = make_actors(
+                plan,
+                {slot: node},
+                cpus=cpus,
+                shifts={},
+                keys=ChannelKeys.generate(),
+                folder="",
+            ).values()
+            self._spares[node.node_id] = spare, cpus
+
+    def close(self) -> None:
+        """End the spares."""
+        end_actors({node: spare for node, (spare, _) in self._spares.items()})
+        self._spares.clear()
