@@ -39,6 +39,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.recovery_simulated",
         "5,000 runs that fail and recover: each row decided once",
     ),
+    "recovery": ("engine.recovery.run", "jobs that come back: kills, halts, a full disk; gaps"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "cores": ("engine.cores", "joins and aggregates on 1 and 2 slots of a node, simulated to 64"),
     "skew": ("engine.skew", "even keys, Zipf's, half in one: 2 slots, memory, the report"),

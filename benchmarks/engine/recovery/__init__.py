@@ -1,0 +1,1 @@
+"""A job that comes back, on Ray: its output, and its silence, after faults."""
