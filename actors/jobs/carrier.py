@@ -69,6 +69,8 @@ from slackwater.runtime.plan.relocation import Relocation
 __all__ = ["JobCarrier", "home_nodes"]
 
 TIME_LIMITS = TimeLimits()
+RECOVERING = TimeLimits(settle_s=0.3)
+"""The same for a job that goes on after a failure: its cause is worth less than its time."""
 CALL_TIMEOUT_S = 10.0
 LOOK_S = 0.25
 """Time between two looks at the hosts. The end of a slot, or a stop, ends the rest."""
@@ -120,7 +122,7 @@ class JobCarrier:
         self._plan, self._actors, self._may_go_on = plan, actors, may_go_on
         self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
         self._homes = home_nodes({slot: nodes[slot] for slot in plan.slot_names})
-        self.life = JobLife(plan, self._homes, time_limits=TIME_LIMITS)
+        self.life = JobLife(plan, self._homes, time_limits=RECOVERING if may_go_on else TIME_LIMITS)
         self.reports: dict[str, SlotReport] = {}
         self.results = Results(plan, actors)
         self.notes: list[str] = []

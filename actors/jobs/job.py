@@ -367,6 +367,12 @@ class RayJob:
             end_actors(self.warm_actors)
 
     @property
+    def finished(self) -> int:
+        """Number of slots that are done, while others run; 0 as the job ends."""
+        life = self._carrier.life
+        return len(life.ended) if life.living and not life.is_ending else 0
+
+    @property
     def over(self) -> threading.Event:
         """Set when the job has ended, and its results are here."""
         return self._carrier.over

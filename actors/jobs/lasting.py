@@ -61,6 +61,8 @@ MOST_COST = 0.03
 """Part of a slot's time that checkpoints may cost: the interval gives way to that."""
 LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
+EXIT_S = 0.1
+"""Time for a killed process to end: Ray says that it has before it has."""
 LOOK_S = 0.05
 """Time between two looks at whether a checkpoint is wanted before it is due."""
 ROOM_S = 0.5
@@ -306,9 +308,10 @@ class LastingJob:
 
     def _take_checkpoints(self, attempt: RayJob) -> None:
         """Take checkpoints of an attempt until it is over."""
-        due_s = time.monotonic() + self._interval_s
+        due_s, finished = time.monotonic() + self._interval_s, 0
         while not attempt.over.is_set():
-            self._wait(attempt, due_s)
+            self._wait(attempt, due_s, finished)
+            finished = attempt.finished
             began_s = time.monotonic()
             with self._checkpointing:
                 self._is_wanted.clear()
@@ -316,8 +319,9 @@ class LastingJob:
                 self._checkpointing.notify_all()
             due_s = max(began_s + self._interval_s, time.monotonic() + LEAST_S)
 
-    def _wait(self, attempt: RayJob, due_s: float) -> None:
-        while not self._is_wanted.is_set():
+    def _wait(self, attempt: RayJob, due_s: float, finished: int) -> None:
+        """Wait until a checkpoint is due, or wanted: a sink may hold rows of a stream's end."""
+        while not self._is_wanted.is_set() and attempt.finished <= finished:
             left_s = due_s - time.monotonic()
             if left_s <= 0 or attempt.over.wait(min(left_s, LOOK_S)):
                 return
@@ -327,7 +331,9 @@ class LastingJob:
             self._take(attempt)
             self._problem = None
         except (SlackwaterError, OSError) as problem:  # a lock that is gone is of the system
-            if not attempt.over.is_set():
+            if attempt.over.is_set():
+                time.sleep(EXIT_S)  # slots that were killed as they wrote are gone by then
+            else:
                 self._problem = str(problem)
 
     def _take(self, attempt: RayJob) -> None:

@@ -63,7 +63,7 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
     job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
-    for slot, rows in (("node-3", 1_000), ("node-1", 3_000)):
+    for slot, rows in (("node-3", 600), ("node-1", 1_800)):
         until(partial(at_least, path, rows), within_s=SOON_S, what=f"{rows} rows")
         kill(job, slot)
     report = job.wait(timeout=LIMIT_S)
