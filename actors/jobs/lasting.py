@@ -320,7 +320,7 @@ class LastingJob:
             due_s = max(began_s + self._interval_s, time.monotonic() + LEAST_S)
 
     def _wait(self, attempt: RayJob, due_s: float, finished: int) -> None:
-        """Wait until a checkpoint is due, or wanted: a sink may hold rows of a stream's end."""
+        """Wait until a checkpoint is due or wanted, or more slots have finished."""
         while not self._is_wanted.is_set() and attempt.finished <= finished:
             left_s = due_s - time.monotonic()
             if left_s <= 0 or attempt.over.wait(min(left_s, LOOK_S)):
