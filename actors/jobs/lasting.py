@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import ray
+from ray.exceptions import RayError
 
 from slackwater.actors.checkpoints.folder import (
     commit,
@@ -231,8 +232,9 @@ class LastingJob:
                 try:
                     self._go_on(decision)
                     break
-                except SlackwaterError as problem:
-                    cause = Cause(kind_of(problem), str(problem))
+                except (SlackwaterError, RayError) as problem:
+                    kind = "WorkerDied" if isinstance(problem, RayError) else kind_of(problem)
+                    cause = Cause(kind, str(problem))
                     decision = self._attempts.failed(cause, time.monotonic_ns())
             else:
                 self._error = attempt.error
