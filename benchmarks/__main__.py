@@ -28,6 +28,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.checkpoints",
         "1 M rows or keys: a cut, its file, the way back",
     ),
+    "checkpoint-cost": (
+        "engine.checkpoint_cost",
+        "CPU of four flows with checkpoints beside without, 1 k and 1 M keys, in turns",
+    ),
     "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
     "before-after": (
         "engine.before_after",
