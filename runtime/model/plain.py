@@ -22,7 +22,7 @@ from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.shown import a_kind
 
 _IS = "\0is"  # no column and no channel has this name
-_AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
+AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
 """Most of a state is these: they are passed by before a call, and a place in words, is made."""
 
 
@@ -68,7 +68,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
             }
         case dict() if all(isinstance(key, str) for key in state):
             return {
-                key: own if type(own) in _AS_THEY_ARE else to_plain(own, where=f"{where}.{key}")
+                key: own if type(own) in AS_THEY_ARE else to_plain(own, where=f"{where}.{key}")
                 for key, own in state.items()
             }
         case dict():
@@ -86,14 +86,14 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
 
 def _each_plain(values: Iterable[Any], where: str) -> list[Any]:
     return [
-        own if type(own) in _AS_THEY_ARE else to_plain(own, where=f"{where}[{n}]")
+        own if type(own) in AS_THEY_ARE else to_plain(own, where=f"{where}[{n}]")
         for n, own in enumerate(values)
     ]
 
 
 def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
     """Return what `to_plain` was given; sequences are lists or tuples."""
-    if type(plain) in _AS_THEY_ARE:
+    if type(plain) in AS_THEY_ARE:
         return plain
     match plain:
         case {"\0is": "batch"}:

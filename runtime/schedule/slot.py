@@ -593,7 +593,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 35
+VERSION = 36
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

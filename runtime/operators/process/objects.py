@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.divided import StayingNumbers
-from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.plain import AS_THEY_ARE, from_plain, to_plain
 from slackwater.runtime.operators.ground.user_code import called, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.shown import a_kind, shown, text_of
@@ -69,6 +69,10 @@ class Keyed:
     due_ns: int | None = None
     called_ns: int = START_NS
     key_hash: int = 0
+
+
+_KNOWN = tuple(field.name for field in fields(Keyed) if field.name != "operator")
+"""Fields of a key's object that are saved as they are."""
 
 
 class Objects:
@@ -222,33 +226,41 @@ class Objects:
         return time_ns - within_ns > one.last_row_ns
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all objects, as plain values.
+        """Return all objects, as plain values: a list for each field, and for each attribute.
+
+        A slot stands still while it is made, so it makes no dict for each object.
 
         Raises:
             OperatorError: an attribute is no plain value; names the key and the attribute.
         """
+        every = list(self.by_code.values())
+        of_names: dict[tuple[str, ...], list[Keyed]] = {}
+        for one in every:
+            of_names.setdefault(tuple(vars(one.operator)), []).append(one)
+        places = {names: place for place, names in enumerate(of_names)}
         return {
             "number": self._number,
             "forgotten": self.forgotten,
-            "objects": [
-                {
-                    "number": one.number,
-                    "code": one.code,
-                    "key": one.key,
-                    "state": self._plain(one),
-                    "last_row_ns": one.last_row_ns,
-                    "stimulus_ns": one.stimulus_ns,
-                    "due_ns": one.due_ns,
-                    "called_ns": one.called_ns,
-                    "key_hash": one.key_hash,
-                }
-                for one in self.by_code.values()
+            "objects": {name: [getattr(one, name) for one in every] for name in _KNOWN},
+            "attributes": [places[tuple(vars(one.operator))] for one in every],
+            "values": [
+                [(name, self._plain(name, own)) for name in names]
+                for names, own in of_names.items()
             ],
         }
 
-    def _plain(self, one: Keyed) -> Any:
+    def _plain(self, name: str, objects: list[Keyed]) -> list[Any]:
+        """Return an attribute of objects, each as a plain value."""
+        values = [vars(one.operator)[name] for one in objects]
+        if AS_THEY_ARE.issuperset(map(type, values)):
+            return values
+        return [
+            self._plain_value(name, one, value) for one, value in zip(objects, values, strict=True)
+        ]
+
+    def _plain_value(self, name: str, one: Keyed, value: Any) -> Any:
         try:
-            return copy.deepcopy(to_plain(vars(one.operator), where=self._who))
+            return copy.deepcopy(to_plain(value, where=f"{self._who}.{name}"))
         except TypeError as problem:
             raise OperatorError(
                 f"step {self._step.name!r}: the state of key {shown(one.key)} cannot be saved: "
@@ -258,8 +270,15 @@ class Objects:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
         self._number, self.forgotten, self.by_code = state["number"], state["forgotten"], {}
-        for own in state["objects"]:
+        columns = [
+            [(name, iter(values)) for name, values in attributes] for attributes in state["values"]
+        ]
+        known = zip(*state["objects"].values(), strict=True)
+        for place, own_fields in zip(state["attributes"], known, strict=True):
             operator = copy.copy(self._step.operator)
-            operator.__dict__ = copy.deepcopy(from_plain(own["state"]))
-            known = {name: own[name] for name in own if name != "state"}
-            self.by_code[known["code"]] = Keyed(operator=operator, **known)
+            operator.__dict__ = {
+                name: own if type(own) in AS_THEY_ARE else copy.deepcopy(from_plain(own))
+                for name, own in ((name, next(values)) for name, values in columns[place])
+            }
+            keyed = Keyed(operator=operator, **dict(zip(state["objects"], own_fields, strict=True)))
+            self.by_code[keyed.code] = keyed
