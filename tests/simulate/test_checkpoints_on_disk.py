@@ -29,11 +29,11 @@ def through_files(folder: Path, number: int, parts: dict[str, SlotPart]) -> dict
 def test_a_run_goes_on_from_files_with_the_same_rows(seed: int, tmp_path: Path) -> None:
     plan = any_flow(seed)
     run, _ = marked(plan, seed)
-    for number, parts in run.simulation.marks.taken.items():
-        saved = through_files(tmp_path, number, parts)
-        for slot, part in parts.items():
+    for number, taken in run.simulation.marks.taken.items():
+        saved = through_files(tmp_path, number, taken.parts)
+        for slot, part in taken.parts.items():
             assert are_same(saved[slot]._asdict(), part._asdict()), f"seed {seed}, {number}, {slot}"
-        again, report = went_on(plan, seed + number, saved, run.begun_ns[number])
+        again, report = went_on(plan, seed + number, saved, taken.at_ns)
         assert report.state == "done", f"seed {seed}, checkpoint {number}"
         whole = {sink: run.results[sink][: had(saved, sink)] + rows for sink, rows in again.items()}
         assert in_order(plan, whole) == in_order(plan, run.results), f"seed {seed}, {number}"
