@@ -1,5 +1,6 @@
 """Command line: commands and exit codes.
 
+- `checkpoint_options.py`: Options of commands for a job's checkpoints.
 - `cluster_commands.py`: Commands for a cluster: submit, jobs, status JOB, logs, stop, latency.
 - `doctor_command.py`: Command `slackwater doctor`: finds problems of this machine or a cluster.
 - `entry.py`: Begin the command line: signals count from here on, the rest is imported after.

@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slackwater.cli.checkpoint_options import (
+    CheckpointFolder,
+    CheckpointInterval,
+    checkpoints_of,
+    way_on,
+)
 from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
@@ -59,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def submit(
+def submit(  # noqa: PLR0913 - options, each by name
     flow: Target,
     *,
     address: Address = None,
@@ -67,6 +73,8 @@ def submit(
     rate: Rates = None,
     sample: Sample = 1_000,
     admission: AdmissionOption = None,
+    checkpoint: CheckpointInterval = None,
+    checkpoint_folder: CheckpointFolder = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it ends; it goes on if you leave.")
     ] = False,
@@ -75,13 +83,13 @@ def submit(
     """Start a flow as a job that outlives this command; print its id."""
     where = placed(placement)
     with printed_errors(as_json=as_json):
+        kept = checkpoints_of(checkpoint, checkpoint_folder)
         loaded = load(flow)
         flow_of_user: Any = loaded.flow  # a Dataflow, of which `Flow` declares only a part
         show = LiveView(console_of(sys.stderr))
         with connected(address, loaded.module) as cluster:
-            job = cluster.submit(
-                flow_of_user, placement=where, detach=True, **predicted_by(rate, sample, admission)
-            )
+            by = predicted_by(rate, sample, admission)
+            job = cluster.submit(flow_of_user, placement=where, detach=True, **by, **kept)
             if not wait:
                 if as_json:
                     print_json({"job": job.id, "flow": job.flow, "placement": job.placement})
@@ -160,6 +168,7 @@ def stop(job: JobName, *, address: Address = None, as_json: AsJson = False) -> N
             print_json({"job": stopped.id, "was": was, "state": state})
         elif was in ("starting", "running"):
             echo(f"job {stopped.id}: {state}")
+            _say_way_on(stopped)
         else:
             echo(f"job {stopped.id} had ended before: {state}")
         _say_if_lost(stopped)
@@ -279,6 +288,12 @@ def _say_if_lost(job: Job) -> None:
     record = job.record
     if record.state == "lost":
         raise ReportedFailure(record.error or f"job {job.id} is lost")
+
+
+def _say_way_on(job: Job) -> None:
+    with suppress(SlackwaterError):  # without a report nothing is known of checkpoints
+        if (checkpoint := job.report().checkpoint) is not None:
+            echo(way_on(checkpoint, "submit"), err=True)
 
 
 def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:

@@ -13,7 +13,12 @@ from typing import Annotated
 import typer
 
 from slackwater.cli.shell import AsJson, console_of, print_json, printed_errors
-from slackwater.doctor.findings import Finding, findings_of_skew, has_problem
+from slackwater.doctor.findings import (
+    Finding,
+    findings_of_checkpoints,
+    findings_of_skew,
+    has_problem,
+)
 from slackwater.report.live_view import LiveView
 from slackwater.report.sanitize import echo, sanitized
 from slackwater.runtime.errors import SlackwaterError
@@ -69,19 +74,21 @@ def _examine(file: Path | None, address: str | None, progress: LiveView | None) 
     findings = examine_address(address, say=say)
     if not has_problem(findings):
         say("looking at the jobs that run")
-        findings += _skewed_jobs(address)
+        findings += _running_jobs(address)
     return findings
 
 
-def _skewed_jobs(address: str) -> Iterator[Finding]:
-    """Yield a warning for each skewed step of the jobs that run."""
+def _running_jobs(address: str) -> Iterator[Finding]:
+    """Yield the warnings of the jobs that run: skewed steps, checkpoints, recoveries."""
     from slackwater.cli.cluster_commands import connected  # noqa: PLC0415 (brings in Ray)
 
     with connected(address) as cluster:
         for job in cluster.jobs():
             if job.status == "running":
                 with suppress(SlackwaterError):  # it has just ended
-                    yield from findings_of_skew(job.id, job.report())
+                    report = job.report()
+                    yield from findings_of_skew(job.id, report)
+                    yield from findings_of_checkpoints(job.id, report)
 
 
 def _print(findings: Sequence[Finding]) -> None:

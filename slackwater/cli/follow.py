@@ -61,7 +61,13 @@ class Host(Protocol):
     """Host of flows: a cluster, or the simulator."""
 
     def submit(
-        self, flow: Any, *, rates: Any = None, sample: Any = 1_000, admission: Any = None
+        self,
+        flow: Any,
+        *,
+        rates: Any = None,
+        sample: Any = 1_000,
+        admission: Any = None,
+        **more: Any,
     ) -> Job:
         """Start a flow."""
         ...

@@ -20,6 +20,12 @@ from typing import Annotated, Any
 import typer
 
 from slackwater.cli import cluster_commands
+from slackwater.cli.checkpoint_options import (
+    CheckpointFolder,
+    CheckpointInterval,
+    checkpoints_of,
+    way_on,
+)
 from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow, starting
 from slackwater.cli.plan_command import plan, provision
@@ -103,6 +109,8 @@ def run(  # noqa: PLR0913 - options, each by name
     rate: Rates = None,
     sample: Sample = 1_000,
     admission: AdmissionOption = None,
+    checkpoint: CheckpointInterval = None,
+    checkpoint_folder: CheckpointFolder = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.json, latency.png and status.json.")
     ] = None,
@@ -114,7 +122,13 @@ def run(  # noqa: PLR0913 - options, each by name
     """Run a flow to its end, and report."""
     if address is not None and (nodes is not None or cores is not None or simulate):
         raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
+    if simulate and (checkpoint is not None or checkpoint_folder is not None):
+        raise typer.BadParameter(
+            "--checkpoint goes without --simulate: only jobs on Ray take checkpoints; try it with "
+            "local nodes, as without --simulate"
+        )
     with printed_errors(as_json=as_json):
+        kept = checkpoints_of(checkpoint, checkpoint_folder)
         loaded, module = load(flow)
         folder = out if out is not None else new_run_folder(loaded.name)
         show = LiveView(console_of(sys.stderr))
@@ -137,7 +151,8 @@ def run(  # noqa: PLR0913 - options, each by name
                 with begun, ExitStack() as until_end:
                     with END_SIGNALS.raised():
                         opened = until_end.enter_context(opens())
-                        job = opened.submit(loaded, **predicted_by(rate, sample, admission))
+                        by = predicted_by(rate, sample, admission)
+                        job = opened.submit(loaded, **by, **kept)
                     draw = show.update if talk else _nothing
                     last, interrupt = follow(job, folder, show=draw, draws=not quiet)
             finally:
@@ -149,6 +164,8 @@ def run(  # noqa: PLR0913 - options, each by name
                 more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
                 echo(f"\nreport.json{more} are in {folder}")
             if interrupt is not None:
+                if last.checkpoint is not None:
+                    interrupt.add_note(f"({way_on(last.checkpoint, 'run')})")
                 raise interrupt
             _judge(last, folder)
 

@@ -24,6 +24,8 @@ LEAST_FILES = 8_192
 """Least limit of open files: a worker has a dozen descriptors, a head two for each worker."""
 FAR_S = 1.0
 """Largest offset of a clock without a warning: latencies are corrected, but logs mislead."""
+OLD_INTERVALS = 5
+"""Age of the newest checkpoint above which it is old, in intervals."""
 HEAD_PORTS = {"6379": "Ray itself", "8265": "dashboard and jobs", "10001": "Ray client"}
 
 
@@ -58,6 +60,17 @@ def problem(about: str, text: str) -> Finding:
 def findings_of_skew(job: str, report: JobReport) -> list[Finding]:
     """Return a warning for each skewed step of a job."""
     return [warning(f"job {job}", skew.note) for skew in report.skews]
+
+
+def findings_of_checkpoints(job: str, report: JobReport) -> list[Finding]:
+    """Return a warning for checkpoints that are old or fail, and for each recovery."""
+    about, made = f"job {job}", report.checkpoint
+    texts = [recovery.text for recovery in report.recoveries]
+    if made is not None and made.problem is not None:
+        texts.append(made.text)
+    elif made is not None and (made.age_s or 0.0) > OLD_INTERVALS * made.interval_s:
+        texts.append(f"{made.text}; due every {made.interval_s:g} s: see `slackwater logs`")
+    return [warning(about, text) for text in texts]
 
 
 def judge_host(

@@ -67,6 +67,7 @@ class FakeHost:
     job: FakeJob
     asked: dict[str, Any] = field(default_factory=dict)
     submitted: list[str] = field(default_factory=list)
+    how: dict[str, Any] = field(default_factory=dict)
     closed: bool = False
     meanwhile: Callable[[], None] = lambda: None  # called as it opens
     closes: Callable[[], None] = lambda: None
@@ -78,8 +79,9 @@ class FakeHost:
         self.closes()
         self.closed = True
 
-    def submit(self, flow: Any) -> FakeJob:
+    def submit(self, flow: Any, **how: Any) -> FakeJob:
         self.meanwhile()
+        self.how = how
         self.submitted.append(flow.name)
         return self.job
 

@@ -16,6 +16,7 @@ import slackwater
 from slackwater.cli import follow, main
 from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import ClusterError, OperatorError, SinkError
+from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.report import JobReport
 from tests.support.fake_host import FakeHost, FakeJob, call
 from tests.support.reports import city_report, with_lost_rows
@@ -134,6 +135,8 @@ def test_the_options_choose_the_host(
         ["run", "city.py", "--cores", "0"],
         ["run"],
         ["explain", "nowhere.py:flow"],
+        ["run", "city.py", "--simulate", "--checkpoint", "1s"],
+        ["run", "city.py", "--checkpoint-folder", "kept"],
         ["frobnicate"],
     ],
 )
@@ -200,6 +203,21 @@ def test_ctrl_c_stops_the_job_and_exits_with_130(host: FakeHost) -> None:
     assert host.closed
     kept = load_report(Path("here/report.json"))
     assert (kept.state, kept.error) == ("stopped", "interrupted")
+
+
+KEPT = CheckpointReport(
+    every_s=1.0, folder="kept", interval_s=1.0, number=7, age_s=0.1, took_s=0.01
+)
+
+
+def test_an_interrupt_of_a_job_with_checkpoints_says_how_to_go_on(host: FakeHost) -> None:
+    report = replace(host.job.reports[0], checkpoint=KEPT)
+    host.job.reports, host.job.ends_with = [report], KeyboardInterrupt()
+    done = call("run", "city.py", "--checkpoint", "1s", "--checkpoint-folder", "kept")
+    assert host.how == {"checkpoint": "1s", "checkpoint_folder": Path("kept")}
+    assert done.exit_code == 130
+    assert "the same `slackwater run` goes on from checkpoint 7 in kept" in done.stderr
+    assert "checkpoint 7, begun 0.1 s ago" in call("status").stdout
 
 
 def test_a_disk_that_is_full_does_not_hide_what_ended_the_job(host: FakeHost) -> None:

@@ -23,6 +23,7 @@ from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
 from slackwater.doctor.findings import (
     Finding,
+    findings_of_checkpoints,
     has_problem,
     judge_clock,
     judge_host,
@@ -31,7 +32,10 @@ from slackwater.doctor.findings import (
 )
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
 from slackwater.doctor.visit import Login, visit
+from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.clock import Exchange
+from slackwater.runtime.measure.recovered import Recovery
+from tests.support.reports import city_report
 
 yaml: Any = importlib.import_module("yaml")  # comes with Ray, without types
 APP = typer.Typer()
@@ -351,3 +355,33 @@ def test_a_node_is_told_with_the_slots_that_it_offers(
     found = judge_slots("h", node)
     assert found.level == level
     assert found.text.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "problem", "warned"),
+    [(4.0, None, ""), (6.0, None, "due every 1 s"), (1.0, "no space left", "no space left")],
+)
+def test_old_and_failed_checkpoints_are_warnings(
+    age_s: float, problem: str | None, warned: str
+) -> None:
+    report = city_report()
+    report.checkpoint = CheckpointReport(
+        every_s=1.0,
+        folder="kept",
+        interval_s=1.0,
+        number=7,
+        age_s=age_s,
+        took_s=0.1,
+        problem=problem,
+    )
+    texts = [known.text for known in findings_of_checkpoints("city-1", report)]
+    assert len(texts) == bool(warned)
+    assert warned in "".join(texts)
+
+
+def test_recoveries_are_warnings_by_their_cause() -> None:
+    report = city_report()
+    report.recoveries = [Recovery(at_s=2.0, cause="WorkerDied: slot 'node-1'", checkpoint=3)]
+    (known,) = findings_of_checkpoints("city-1", report)
+    assert (known.level, known.about) == ("warning", "job city-1")
+    assert "went back to checkpoint 3: WorkerDied: slot 'node-1'" in known.text

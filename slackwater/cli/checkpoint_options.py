@@ -1,0 +1,65 @@
+"""Options of commands for a job's checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slackwater.runtime.measure.checkpoints import CheckpointReport
+from slackwater.runtime.model import duration_ns
+
+__all__ = ["CheckpointFolder", "CheckpointInterval", "checkpoints_of", "way_on"]
+
+CheckpointInterval = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="TIME",
+        help="Time between two checkpoints, like 1s: after a failure the job goes on from one. "
+        "Only on Ray.",
+        show_default=False,
+    ),
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint-folder",
+        metavar="PATH",
+        help="Where they are, on a path that all nodes reach; .slackwater/FLOW unless told.",
+        show_default=False,
+    ),
+]
+
+
+def checkpoints_of(interval: str | None, folder: Path | None) -> dict[str, Any]:
+    """Return the arguments of `submit` for these options; empty without checkpoints.
+
+    Raises:
+        BadParameter: a folder without an interval.
+        SettingError: the interval is not a duration above 0.
+    """
+    if interval is None:
+        if folder is not None:
+            raise typer.BadParameter("--checkpoint-folder needs --checkpoint, such as 1s")
+        return {}
+    duration_ns(interval, what="--checkpoint", positive=True)  # before nodes are started
+    return {
+        "checkpoint": interval,
+        **({} if folder is None else {"checkpoint_folder": folder}),
+    }
+
+
+def way_on(checkpoint: CheckpointReport, command: str) -> str:
+    """Return how a job that was stopped, or failed, goes on.
+
+    Args:
+        checkpoint: newest checkpoint of the job.
+        command: command that started the job.
+    """
+    if checkpoint.number is None:
+        begins = "the start: no checkpoint of it was complete"
+    else:
+        begins = f"checkpoint {checkpoint.number:,} in {checkpoint.folder}"
+    return f"the same `slackwater {command}` goes on from {begins}"
