@@ -61,13 +61,7 @@ class Host(Protocol):
     """Host of flows: a cluster, or the simulator."""
 
     def submit(
-        self,
-        flow: Any,
-        *,
-        rates: Any = None,
-        sample: Any = 1_000,
-        admission: Any = None,
-        **more: Any,
+        self, flow: Any, *, rates: Any = None, sample: Any = 1_000, admission: Any = None
     ) -> Job:
         """Start a flow."""
         ...

@@ -152,7 +152,8 @@ def run(  # noqa: PLR0913 - options, each by name
                     with END_SIGNALS.raised():
                         opened = until_end.enter_context(opens())
                         by = predicted_by(rate, sample, admission)
-                        job = opened.submit(loaded, **by, **kept)
+                        start: Any = opened.submit  # a cluster takes checkpoints, too
+                        job = start(loaded, **by, **kept)
                     draw = show.update if talk else _nothing
                     last, interrupt = follow(job, folder, show=draw, draws=not quiet)
             finally:
