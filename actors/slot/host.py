@@ -108,7 +108,10 @@ class SlotHost(MovingStages, CuttingSlot):
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
         self._results = SlotResults(
-            traits_of_sinks(self._stages), deadline_ns=plan.deadline_ns, holds=plan.holds
+            traits_of_sinks(self._stages),
+            deadline_ns=plan.deadline_ns,
+            holds=plan.holds,
+            goes_on=plan.has_checkpoints,
         )
         self._own_inputs: list[ReadAheadInput] = []
         self._charge_at_ns = 0  # when sources are next charged for their threads

@@ -121,6 +121,9 @@ class SinkPort(Protocol):
         ...
 
 
+_GOES_ON = "the job was stopped; the same flow goes on from its newest checkpoint"
+
+
 class SlotResults:
     """Decides what is done at the sinks of one slot.
 
@@ -129,6 +132,7 @@ class SlotResults:
         deadline_ns: deadline of the flow; None if it has none.
         holds: sinks whose rows, and end of stream, wait for the checkpoint that contains them;
             those of other slots are passed over.
+        goes_on: whether the job takes checkpoints, and goes on from the last after a stop.
 
     Attributes:
         holds: the same, of this slot alone.
@@ -142,8 +146,9 @@ class SlotResults:
         *,
         deadline_ns: int | None = None,
         holds: Collection[str] = (),
+        goes_on: bool = False,
     ) -> None:
-        self._traits = sinks
+        self._traits, self._goes_on = sinks, goes_on
         self.holds = frozenset(holds) & sinks.keys()
         self._held = {sink: HeldRows() for sink in sinks if sink in self.holds}
         self._meters = {sink: SinkMeter(sink, "", deadline_ns=deadline_ns) for sink in sinks}
@@ -355,11 +360,17 @@ class SlotResults:
             if state == "done":
                 assert sink not in self._held, f"sink {sink!r} holds its end"
                 done += self._done(sink)
+            elif self._goes_on and self._is_single_file(sink):
+                done.append(Abort(sink, _GOES_ON))  # a file that readers see never changes
             elif self._traits[sink].only_whole:
                 done.append(Close(sink))
             else:
                 done += [Flush(sink), Commit(sink), Close(sink)]
         return done
+
+    def _is_single_file(self, sink: str) -> bool:
+        place = self._traits[sink].files
+        return place is not None and place.is_file
 
     def settled(self, sink: str) -> None:
         """Take note that a sink is closed or aborted."""

@@ -247,3 +247,12 @@ def test_a_sink_with_fewer_rows_than_at_the_checkpoint_is_an_error() -> None:
         SinkError, match=r"'out': it has 0 rows, and had been given 2 .* loses data"
     ):
         again.resumes({"out": -1})
+
+
+@pytest.mark.parametrize(("goes_on", "verb"), [(False, Commit), (True, Abort)])
+def test_one_file_is_not_shown_at_a_stop_after_which_its_job_goes_on(
+    goes_on: bool, verb: type[Any]
+) -> None:
+    files = FileTraits(path="out.csv", format="csv", is_file=True, overwrite=False, rows=None)
+    results = SlotResults({"out": SinkTraits(files=files)}, goes_on=goes_on)
+    assert verb in map(type, results.ends("stopped"))

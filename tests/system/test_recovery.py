@@ -26,8 +26,10 @@ LIMIT_S, SOON_S = 60.0, 20.0
 EVERY = "200ms"
 
 
-def pairs(sink: sw.connectors.Output, *, rows: int = ROWS, **options: Any) -> sw.Dataflow:
-    """A join of two live sources, in three slots."""
+def pairs(
+    sink: sw.connectors.Output, *, file: Path | None = None, rows: int = ROWS, **options: Any
+) -> sw.Dataflow:
+    """A join of two live sources, in three slots; its rows also go to one file."""
     flow = sw.Dataflow("pairs", **options)
     times = np.arange(rows) * (1_000_000_000 // PER_S)
 
@@ -39,6 +41,8 @@ def pairs(sink: sw.connectors.Output, *, rows: int = ROWS, **options: Any) -> sw
 
     joined = source("left", 1).join(source("right", 2), on="key", within="20ms", name="joined")
     joined.sink("out", sink)
+    if file is not None:
+        joined.sink("file", sw.jsonl_sink(file))
     return flow
 
 
@@ -108,19 +112,24 @@ def test_the_same_command_goes_on_after_a_stop(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    file = tmp_path / "rows.jsonl"
+    job = cluster.submit(
+        pairs(TableOutput(str(path)), file=file), checkpoint=EVERY, checkpoint_folder=folder
+    )
     until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
     job.stop()
     assert job.status == "stopped"
     stopped = rows_of(path)
+    assert not file.exists(), "a file that readers see is whole"
     again = cluster.submit(
-        pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder
+        pairs(TableOutput(str(path)), file=file), checkpoint=EVERY, checkpoint_folder=folder
     )
     report = again.wait(timeout=LIMIT_S)
     whole = rows_of(path)
     assert whole[: len(stopped)] == stopped
     assert whole == expected
     assert any("goes on from checkpoint" in note for note in report.notes)
+    assert len(file.read_text(encoding="utf-8").splitlines()) == len(whole)
 
 
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:
