@@ -11,7 +11,7 @@ from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SinkStep
-from slackwater.runtime.schedule import Slot, SlotResults, make_slot, traits_of_sinks
+from slackwater.runtime.schedule import Slot, SlotResults, make_slot
 
 __all__ = ["HandOver", "TakeOver", "hand_over", "take_over"]
 
@@ -101,6 +101,6 @@ def take_over(
     slot = make_slot(replace(plan, stages=stages), start_ns=order.start_ns)
     if order.state is not None:
         slot.restore(dict(order.state), old)
-    results = SlotResults(traits_of_sinks(stages), deadline_ns=plan.deadline_ns, holds=plan.holds)
+    results = SlotResults.of(plan)
     restore(results, order.results)
     return slot, results, [own for _, own in opened.values() if own is not None]

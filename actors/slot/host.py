@@ -60,7 +60,6 @@ from slackwater.runtime.schedule import (
     carry_out,
     make_slot,
     rest_of,
-    traits_of_sinks,
 )
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.shown import MOST_ERROR, MOST_SHOWN, in_words, text_of, trace_of
@@ -107,12 +106,7 @@ class SlotHost(MovingStages, CuttingSlot):
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
-        self._results = SlotResults(
-            traits_of_sinks(self._stages),
-            deadline_ns=plan.deadline_ns,
-            holds=plan.holds,
-            goes_on=plan.has_checkpoints,
-        )
+        self._results = SlotResults.of(plan)
         self._own_inputs: list[ReadAheadInput] = []
         self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None

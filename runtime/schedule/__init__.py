@@ -9,7 +9,6 @@ from slackwater.runtime.schedule.results import (
     SlotResults,
     carry_out,
     rest_of,
-    traits_of_sinks,
 )
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.schedule.stage import StageMachine
@@ -42,5 +41,4 @@ __all__ = [
     "replay",
     "replaying",
     "rest_of",
-    "traits_of_sinks",
 ]

@@ -23,7 +23,7 @@ from slackwater.runtime.measure.assemble import SinkMeter
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import sinks_among
 from slackwater.runtime.schedule.actions import Egress, Rest
 from slackwater.runtime.schedule.held_rows import HeldRows
@@ -42,7 +42,6 @@ __all__ = [
     "SlotResults",
     "carry_out",
     "rest_of",
-    "traits_of_sinks",
 ]
 
 
@@ -161,6 +160,17 @@ class SlotResults:
         self._committed: dict[str, int] = {}  # {sink: last ordinal}, where rows are yet to come
         self.due_ns: int | None = None
         """When `due` has something to do, if nothing is written; None if at no time."""
+
+    @classmethod
+    def of(cls, plan: SlotPlan) -> SlotResults:
+        """Return the results of a slot's sinks, as its plan says."""
+        sinks = sinks_among(stage.step for stage in plan.stages)
+        return cls(
+            {step.name: step.output.traits for step in sinks},
+            deadline_ns=plan.deadline_ns,
+            holds=plan.holds,
+            goes_on=plan.has_checkpoints,
+        )
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -392,11 +402,6 @@ class SlotResults:
     def derive(self) -> None:
         """Find when the first sink is due."""
         self._find_due()
-
-
-def traits_of_sinks(stages: Iterable[Stage]) -> dict[str, SinkTraits]:
-    """Return {sink: traits of its output} of the sinks among stages."""
-    return {step.name: step.output.traits for step in sinks_among(stage.step for stage in stages)}
 
 
 def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable[[], int]) -> Rest:

@@ -44,7 +44,6 @@ from slackwater.runtime.schedule import (
     carry_out,
     make_slot,
     rest_of,
-    traits_of_sinks,
 )
 from slackwater.runtime.schedule.results import SinkAction
 from slackwater.runtime.simulate.faults import Fault, UserStops, check_faults
@@ -191,8 +190,7 @@ class Simulation:
             restore(self._results[name], snapshot)
 
     def _new_results(self, slot: str) -> SlotResults:
-        sinks = traits_of_sinks(self._plan.stages_of(slot))
-        return SlotResults(sinks, deadline_ns=self._plan.deadline_ns, holds=self._holds)
+        return SlotResults.of(replace(slot_plan(self._plan, slot), holds=self._holds))
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
         """Run to the end, or until a virtual time, and report. With checkpoints, it recovers.
