@@ -21,9 +21,9 @@ class CollectSink(Sink):
     def __init__(self, schema: pa.Schema, *, at: bytes | None = None) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
+        self._rows_before = 0
         if at:
             self.take_over(at)
-        self._rows_before = sum(map(len, self._batches))
 
     def last_ordinal(self) -> int:  # noqa: D102 - see Sink
         return self._rows_before - 1
@@ -39,6 +39,7 @@ class CollectSink(Sink):
         """Put the rows of another sink's `stream` first."""
         with pa.ipc.open_stream(stream) as rows:
             self._batches += rows
+        self._rows_before = sum(map(len, self._batches))
 
     def table(self) -> pa.Table:
         """Return all rows so far."""
