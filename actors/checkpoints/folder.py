@@ -27,7 +27,7 @@ from slackwater.actors.checkpoints.file_names import (
 )
 from slackwater.actors.checkpoints.part_files import check_part
 from slackwater.actors.checkpoints.refusals import refusals
-from slackwater.actors.kernel.plain_files import make_folder, private, read_plain, sync
+from slackwater.actors.kernel.plain_files import make_folder, read_plain, sync, whole_file
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.json_form import json_bytes
@@ -100,7 +100,6 @@ def commit(
     parts = tuple(sorted(entries, key=lambda entry: entry.slot))
     manifest = CheckpointManifest(number=number, facts=facts, parts=parts)
     name = manifest_name(number)
-    hidden = hidden_path(folder, name)
     with refusals(f"checkpoint {number} could not be completed in", folder):
         for part in parts:
             if (problem := _problem(folder, part, reads=False)) is not None:
@@ -112,15 +111,8 @@ def commit(
             raise CheckpointError(
                 f"checkpoint {number} is in {folder} already; give another number (next_number)"
             )
-        try:
-            with open(hidden, "xb", opener=private) as file:
-                file.write(json_bytes(manifest.to_json()))
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.rename(folder / name)
-        finally:
-            hidden.unlink(missing_ok=True)
-        sync(folder)
+        with whole_file(folder / name, hidden=hidden_path(folder, name)) as file:
+            file.write(json_bytes(manifest.to_json()))
     return manifest
 
 
@@ -175,8 +167,7 @@ def prune(
         CheckpointError: the system refuses.
     """
     with refusals("checkpoints could not be removed from", folder):
-        files = _files(folder)
-        manifests = {file.number: _read(file) for file in files if file.is_manifest}
+        files, manifests = _contents(folder)
         going = _going(folder, manifests, flow, refers)
         gone = [
             file
@@ -184,10 +175,7 @@ def prune(
             if (file.number in going if file.number in manifests else file.number not in writing)
             or _is_stray(file, manifests, flow)
         ]
-        for file in sorted(gone, key=lambda file: not file.is_manifest):  # manifests first
-            file.path.unlink(missing_ok=True)
-        if gone:
-            sync(folder)
+        _unlink(folder, gone)
     return [file.path.name for file in gone]
 
 
@@ -202,16 +190,13 @@ def remove(folder: Path, flow: str) -> None:
         CheckpointError: the system refuses.
     """
     with refusals("checkpoints could not be removed from", folder):
-        files = _files(folder)
-        manifests = {file.number: _read(file) for file in files if file.is_manifest}
+        files, manifests = _contents(folder)
         others = {
             number
             for number, manifest in manifests.items()
             if isinstance(manifest, Refusal) or manifest.facts.flow != flow
         }
-        own = [file for file in files if file.number not in others]
-        for file in sorted(own, key=lambda file: not file.is_manifest):
-            file.path.unlink(missing_ok=True)
+        _unlink(folder, [file for file in files if file.number not in others])
 
 
 def size(folder: Path) -> int:
@@ -228,6 +213,22 @@ def _files(folder: Path) -> list[OwnFile]:
     with suppress(FileNotFoundError):
         return own_files(folder)
     return []
+
+
+def _contents(
+    folder: Path,
+) -> tuple[list[OwnFile], dict[int, CheckpointManifest | Refusal]]:
+    """Return the files of checkpoints in a folder, and their manifests by number."""
+    files = _files(folder)
+    return files, {file.number: _read(file) for file in files if file.is_manifest}
+
+
+def _unlink(folder: Path, files: Collection[OwnFile]) -> None:
+    """Remove files, manifests first: without one, a checkpoint is not complete."""
+    for file in sorted(files, key=lambda file: not file.is_manifest):
+        file.path.unlink(missing_ok=True)
+    if files:
+        sync(folder)
 
 
 def _read(file: OwnFile) -> CheckpointManifest | Refusal:

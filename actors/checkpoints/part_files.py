@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from slackwater.actors.checkpoints.file_names import hidden_path, part_name
 from slackwater.actors.checkpoints.refusals import refusals
-from slackwater.actors.kernel.plain_files import private, sync
+from slackwater.actors.kernel.plain_files import whole_file
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.recovery.checkpoint import SlotPart
 from slackwater.runtime.recovery.manifest import ChannelEntry, PartEntry
@@ -46,17 +46,9 @@ def write_part(folder: Path, part: SlotPart) -> PartEntry:
     name = part_name(part.number, part.slot)
     hidden = hidden_path(folder, name)
     what = f"checkpoint {part.number} of slot {part.slot!r} could not be written to"
-    with refusals(what, folder):
-        try:
-            with open(hidden, "xb", opener=private) as file:
-                hashing = _Hashing(file)
-                _write(record, hashing)
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.rename(folder / name)
-        finally:
-            hidden.unlink(missing_ok=True)
-        sync(folder)
+    with refusals(what, folder), whole_file(folder / name, hidden=hidden) as file:
+        hashing = _Hashing(file)
+        _write(record, hashing)
     return PartEntry(
         slot=part.slot,
         file=name,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from slackwater.actors.kernel.plain_files import make_folder, private
+from slackwater.actors.kernel.plain_files import make_folder, whole_file
 from slackwater.actors.nodes.placement import NodeInfo
 
 __all__ = ["StartOrder", "forget_order", "read_order", "save_order"]
@@ -35,10 +35,9 @@ def save_order(folder: str, job: str, order: StartOrder) -> None:
     """Write an order beside the checkpoints of its job; only its user may read it."""
     path = _path(folder, job)
     make_folder(path.parent)
-    with open(path, "wb", opener=private) as file:
+    hidden = path.with_name(f"{path.name}.{secrets.token_hex(8)}.incomplete")
+    with whole_file(path, hidden=hidden) as file:
         file.write(pickle.dumps(order))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def read_order(folder: str, job: str) -> StartOrder:

@@ -1,18 +1,50 @@
-"""Open files and folders for our user alone; read files of unknown origin with care."""
+"""Write files for our user alone; read files of unknown origin with care."""
 
 from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["free_room", "make_folder", "no_folder_at", "private", "read_plain", "sync"]
+__all__ = [
+    "free_room",
+    "make_folder",
+    "no_folder_at",
+    "private",
+    "read_plain",
+    "sync",
+    "whole_file",
+]
 
 
 def private(path: str | Path, flags: int) -> int:
     """Open a file with mode 0600 if new; an `opener` for Python's `open`."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+@contextmanager
+def whole_file(path: Path, *, hidden: Path) -> Iterator[BinaryIO]:
+    """Write a private file, whole and synced, or not at all.
+
+    Args:
+        path: path of the file once it is whole; a file there is replaced.
+        hidden: path of the file until then, in the same folder, where no file is yet.
+
+    Raises:
+        OSError: the system refuses; then no file stays at `hidden`.
+    """
+    try:
+        with open(hidden, "xb", opener=private) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.rename(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    sync(path.parent)
 
 
 def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:

@@ -16,6 +16,7 @@ from slackwater.actors.checkpoints.folder import (
     newest,
     next_number,
     prune,
+    remove,
     size,
     take_lock,
 )
@@ -218,6 +219,14 @@ def test_nothing_that_is_not_ours_goes(tmp_path: Path) -> None:
     for manifest in (*town, newer):
         assert {part.file for part in manifest.parts} <= names(tmp_path)
         assert manifest_name(manifest.number) in names(tmp_path)
+
+
+def test_all_checkpoints_of_a_flow_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    taken(tmp_path, 1)
+    town = taken(tmp_path, 2, flow="town")
+    write_part(tmp_path, part_of(number=3))
+    remove(tmp_path, "city")
+    assert names(tmp_path) == {manifest_name(2), *(part.file for part in town.parts)}
 
 
 def test_a_damaged_checkpoint_goes_once_three_newer_are_complete(tmp_path: Path) -> None:
