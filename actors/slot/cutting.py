@@ -40,11 +40,19 @@ LONGEST_S = 60.0
 
 
 class _AtCut(NamedTuple):
-    """State of a slot's sinks at its cut, until its part is complete."""
+    """State of a slot's sinks at its cut, until its part is complete.
+
+    Attributes:
+        number: number of the checkpoint.
+        results: state of the slot's `SlotResults`.
+        positions: {sink: its position}.
+        longest_ns: longest time, so far, for which the loop stood still for the checkpoint.
+    """
 
     number: int
     results: dict[str, Any]
     positions: dict[str, bytes]
+    longest_ns: int = 0
 
 
 class WrittenPart(NamedTuple):
@@ -102,9 +110,8 @@ class CuttingSlot(ABC):
         self._at_cut: _AtCut | None = None
         self._can_be_cut = True
         self._saved: SlotPart | None = None  # what it goes on from, until its start
-        self._parts: dict[int, SlotPart] = {}  # complete ones that were not given yet
+        self._parts: dict[int, tuple[SlotPart, int]] = {}  # complete, not given yet; `longest_ns`
         self._has_part = threading.Condition()
-        self._longest_cut_ns = 0
         self._complete: deque[int] = deque()  # numbers of checkpoints that are complete
 
     def write_part(self, number: int, folder: str) -> WrittenPart:
@@ -114,19 +121,18 @@ class CuttingSlot(ABC):
             ClusterError: the mark has not come on all channels in time; the slot goes on.
             SinkError: the part could not be written.
         """
-        self._longest_cut_ns = 0
-        part = self._part_of(number)
+        part, cut_ns = self._part_of(number)
         began_ns = time.thread_time_ns()
         entry = write_part(Path(folder), part)
-        cut_ns, cpu_ns = self._longest_cut_ns, time.thread_time_ns() - began_ns
-        return WrittenPart(entry, granted_by(part), cut_ns, cut_ns + cpu_ns)
+        cpu_ns = cut_ns + time.thread_time_ns() - began_ns
+        return WrittenPart(entry, granted_by(part), cut_ns, cpu_ns)
 
     def complete(self, number: int) -> None:
         """Let what waited for a checkpoint leave: all its parts are on disk."""
         self._complete.append(number)
         self._waker.wake()
 
-    def _part_of(self, number: int) -> SlotPart:
+    def _part_of(self, number: int) -> tuple[SlotPart, int]:
         self._mailbox.call(lambda: self._cut(number), within_s=LONGEST_S)
         with self._has_part:
             self._has_part.wait_for(
@@ -159,7 +165,9 @@ class CuttingSlot(ABC):
             self._at_cut = _AtCut(number, results, positions)
         marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
         self._ends.mark(marks, Mark(number))
-        self._longest_cut_ns = max(self._longest_cut_ns, time.monotonic_ns() - began_ns)
+        if (at_cut := self._at_cut) is not None and at_cut.number == number:
+            took_ns = time.monotonic_ns() - began_ns
+            self._at_cut = at_cut._replace(longest_ns=max(at_cut.longest_ns, took_ns))
         self._take_cut()
 
     def _mark_came(self, channel: str, mark: Mark) -> None:
@@ -173,5 +181,5 @@ class CuttingSlot(ABC):
         assert known is not None and known.number == cut.number, "they are cut together"  # noqa: PT018
         part = SlotPart.of(self._slot.name, cut, known.results, known.positions)
         with self._has_part:
-            self._parts = {cut.number: part}
+            self._parts = {cut.number: (part, known.longest_ns)}
             self._has_part.notify_all()
