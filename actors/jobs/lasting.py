@@ -128,8 +128,6 @@ class LastingJob:
         self._facts = CheckpointFacts(
             flow=plan.flow,
             job=job_id,
-            cluster="",
-            attempt=1,
             at_ns=0,
             fingerprint=_fingerprint(plan),
             release=release(),

@@ -77,26 +77,18 @@ class CheckpointFacts(JsonObject):
     Attributes:
         flow: name of the flow.
         job: id of the job.
-        cluster: identity of the cluster.
-        attempt: number of the job's attempt, from 1.
         at_ns: wall clock when the checkpoint was begun.
         fingerprint: digests of the flow and its settings, {group: {name: digest}}.
         release: {package: version}.
-        sources: {source: its positions}.
-        sinks: {sink: what it needs for its commit}.
         start_ns: start of the job's sources, by the clock of its slots.
         granted: {channel: credit that its receiver had given by its cut}.
     """
 
     flow: str
     job: str
-    cluster: str
-    attempt: int
     at_ns: int
     fingerprint: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     release: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[str, Any] = field(default_factory=dict)
-    sinks: Mapping[str, Any] = field(default_factory=dict)
     start_ns: int = 0
     granted: Mapping[str, int] = field(default_factory=dict)
 

@@ -39,11 +39,9 @@ def facts_of(**changes: Any) -> CheckpointFacts:
     facts: dict[str, Any] = {
         "flow": "city",
         "job": "city-1",
-        "cluster": "c",
-        "attempt": 1,
         "at_ns": 10**18,
         "fingerprint": {"steps": {"jams": "d1", "out": "d2"}, "settings": {"slack": "d3"}},
         "release": {"slackwater": "0.1.0"},
-        "sources": {"cars": [2**60, "ü", None]},
+        "granted": {"cars→jäms": 2**60},
     }
     return CheckpointFacts(**{**facts, **changes})
