@@ -77,8 +77,8 @@ class Checkpointing:
     """How a job takes checkpoints.
 
     Attributes:
-        every_s: seconds between two.
-        folder: where they are, on a path that all nodes reach.
+        every_s: seconds from a checkpoint to the next one.
+        folder: folder of the checkpoints, on a path that all nodes reach.
     """
 
     every_s: float
@@ -91,13 +91,15 @@ class _Newest(NamedTuple):
     Attributes:
         number: number of the checkpoint.
         began_s: when it was begun, by the steady clock.
-        took_s: seconds until it was complete, and for which a loop stood still at most.
+        took_s: seconds until it was complete.
+        cut_s: longest time for which a slot's loop stood still for it.
         folder_bytes: size of all checkpoints.
     """
 
     number: int
     began_s: float
-    took_s: tuple[float, float]
+    took_s: float
+    cut_s: float
     folder_bytes: int
 
 
@@ -358,7 +360,7 @@ class LastingJob:
         cpu_s = max(own.cpu_ns for own in written.values()) / NS_PER_SECOND
         self._interval_s = max(self._every_s, cpu_s / MOST_COST)
         prune(self._folder, self._facts.flow)
-        self._newest = _Newest(number, began_s, (took_s, cut_s), size(self._folder))
+        self._newest = _Newest(number, began_s, took_s, cut_s, size(self._folder))
 
     # -- what it says ----------------------------------------------------------------------
 
@@ -429,13 +431,10 @@ class LastingJob:
         made = CheckpointReport(
             self._every_s, str(self._folder), self._interval_s, problem=self._problem
         )
-        if (newest_checkpoint := self._newest) is not None:
-            made.number, made.took_s, made.cut_s = (
-                newest_checkpoint.number,
-                *newest_checkpoint.took_s,
-            )
-            made.age_s = time.monotonic() - newest_checkpoint.began_s
-            made.folder_bytes = newest_checkpoint.folder_bytes
+        if (last := self._newest) is not None:
+            made.number, made.took_s, made.cut_s = last.number, last.took_s, last.cut_s
+            made.age_s = time.monotonic() - last.began_s
+            made.folder_bytes = last.folder_bytes
         return made
 
     def collected(self, sink: str) -> pa.Table:

@@ -14,13 +14,13 @@ class CheckpointReport(JsonObject):
     """Newest complete checkpoint of a job, and how they are taken."""
 
     every_s: float
-    """Seconds between two, as the user wants them."""
+    """Seconds from a checkpoint to the next one, as the user wants them."""
     folder: str
     """Folder of the checkpoints."""
     interval_s: float
-    """Seconds between two: more than wanted where a slot would spend over 3 % of its time."""
+    """The same as they are: more where a slot would spend over 3 % of its time."""
     number: int | None = None
-    """Number of the newest complete one; None before the first."""
+    """Number of the newest complete checkpoint; None before the first."""
     age_s: float | None = None
     """Seconds since it was begun."""
     took_s: float | None = None
