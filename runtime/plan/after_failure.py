@@ -21,7 +21,7 @@ from slackwater.runtime.plan.flow_fingerprints import why_rows_differ
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
 
-__all__ = ["Guarantee", "guarantee_lines", "guarantees", "held_sinks"]
+__all__ = ["Guarantee", "guarantee_lines", "guarantees"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,6 @@ def guarantees(steps: Mapping[str, Step]) -> list[Guarantee]:
         *(_of_source(step) for step in sources_among(steps.values())),
         *(_of_sink(step, steps) for step in sinks_among(steps.values())),
     ]
-
-
-def held_sinks(steps: Mapping[str, Step]) -> frozenset[str]:
-    """Return the sinks whose rows wait for the checkpoint that contains them."""
-    return frozenset(known.step for known in guarantees(steps) if known.is_held)
 
 
 def guarantee_lines(steps: Mapping[str, Step]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.plan.after_failure import Guarantee, guarantees, held_sinks
+from slackwater.runtime.plan.after_failure import Guarantee, guarantees
+from slackwater.runtime.prepare.prepare import prepare
 
 ROWS = {"ts": [1, 2], "k": ["a", "b"]}
 
@@ -68,6 +69,10 @@ def known_of(flow: sw.Dataflow) -> dict[str, Guarantee]:
     return {known.step: known for known in guarantees(flow.steps)}
 
 
+def held_in(flow: sw.Dataflow) -> frozenset[str]:
+    return replace(prepare(flow, ["a"]), has_checkpoints=True).held_sinks
+
+
 def test_a_sink_that_keeps_its_ordinal_is_written_at_once_where_rows_come_again() -> None:
     known = known_of(flow_of())
     for name in OUTPUTS:
@@ -89,7 +94,7 @@ def test_a_custom_output_that_commits_at_its_end_alone_loses_rows_and_says_so() 
 def test_in_a_flow_with_slack_these_sinks_hold_and_the_others_may_get_other_rows() -> None:
     flow = flow_of(slack="1s")
     known = known_of(flow)
-    assert held_sinks(flow.steps) == KEEP
+    assert held_in(flow) == KEEP
     assert {name for name in OUTPUTS if known[name].word == "exactly once"} == KEEP
     assert "the gate of 'once' has a slack" in known["collect"].why
     assert "come again, perhaps others, for the gate of 'once'" in known["print"].why
@@ -126,9 +131,9 @@ def test_a_live_source_that_goes_by_the_clock_makes_its_sinks_hold(
     source: dict[str, Any], why: str
 ) -> None:
     flow = flow_of(Feed(), **source)
-    assert held_sinks(flow.steps) == KEEP
+    assert held_in(flow) == KEEP
     assert why in known_of(flow)["jsonl"].why
-    assert not held_sinks(flow_of(Feed()).steps)
+    assert not held_in(flow_of(Feed()))
 
 
 def test_a_sink_without_order_is_held_and_its_writers_are_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from slackwater.actors.sinks.run_fingerprints import input_prints, sink_runs
 from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.plan.after_failure import held_sinks
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.prepare.prepare import prepare
 from slackwater.runtime.recovery.checkpoint import saved_results
@@ -101,7 +101,7 @@ def ran(
 ) -> tuple[JobReport, Files]:
     flow = flow_of(folder, slack=slack)
     plan = prepare(flow, ["a", "b", "c"])
-    files, holds = Files(plan), held_sinks(flow.steps)
+    files, holds = Files(plan), replace(plan, has_checkpoints=True).held_sinks
     files.run = Simulation(
         plan,
         egress=files,  # type: ignore[arg-type]
