@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,18 +23,16 @@ def through_files(folder: Path, number: int, parts: dict[str, SlotPart]) -> dict
     manifest = commit(folder, number, entries, facts_of())
     version = entries[0].version
     assert newest(folder, facts_of(), version=version).checkpoint == manifest
-    return {entry.slot: read_part(folder, entry) for entry in manifest.parts}
+    saved = {entry.slot: read_part(folder, entry) for entry in manifest.parts}
+    for slot, part in parts.items():
+        assert are_same(saved[slot]._asdict(), part._asdict()), f"checkpoint {number}, {slot}"
+    return saved
 
 
 @pytest.mark.parametrize("seed", READY_ONLY_SEEDS)
 def test_a_run_goes_on_from_files_with_the_same_rows(seed: int, tmp_path: Path) -> None:
     plan = any_flow(seed)
     run, _ = marked(plan, seed)
-    for number, taken in run.simulation.marks.taken.items():
-        saved = through_files(tmp_path, number, taken.parts)
-        for slot, part in taken.parts.items():
-            assert are_same(saved[slot]._asdict(), part._asdict()), f"seed {seed}, {number}, {slot}"
-        again, report = went_on(plan, seed + number, saved, taken.at_ns)
-        assert report.state == "done", f"seed {seed}, checkpoint {number}"
-        whole = {sink: run.results[sink][: had(saved, sink)] + rows for sink, rows in again.items()}
+    for number, parts, again, _ in went_on(plan, seed, run, partial(through_files, tmp_path)):
+        whole = {sink: run.results[sink][: had(parts, sink)] + rows for sink, rows in again.items()}
         assert in_order(plan, whole) == in_order(plan, run.results), f"seed {seed}, {number}"

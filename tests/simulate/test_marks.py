@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -56,8 +57,9 @@ class Marked:
         return self.simulation.run()
 
 
-def travelled(parts: dict[str, SlotPart]) -> dict[str, SlotPart]:
-    """Return parts as another process would have them."""
+def travelled(number: int, parts: dict[str, SlotPart]) -> dict[str, SlotPart]:
+    """Return the parts of a checkpoint as another process would have them."""
+    del number
     return pickle.loads(pickle.dumps(parts))  # type: ignore[no-any-return]  # noqa: S301 - our own
 
 
@@ -88,12 +90,8 @@ def test_most_runs_complete_a_checkpoint() -> None:
 def test_a_run_goes_on_from_a_mark_with_the_same_rows(seed: int) -> None:
     plan = any_flow(seed)
     run, _ = marked(plan, seed)
-    for number, taken in run.simulation.marks.taken.items():
-        again, report = went_on(plan, seed + number, taken.parts, taken.at_ns)
-        assert report.state == "done", f"seed {seed}, checkpoint {number}"
-        whole = {
-            sink: run.results[sink][: had(taken.parts, sink)] + rows for sink, rows in again.items()
-        }
+    for number, parts, again, _ in went_on(plan, seed, run):
+        whole = {sink: run.results[sink][: had(parts, sink)] + rows for sink, rows in again.items()}
         assert in_order(plan, whole) == in_order(plan, run.results), f"seed {seed}, {number}"
 
 
@@ -101,19 +99,23 @@ def test_a_run_goes_on_from_a_mark_with_the_same_rows(seed: int) -> None:
 def test_every_row_is_counted_after_a_mark(seed: int) -> None:
     plan = any_flow(seed)
     run, _ = marked(plan, seed)
-    for number, taken in run.simulation.marks.taken.items():
-        _, report = went_on(plan, seed + number, taken.parts, taken.at_ns)
-        assert report.state == "done", f"seed {seed}, checkpoint {number}"
+    for number, _, _, report in went_on(plan, seed, run):
         assert report.ledger.is_balanced, f"seed {seed}, checkpoint {number}: {report.ledger}"
 
 
 def went_on(
-    plan: Plan, seed: int, parts: dict[str, SlotPart], at_ns: int
-) -> tuple[Results, JobReport]:
-    """Return the results of a run that goes on from a checkpoint, and its report."""
-    again = Marked(plan, seed)
-    again.simulation.go_on_from(travelled(parts), at_ns)
-    return again.results, again.run()
+    plan: Plan,
+    seed: int,
+    run: Marked,
+    carried: Callable[[int, dict[str, SlotPart]], dict[str, SlotPart]] = travelled,
+) -> Iterator[tuple[int, dict[str, SlotPart], Results, JobReport]]:
+    """Give each checkpoint of a run, and the results and the report of a run that goes on there."""
+    for number, taken in run.simulation.marks.taken.items():
+        again = Marked(plan, seed + number)
+        again.simulation.go_on_from(carried(number, taken.parts), taken.at_ns)
+        report = again.run()
+        assert report.state == "done", f"seed {seed}, checkpoint {number}"
+        yield number, taken.parts, again.results, report
 
 
 def had(parts: dict[str, SlotPart], sink: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from slackwater.actors.sinks.lock import here_as
 from slackwater.runtime.errors import SinkError, WorkerDied
 from tests.support.endless import EndlessInput
 from tests.support.sinks import RUN, seen
+from tests.support.small_disks import mounted
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -90,20 +90,8 @@ def test_a_slot_asks_the_cluster_s_records_whether_the_holder_of_a_lock_is_over(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one mebibyte; needs root."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)  # noqa: S603
-    except OSError as problem:
-        pytest.skip(f"no file system can be mounted here: {problem}")
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here (root may): {done.stderr.strip()}")
-    try:
+    with mounted(tmp_path / "small", "size=1m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
 
 
 def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.recovery.checkpoint import SlotPart
 from tests.support.checkpoints import VERSION, part_of
 from tests.support.plain_values import are_same
+from tests.support.small_disks import mounted
 
 MIB = 2**20
 
@@ -139,17 +139,8 @@ def test_a_file_above_its_limit_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, check=False)  # noqa: S603
-    except OSError:
-        pytest.skip("no file system can be mounted here")
-    if done.returncode:
-        pytest.skip("no file system can be mounted here (root may)")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+    with mounted(tmp_path / "small", "size=6m") as folder:
+        yield folder
 
 
 def test_a_full_disk_leaves_the_older_part_and_nothing_half(small_disk: Path) -> None:

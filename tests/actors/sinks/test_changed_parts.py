@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from slackwater.actors.sinks.files import FileSink
 from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SinkError
 from tests.support.sinks import manifest, opened, rows, seen, write_all
+from tests.support.small_disks import mounted
 
 SINKS = [csv_sink, jsonl_sink, parquet_sink]
 
@@ -274,17 +274,8 @@ def test_a_stat_that_is_refused_is_not_a_part_that_is_gone(
 
 @pytest.fixture
 def few_inodes(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=8", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, check=False)  # noqa: S603
-    except OSError:
-        pytest.skip("no file system can be mounted here")
-    if done.returncode:
-        pytest.skip("no file system can be mounted here (root may)")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+    with mounted(tmp_path / "small", "size=1m,nr_inodes=8") as folder:
+        yield folder
 
 
 def _fill(sink: FileSink) -> None:
