@@ -53,7 +53,8 @@ from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.attempts import Again, Attempts
-from slackwater.runtime.recovery.manifest import STAYING, CheckpointFacts, CheckpointManifest
+from slackwater.runtime.recovery.manifest import CheckpointFacts, CheckpointManifest
+from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
 __all__ = ["Checkpointing", "LastingJob"]

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.plurals import count_of
+from slackwater.runtime.schedule.cut import STAYING
 
 __all__ = [
     "FORMAT",
-    "STAYING",
     "ChannelEntry",
     "CheckpointFacts",
     "CheckpointManifest",
@@ -26,8 +26,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-STAYING = 3
-"""Number of the newest complete checkpoints of a flow that stay."""
 MUST_AGREE = ("steps", "schemas")
 """Groups of a fingerprint without which a saved state means nothing."""
 

@@ -14,7 +14,10 @@ from typing import Any
 
 from slackwater.runtime.model import Message
 
-__all__ = ["Cut"]
+__all__ = ["STAYING", "Cut"]
+
+STAYING = 3
+"""Number of the newest complete checkpoints of a flow that stay: a restore may ask for each."""
 
 
 class Cut:

@@ -24,7 +24,7 @@ from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Grant, Rest, Send, Slice
 from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
-from slackwater.runtime.schedule.cut import Cut
+from slackwater.runtime.schedule.cut import STAYING, Cut
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.paced_promises import PacedPromises
@@ -102,6 +102,7 @@ class Slot:
         """Number of the last checkpoint at which its streams were cut; 0 before the first."""
         self._cut: Cut | None = None  # of the checkpoint that is being taken
         self._to_ack: dict[int, dict[str, dict[str, bytes]]] = {}  # {checkpoint: {source: …}}
+        self._complete: list[int] = []  # the newest checkpoints that are complete, ascending
         # A grant for every message would be as much traffic as the messages. Below an eighth of
         # the window it can wait: the sender still has the other seven.
         self._grant_rows = max(1, self._limits.credit_rows // 8)
@@ -441,17 +442,28 @@ class Slot:
     def complete(self, number: int) -> None:
         """Tell inputs which rows no restore will ask for again: a checkpoint is complete.
 
+        They are those before the oldest checkpoint that stays, once `STAYING` are complete.
+
         Args:
-            number: number of the checkpoint; those before it count as complete.
+            number: number of the checkpoint, which is cut; older ones are passed over.
 
         Raises:
             IngestError: an input's own code raised.
         """
-        for older in sorted(known for known in self._to_ack if known <= number):
-            for name, positions in self._to_ack.pop(older).items():
-                machine = self._stages.get(name)
-                if older == number and machine is not None and machine.source is not None:
-                    machine.source.ack(positions)
+        if number not in self._to_ack or number in self._complete:
+            return
+        self._complete = [*self._complete[1 - STAYING :], number]
+        self._to_ack = {
+            known: positions
+            for known, positions in self._to_ack.items()
+            if known > number or known in self._complete
+        }
+        if len(self._complete) < STAYING:
+            return
+        for name, positions in self._to_ack[self._complete[0]].items():
+            machine = self._stages.get(name)
+            if machine is not None and machine.source is not None:
+                machine.source.ack(positions)
 
     def snapshot(self, leaving: Collection[str] | None = None) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).

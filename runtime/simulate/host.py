@@ -559,10 +559,11 @@ class Simulation:
             self.recovery.complete(number)
 
     def release(self, slot: str, number: int) -> None:
-        """Let a slot's sinks have what a complete checkpoint contains."""
+        """Tell a slot's inputs of a complete checkpoint; let its sinks have what that contains."""
         if not self._life.may_work(slot):
             return
         try:
+            self._slots[slot].complete(number)  # inputs first, as on Ray
             self._do(slot, self._results[slot].complete(number))
         except SlackwaterError as problem:
             self._life.fail(slot, problem)

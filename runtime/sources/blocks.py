@@ -303,7 +303,7 @@ class BlockReader:
         return self._partition.positions
 
     def ack(self, positions: Mapping[str, bytes]) -> None:
-        """Tell the input that rows before these positions are in a complete checkpoint.
+        """Tell the input that no restore asks for rows before these positions.
 
         Raises:
             IngestError: the user's code raised.

@@ -64,7 +64,7 @@ class CountingReader(SourceReader, Protocol):
         ...
 
     def ack(self, at: bytes) -> None:
-        """Tell the input that rows before a position are in a complete checkpoint."""
+        """Tell the input that no restore asks for rows before a position."""
         ...
 
     def release(self) -> None:

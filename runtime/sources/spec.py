@@ -91,9 +91,9 @@ class Partition(NamedTuple):
 class SourceReader(Protocol):
     """An open input. Called from one thread.
 
-    One of an input with positions may have `ack(at)`: rows before that position are in a complete
-    checkpoint, so no restore asks for them again, and the origin may drop them. It is called
-    between two polls, and may be omitted: the next one says the same, and more.
+    One of an input with positions may have `ack(at)`: rows before that position are in the newest
+    three complete checkpoints, so no restore asks for them again, and the origin may drop them. It
+    is called between two polls, and may be omitted: the next one says the same, and more.
     """
 
     def poll(self) -> Polled:

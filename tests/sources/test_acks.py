@@ -1,4 +1,4 @@
-"""Inputs are told which rows no restore will ask for again, once a checkpoint is complete."""
+"""Inputs are told which rows no restore will ask for again: none of a checkpoint that stays."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot, make_slot
+from slackwater.runtime.schedule.cut import STAYING
+from slackwater.runtime.simulate import Checkpoints, Simulation, SlotRaises
 
 BLOCK, BLOCKS = 10, 6
+MS = 1_000_000
 
 
 @dataclass
@@ -82,52 +85,86 @@ def step(slot: Slot, times: int) -> None:
             slot.charge(done, 10)
 
 
-def test_an_input_is_told_the_position_of_the_checkpoint_and_no_later_one() -> None:
+def told(slot: Slot, first: int) -> None:
+    """Let as many checkpoints be complete as stay."""
+    for number in range(first, first + STAYING):
+        slot.mark(number)
+        slot.complete(number)
+
+
+def test_an_input_is_told_the_position_of_the_oldest_checkpoint_that_stays() -> None:
     given = Retained()
     slot = slot_of(given)
     step(slot, 2)
     slot.mark(1)
     at = slot.stages["rows"].source.positions  # type: ignore[union-attr]
     assert set(at) == {""}
+    slot.complete(1)
     step(slot, 3)
+    slot.mark(2)
+    slot.complete(2)
+    slot.mark(3)
     assert given.acked == []
-    slot.complete(1)
+    slot.complete(3)
     assert given.acked == [("", at[""])]
-    slot.complete(1)
+    slot.complete(3)
     assert len(given.acked) == 1
 
 
-def test_of_two_checkpoints_the_last_complete_one_counts() -> None:
+def test_checkpoints_that_are_given_up_do_not_count() -> None:
     given = Retained()
     slot = slot_of(given)
-    slot.mark(1)
-    step(slot, 2)
-    slot.mark(2)
-    step(slot, 2)
-    slot.mark(3)
-    slot.complete(2)
+    for number in range(1, 2 * STAYING):
+        step(slot, 1)
+        slot.mark(number)
+        if number % 2 == 0:
+            slot.complete(number)
     slot.complete(1)
-    ((_, at),) = given.acked
-    assert int(at) < BLOCKS - 1
+    assert given.acked == []
+    assert len(slot._to_ack) == STAYING
 
 
 def test_each_partition_is_told_its_own_position_and_after_the_end_none_is() -> None:
     given = Parted()
     slot = slot_of(given)
     step(slot, 8)
-    slot.mark(1)
-    slot.complete(1)
+    told(slot, 1)
     assert [name for name, _ in given.acked] == ["a", "b"]
     step(slot, 40)
     assert slot.stages["rows"].is_finished
-    slot.mark(2)
-    slot.complete(2)
+    told(slot, STAYING + 1)
     assert len(given.acked) == 2
 
 
 def test_an_ack_that_raises_names_the_source_and_the_method() -> None:
     slot = slot_of(Retained(raises=True))
     step(slot, 2)
-    slot.mark(1)
     with pytest.raises(IngestError, match=r"source 'rows': Reader\.ack raised OSError"):
-        slot.complete(1)
+        told(slot, 1)
+
+
+@dataclass
+class Dropping(Retained):
+    """An origin that drops what is acknowledged."""
+
+    def open(self, name: str, at: bytes | None) -> Any:
+        dropped = max((int(own) for _, own in self.acked), default=0)
+        assert int(at or b"0") >= dropped, "its rows are gone"
+        return super().open(name, at)
+
+
+def test_a_job_that_goes_back_to_the_checkpoint_before_still_gets_its_rows() -> None:
+    flow = sw.Dataflow("acks")
+    given = Dropping()
+    rows = flow.source("rows", given, event_time="t", time_unit="ms", speed=0.005)
+    rows.sink("out", sw.collect_sink())
+    run = Simulation(
+        place(flow.name, plan_stages(flow.graph), ["a"]),
+        egress=lambda *_: None,
+        checkpoints=Checkpoints(every_ns=1_000 * MS, is_repeatable=True),
+        faults=[SlotRaises(at_ns=at * MS, slot="a") for at in (4_500, 4_800, 6_100)],
+    )
+    report = run.run()
+    assert report.state == "done"
+    assert [own.checkpoint for own in report.recoveries] == [4, 4, 3]
+    assert given.acked
