@@ -260,16 +260,6 @@ class FlowHost(SaysOurName, ABC):
         from slackwater.runtime.foresight.observed.parts import with_replicas  # noqa: PLC0415
         from slackwater.runtime.foresight.predicted.asked import check_asked  # noqa: PLC0415
 
-        check_asked(
-            flow,
-            placement=placement,
-            limits=limits,
-            link=link,
-            costs=costs,
-            history=history,
-            speed=speed,
-            seed=seed,
-        )
         options: PredictOptions = {
             "history": history,
             "placement": placement,
@@ -284,6 +274,7 @@ class FlowHost(SaysOurName, ABC):
             options["horizon"] = horizon
         if width is not None:
             options["width"] = width
+        check_asked(flow, **options)
         if shared := auto_steps(flow, owns_keys=False):
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             flow = with_replicas(flow, shared, min(plan.offered, KEY_GROUPS))
@@ -322,7 +313,9 @@ class FlowHost(SaysOurName, ABC):
             auto_steps,
             divisible_steps,
         )
+        from slackwater.runtime.foresight.predicted.asked import check_asked  # noqa: PLC0415
 
+        check_asked(flow, **options)
         autos = auto_steps(flow)
         if not (steps := autos or divisible_steps(flow)):
             return None

@@ -11,6 +11,7 @@ from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.model import Duration
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import LinkModel
 
@@ -50,6 +51,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "speed": ((Real,), "a number above 0, such as 1"),
     "seed": ((Integral,), "a whole number that is not below 0"),
 }
+_OPTIONS = tuple(PredictOptions.__annotations__)
 
 
 def check_flow(flow: object) -> None:
@@ -70,10 +72,14 @@ def check_asked(flow: object, **asked: object) -> None:
         **asked: settings, by their names in `FlowHost.predict`.
 
     Raises:
-        SettingError: a setting is of another kind; the error names it and the kind.
+        SettingError: a setting is unknown, or of another kind; the error names it and the kind.
     """
     check_flow(flow)
     for name, value in asked.items():
+        if name not in _OPTIONS:
+            raise SettingError(f"predict has no option {name!r}; {choices(name, _OPTIONS)}")
+        if name not in _KINDS:
+            continue
         kinds, wanted = _KINDS[name]
         is_odd = not isinstance(value, kinds) or isinstance(value, bool)
         if value is not None and (is_odd or (name == "seed" and value < 0)):  # type: ignore[operator]

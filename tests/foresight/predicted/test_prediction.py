@@ -347,10 +347,19 @@ def test_settings_of_another_kind_are_refused_by_name(asked: dict[str, Any], sai
     flow, sample = sampled(MS, times(100), rows=100)
     with pytest.raises(SettingError, match=re.escape(said)):
         sw.Simulation().predict(flow, 10, **({"sample": sample} | asked))
+    with pytest.raises(SettingError, match=re.escape(said)):
+        sw.Simulation().replica_table(flow, 10, **({"sample": sample} | asked))
     with pytest.raises(SettingError, match="5 is not a flow"):
         sw.Simulation().predict(5, 10)  # type: ignore[arg-type]
     with pytest.raises(FlowError, match="cannot be rewritten by 5"):
         sw.rewritten(flow, 5)  # type: ignore[arg-type]
+
+
+def test_an_option_that_is_unknown_is_refused_with_the_nearest() -> None:
+    flow, _ = sampled(MS, times(100), rows=100)
+    said = "predict has no option 'placment'; the nearest is 'placement'; there are: placement, "
+    with pytest.raises(SettingError, match=re.escape(said)):
+        sw.Simulation().replica_table(flow, 10, placment={})  # type: ignore[call-arg]
 
 
 def test_a_sample_of_another_version_is_refused() -> None:
