@@ -135,6 +135,7 @@ class Coordinator:
                 save_order(self._checkpoints.folder, self._record.id, order)
             self._start(order)
         except BaseException:
+            self._forget_order()
             self._records.delete(self._record.id)
             raise
         finally:
@@ -280,6 +281,7 @@ class Coordinator:
             self._start(read_order(self._checkpoints.folder, self._record.id))
         except Exception as problem:
             traceback.print_exc()
+            self._forget_order()
             self._try_to_write(
                 state="failed",
                 ended_ns=time.time_ns(),
@@ -290,6 +292,10 @@ class Coordinator:
         finally:
             self._has_settled.set()
 
+    def _forget_order(self) -> None:
+        if self._checkpoints is not None:
+            forget_order(self._checkpoints.folder, self._record.id)
+
     def _see_it_through(self) -> None:
         try:
             is_written = self._watch()
@@ -298,8 +304,7 @@ class Coordinator:
             is_written = self._fail(f"the coordinator of job {self._record.id} failed: {problem!r}")
         finally:
             self._has_ended.set()
-            if self._checkpoints is not None:
-                forget_order(self._checkpoints.folder, self._record.id)
+            self._forget_order()
         until_s = time.monotonic() + KEEP_S
         while not is_written and time.monotonic() < until_s:  # else the job would seem lost
             time.sleep(RECORD_EVERY_S)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.actors.jobs.start_order import StartOrder, forget_order, read_order, save_order
 from slackwater.actors.kernel import plain_files
 from slackwater.actors.kernel.plain_files import whole_file
 
@@ -37,15 +36,3 @@ def test_a_whole_file_is_synced_before_its_name_is(
     assert synced == [(False, False), (True, True)]
     assert path.read_bytes() == b"whole"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_an_order_to_start_is_replaced_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints"
-    order = StartOrder(b"plan", {}, ["a note"], "out")
-    save_order(str(folder), "city-1", order)
-    with pytest.raises(AttributeError):
-        save_order(str(folder), "city-1", order._replace(notes=[lambda: None]))  # type: ignore[list-item]
-    assert read_order(str(folder), "city-1") == order
-    assert len(list(folder.iterdir())) == 1
-    forget_order(str(folder), "city-1")
-    assert not list(folder.iterdir())
