@@ -170,6 +170,9 @@ class LastingJob:
         other = [refused for refused in known.refused if refused.kind in ("flow", "version")]
         if known.checkpoint is None and other:
             raise CheckpointError(other[0].reason)
+        placed = [refused for refused in known.refused if refused.kind == "placement"]
+        if placed:  # an older checkpoint is no way out: rows of newer ones have left
+            raise CheckpointError(placed[0].reason)
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
         if known.checkpoint is not None:
@@ -344,8 +347,14 @@ class LastingJob:
         at_ns, began_s = time.time_ns(), time.monotonic()
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
-        facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
         plan = attempt.plan
+        facts = replace(
+            self._facts,
+            at_ns=at_ns,
+            granted=granted,
+            start_ns=attempt.start_ns,
+            fingerprint=_fingerprint(plan),  # stages may have moved
+        )
         used = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
         entries = [own.entry for slot, own in written.items() if slot in used]
         self._lock.check()
@@ -472,12 +481,23 @@ class LastingJob:
 
 
 def _fingerprint(plan: Plan) -> dict[str, dict[str, str]]:
-    """Return digests of a plan's steps, {"steps": {step: digest}}; placement apart."""
+    """Return {"steps": {step: digest}, "placement": {stage: its slot and key groups}}."""
     steps = {step.name: step for stage in plan.stages for step in (stage.step, *stage.chain)}
     texts = {name: canonical_step(step) for name, step in steps.items()}
     return {
         "steps": {
             name: hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
             for name, text in texts.items()
-        }
+        },
+        "placement": _placement(plan),
+    }
+
+
+def _placement(plan: Plan) -> dict[str, str]:
+    """Return {stage: its slot, and the number of key groups that it owns}."""
+    groups = plan.key_groups
+    return {
+        stage: f"slot {slot}"
+        + (f" with {count_of(groups[stage], 'key group')}" if stage in groups else "")
+        for stage, slot in plan.slots.items()
     }

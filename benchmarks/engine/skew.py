@@ -24,7 +24,7 @@ from benchmarks.engine.running import Arrays, arrays_of, same_rows
 from benchmarks.engine.workload import AREAS, DENSE_OVER, WITHIN_NS, Mapped, join_tables, write
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from benchmarks.jobs import TIMEOUT_S, collected
-from slackwater.runtime.model.hashes import key_hashes, owners
+from slackwater.runtime.model.hashes import even_groups, key_hashes, owners
 from slackwater.runtime.plan.traits import Share
 
 OVER = 8 * DENSE_OVER  # a hot key has many pairs, of which few are to leave
@@ -175,7 +175,7 @@ def _claim_named(result: Result, name: str, report: sw.JobReport, keys: str) -> 
     replicas = [stage for stage in report.stages if stage.kind == "join"]
     most = max(range(len(replicas)), key=lambda n: replicas[n].rows_in)
     areas = np.arange(AREAS, dtype=np.int32)
-    is_own = owners(key_hashes([areas], AREAS), len(replicas)) == most
+    is_own = owners(key_hashes([areas], AREAS), even_groups(len(replicas))) == most
     hottest = int(np.where(is_own, KEYS[keys], 0).argmax())
     named = [(skew.replica, skew.key) for skew in report.skews]
     is_named = named == [(replicas[most].name, f"area={hottest}")]

@@ -235,10 +235,12 @@ def unused_notes(stages: Iterable[StageReport]) -> list[str]:
 
 def _skews(plan: Plan, stages: Mapping[str, StageReport]) -> list[Skew]:
     """Return the skews of steps whose replicas divide keys."""
+    groups = plan.key_groups
     of_steps = [
         skew_of(
             step,
             {name: report.rows_in for name, report in own.items()},
+            {name: groups[name] for name in own},
             {name: (report.hot_key, report.hot_key_share) for name, report in own.items()},
         )
         for step, own in _dividing(plan, stages).items()
@@ -261,10 +263,11 @@ def _idle_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
 
 
 def _dividing(plan: Plan, stages: Mapping[str, StageReport]) -> dict[str, dict[str, StageReport]]:
-    """Return {step: {replica: its report}} of steps whose replicas divide keys."""
+    """Return {step: {replica: its report}} of replicas that own keys."""
+    groups = plan.key_groups
     replicas: dict[str, dict[str, StageReport]] = {}
     for stage in plan.stages:
-        if stage.replica is not None and stage.replica.share == "keys" and stage.name in stages:
+        if groups.get(stage.name) and stage.name in stages:
             replicas.setdefault(stage.subject.step, {})[stage.name] = stages[stage.name]
     return replicas
 

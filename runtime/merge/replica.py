@@ -30,7 +30,7 @@ from slackwater.runtime.model import (
     ReadTag,
     concat_batches,
 )
-from slackwater.runtime.model.hashes import key_hashes, owners
+from slackwater.runtime.model.hashes import even_groups, key_hashes, owners
 from slackwater.runtime.model.state import Fields
 
 
@@ -89,7 +89,7 @@ class ReadSplitter:
                 own_parts[port] = (rows, late)
             return
         columns = [rows.columns[name] for name in self._keys[port]]
-        owner = owners(key_hashes(columns, len(rows)), self._replicas)
+        owner = owners(key_hashes(columns, len(rows)), even_groups(self._replicas))
         order = owner.argsort(kind="stable")  # so that late rows stay first, and all in order
         rows = rows.take(order)
         stops = np.bincount(owner, minlength=self._replicas).cumsum().tolist()

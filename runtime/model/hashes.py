@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ from slackwater.runtime.model.nullable import Nullable
 __all__ = [
     "HASH_VERSION",
     "KEY_GROUPS",
+    "even_groups",
     "groups_of",
     "groups_owned",
     "hashed",
@@ -95,19 +98,25 @@ def key_hashes(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
     return hashes.view(np.int64)
 
 
-def owners(hashes: npt.NDArray[np.int64], replicas: int) -> npt.NDArray[np.uint8]:
+def even_groups(replicas: int) -> tuple[int, ...]:
+    """Return numbers of key groups of replicas that own as many each."""
+    stops = [-(-KEY_GROUPS * number // replicas) for number in range(replicas + 1)]
+    return tuple(stop - start for start, stop in pairwise(stops))
+
+
+def owners(hashes: npt.NDArray[np.int64], groups: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     """Return the replica that owns each key.
 
     A replica owns a run of the 128 groups of keys. Its number is a byte: NumPy sorts by radix.
 
     Args:
         hashes: hashes of `key_hashes`, shape (rows,).
-        replicas: number of replicas, `KEY_GROUPS` at most.
+        groups: number of groups of each replica, `KEY_GROUPS` in all.
 
     Returns:
         Shape (rows,).
     """
-    return ((groups_of(hashes) * replicas) >> _GROUP_BITS).astype(np.uint8)
+    return _owner_of_groups(groups).take(groups_of(hashes))
 
 
 def groups_of(hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -122,18 +131,24 @@ def groups_of(hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return hashes >> (_HASH_BITS - _GROUP_BITS)
 
 
-def groups_owned(replica: int, replicas: int) -> npt.NDArray[np.int64]:
+def groups_owned(replica: int, groups: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Return the groups of keys that a replica owns, ascending.
 
     Args:
         replica: number of the replica, from 0.
-        replicas: number of replicas, `KEY_GROUPS` at most.
+        groups: number of groups of each replica, `KEY_GROUPS` in all.
     """
-    groups = np.arange(KEY_GROUPS)
-    return np.flatnonzero(owners(groups << (_HASH_BITS - _GROUP_BITS), replicas) == replica)
+    return np.flatnonzero(_owner_of_groups(groups) == replica)
 
 
-def owners_of_rows(columns: Sequence[Column], rows: int, replicas: int) -> npt.NDArray[np.uint8]:
+@cache
+def _owner_of_groups(groups: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    return np.repeat(np.arange(len(groups), dtype=np.uint8), groups)
+
+
+def owners_of_rows(
+    columns: Sequence[Column], rows: int, groups: tuple[int, ...]
+) -> npt.NDArray[np.uint8]:
     """Return the replica that owns the key of each row.
 
     Whole numbers within a short range are hashed once each, not once a row, as text is.
@@ -141,7 +156,7 @@ def owners_of_rows(columns: Sequence[Column], rows: int, replicas: int) -> npt.N
     Args:
         columns: the key columns, of shape (rows,).
         rows: number of rows in each column.
-        replicas: number of replicas, `KEY_GROUPS` at most.
+        groups: number of groups of each replica, `KEY_GROUPS` in all.
 
     Returns:
         Shape (rows,).
@@ -152,9 +167,9 @@ def owners_of_rows(columns: Sequence[Column], rows: int, replicas: int) -> npt.N
         size = int(column.max()) - least + 1
         if size * _ROWS_OF_VALUE <= rows:
             numbers = np.arange(size) + least
-            own = owners(key_hashes([numbers], size), replicas)
+            own = owners(key_hashes([numbers], size), groups)
             return own.take(np.subtract(column, least, dtype=np.int64))
-    return owners(key_hashes(columns, rows), replicas)
+    return owners(key_hashes(columns, rows), groups)
 
 
 def _whole(column: Column) -> _Hashes:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.placement.key_shares import with_key_groups
 from slackwater.runtime.plan.parts import parts_named
 from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
@@ -69,11 +70,13 @@ def place(
         elif isinstance(stage.step, SinkStep) and stage.step.writer is not None:
             chosen[stage.name] = chosen[stage.inputs[0].source]  # beside its replica
     used = {slot.name: slot for slot in chosen.values()}
+    slot_of = {stage: slot.name for stage, slot in chosen.items()}
+    placed = with_key_groups(stages, slot_of)
     return Plan(
         flow,
-        tuple(stages),
-        tuple(channel for stage in stages for channel in stage.outputs),
-        {stage: slot.name for stage, slot in chosen.items()},
+        placed,
+        tuple(channel for stage in placed for channel in stage.outputs),
+        slot_of,
         used,
         deadline_ns,
         placed_by=placed_by,

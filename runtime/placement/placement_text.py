@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plurals import count_of
@@ -33,8 +34,20 @@ def placement_lines(plan: Plan) -> Iterator[str]:
         if others:
             names = listed([other.name for other in others])
             line += f"  with {names}: {_reason(plan, stage, others)}"
-        yield line.rstrip()
+        yield line.rstrip() + _groups_text(plan, stage)
         others.append(stage)
+
+
+def _groups_text(plan: Plan, stage: Stage) -> str:
+    """Return how many keys a replica owns, if not all own as many."""
+    of_step = {c.owned.groups for c in stage.inputs if c.owned is not None}
+    if not of_step or max(of := of_step.pop()) - min(of) <= 1:
+        return ""
+    own = plan.key_groups[stage.name]
+    owns = f"{own} of {KEY_GROUPS} key groups" if own else "no keys"
+    here = plan.stages_of(plan.slots[stage.name])
+    reads = any(other.kind == "source" for other in here)
+    return f"; owns {owns}, as its slot reads a source" if reads else f"; owns {owns}"
 
 
 def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:

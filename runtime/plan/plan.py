@@ -38,7 +38,7 @@ from slackwater.runtime.model import (
     ReleaseRule,
     duration_ns,
 )
-from slackwater.runtime.model.hashes import groups_owned
+from slackwater.runtime.model.hashes import even_groups, groups_owned
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.after_failure import Guarantee
 from slackwater.runtime.plan.arrivals import ArrivalSettings, ArrivalWays, opened
@@ -93,17 +93,17 @@ class KeyPart(NamedTuple):
     Attributes:
         columns: the key columns.
         replica: number of the replica, from 0.
-        of: number of replicas of the step.
+        groups: number of key groups of each replica of the step, 128 in all.
     """
 
     columns: tuple[str, ...]
     replica: int
-    of: int
+    groups: tuple[int, ...]
 
     @property
-    def groups(self) -> Int64Array:
+    def own_groups(self) -> Int64Array:
         """Groups of keys that the replica owns, ascending."""
-        return groups_owned(self.replica, self.of)
+        return groups_owned(self.replica, self.groups)
 
 
 class KeyOrder(NamedTuple):
@@ -336,6 +336,18 @@ class Plan:
         """Return {replayed source: beginning of its replay}, of those that are known."""
         return {stage.name: stage.beginning for stage in self.stages if stage.beginning is not None}
 
+    @property
+    def key_groups(self) -> dict[str, int]:
+        """Return {replica that gets rows by their keys: number of key groups that it owns}."""
+        own: dict[str, int] = {}
+        for stage in self.stages:
+            replica = stage.replica
+            if replica is not None and replica.share == "keys":
+                owned = next((c.owned for c in stage.inputs if c.owned is not None), None)
+                even = even_groups(replica.of)[replica.index]  # a shared gate deals evenly
+                own[stage.name] = even if owned is None else owned.groups[owned.replica]
+        return own
+
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""
         return tuple(stage for stage in self.stages if self.slots[stage.name] == slot)
@@ -515,7 +527,7 @@ def _channels_into(
         replica, keys = target.step.traits.replica, origin.traits.port_keys
         owned = None
         if replica is not None and replica.has_gate and not is_side:
-            owned = KeyPart(keys[port], replica.index, replica.of)
+            owned = KeyPart(keys[port], replica.index, even_groups(replica.of))
         channels += [
             Channel(
                 name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),

@@ -132,6 +132,7 @@ class StepTraits:
             name if a step may have replicas.
         uses_clock: whether it uses the clock, too (`Result.due_ns`): two runs may differ.
         needs_rows: whether only rows give it results: by a promise alone it only forgets.
+        is_light: whether a row costs no more than to read, divide and send it.
         shed: settings of its shedding; None if it sheds nothing.
         close: its use of arrivals; None if it does not use them.
     """
@@ -161,6 +162,7 @@ class StepTraits:
     replica: Replica | None = None
     uses_clock: bool = False
     needs_rows: bool = False
+    is_light: bool = False
     shed: object | None = None
     close: Closes | None = None
 

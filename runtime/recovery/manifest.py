@@ -28,9 +28,13 @@ __all__ = [
 FORMAT = 1
 MUST_AGREE = ("steps", "schemas")
 """Groups of a fingerprint without which a saved state means nothing."""
+MOST_NAMED = 4
+"""Most stages in the refusal of another placement."""
 
 Fingerprint = Mapping[str, Mapping[str, str]]
-"""{group, such as "steps", "schemas", "settings" or "placement": {name: digest}}."""
+"""{group, such as "steps", "schemas", "settings" or "placement": {name: digest}}.
+
+In "placement" a text of each stage's slot and key groups is in place of a digest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,7 @@ class CheckpointFacts(JsonObject):
         flow: name of the flow.
         job: id of the job.
         at_ns: wall clock when the checkpoint was begun.
-        fingerprint: digests of the flow and its settings, {group: {name: digest}}.
+        fingerprint: digests of the flow, its settings and placement, {group: {name: digest}}.
         release: {package: version}.
         start_ns: start of the job's sources, by the clock of its slots.
         granted: {channel: credit that its receiver had given by its cut}.
@@ -141,7 +145,7 @@ class Refusal(NamedTuple):
     """
 
     number: int
-    kind: Literal["damaged", "missing", "version", "flow"]
+    kind: Literal["damaged", "missing", "version", "flow", "placement"]
     reason: str
 
 
@@ -175,7 +179,8 @@ def refusal(
 ) -> Refusal | None:
     """Return why a job cannot go on from a checkpoint; None if it can.
 
-    Settings and placement may differ: whether they fit is for the caller (`differences`).
+    Settings may differ: whether they fit is for the caller (`differences`). Placement may not:
+    state is saved by slot and stage, and that of a replica is of its key groups.
 
     Args:
         manifest: manifest of the checkpoint.
@@ -208,6 +213,17 @@ def refusal(
                 f" differ ({listed(names)}); submit the flow as it was, or choose another folder "
                 "to begin again",
             )
+    if names := differ.get("placement"):
+        then, now = (f.fingerprint.get("placement", {}) for f in (manifest.facts, facts))
+        moved = [f"{n}: {then.get(n, 'nowhere')}, now {now.get(n, 'nowhere')}" for n in names]
+        return Refusal(
+            number,
+            "placement",
+            f"checkpoint {number} was taken with another placement: {count_of(len(names), 'stage')}"
+            f" differ ({'; '.join(moved[:MOST_NAMED])}{'; …' if len(moved) > MOST_NAMED else ''}); "
+            "submit the flow with the same placement (placement=) and replicas, or choose another "
+            "folder to begin again",
+        )
     return None
 
 

@@ -16,7 +16,7 @@ from slackwater.runtime.model import (
     Message,
     Progress,
 )
-from slackwater.runtime.model.hashes import owners_of_rows
+from slackwater.runtime.model.hashes import KEY_GROUPS, owners_of_rows
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
@@ -51,21 +51,32 @@ class Divided:
 
     Args:
         batch: rows in the order of their stage.
-        order: shape (rows,), places of the rows: those of one owner after those of another.
+        order: shape (rows,), places of the rows: those of one owner after those of another; None
+            if one owns all.
         stops: shape (replicas,), where the rows of each owner stop in that order.
     """
 
     __slots__ = ("_batch", "_order", "_parts", "_stops")
 
-    def __init__(self, batch: Batch, order: Int64Array, stops: list[int]) -> None:
+    def __init__(self, batch: Batch, order: Int64Array | None, stops: list[int]) -> None:
         self._batch, self._order, self._stops = batch, order, stops
         self._parts: dict[int, Batch] = {}  # {form of channels: its columns, in the order}
 
     @classmethod
-    def of(cls, batch: Batch, columns: Sequence[str], replicas: int) -> Divided:
-        """Return a batch divided among replicas, each part in the order of the batch."""
+    def of(cls, batch: Batch, columns: Sequence[str], groups: tuple[int, ...]) -> Divided:
+        """Return a batch divided among replicas, each part in the order of the batch.
+
+        Args:
+            batch: rows in the order of their stage.
+            columns: names of the key columns.
+            groups: number of key groups of each replica.
+        """
         rows = len(batch.event_time_ns)
-        owner = owners_of_rows([batch.columns[name] for name in columns], rows, replicas)
+        replicas = len(groups)
+        if KEY_GROUPS in groups:
+            sole = groups.index(KEY_GROUPS)
+            return cls(batch, None, [0] * sole + [rows] * (replicas - sole))
+        owner = owners_of_rows([batch.columns[name] for name in columns], rows, groups)
         if replicas == PAIR:
             is_second = owner.view(np.bool_)
             first, second = (~is_second).nonzero()[0], is_second.nonzero()[0]
@@ -82,7 +93,9 @@ class Divided:
         rows = self._parts.get(form.number)
         if rows is None:  # once for all channels of this form
             rows = self._batch.part(form.names, form.fields)
-            rows = self._parts[form.number] = rows.take(self._order) if len(rows) > 1 else rows
+            if self._order is not None and len(rows) > 1:
+                rows = rows.take(self._order)
+            self._parts[form.number] = rows
         return rows.slice(start, stop)
 
 
@@ -103,7 +116,9 @@ class StageOutputs:
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, form of its rows, its place in what follows)
         self._outputs = list(zip(outputs, _forms(outputs), range(len(outputs)), strict=True))
-        self._keys = list(dict.fromkeys((c.owned.columns, c.owned.of) for c in outputs if c.owned))
+        self._keys = list(
+            dict.fromkeys((c.owned.columns, c.owned.groups) for c in outputs if c.owned)
+        )
         self._places = {channel.name: at for at, channel in enumerate(outputs)}
         self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
         self.tells_arrivals = any("arrivals" in channel.row_fields for channel in outputs)
@@ -161,13 +176,13 @@ class StageOutputs:
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
         sends: list[tuple[Channel, Message]] = []
-        divided: dict[tuple[tuple[str, ...], int], Divided] = {}
+        divided: dict[tuple[tuple[str, ...], tuple[int, ...]], Divided] = {}
         if batch is not None:
             divided = {keys: Divided.of(batch, *keys) for keys in self._keys}
         for channel, form, at in self._outputs:
             sent, part, owned = progress, None, channel.owned
             if batch is not None and owned is not None:
-                part = divided[owned.columns, owned.of].part(owned.replica, form)
+                part = divided[owned.columns, owned.groups].part(owned.replica, form)
             elif batch is not None:
                 part = batch.part(form.names, form.fields)
             if arrived is not None and "arrivals" in form.fields:

@@ -53,7 +53,7 @@ def hot_keys() -> np.ndarray:
 def test_a_replica_with_far_more_rows_than_each_other_is_named(
     rows: dict[str, int], times: float
 ) -> None:
-    skew = skew_of("a", rows, hot_none(*rows))
+    skew = skew_of("a", rows, dict.fromkeys(rows, 64), hot_none(*rows))
     assert skew is not None
     assert skew.replica == max(rows, key=lambda name: rows[name])
     assert skew.times == pytest.approx(times)
@@ -70,7 +70,15 @@ def test_a_replica_with_far_more_rows_than_each_other_is_named(
     ],
 )
 def test_even_replicas_a_lone_one_and_few_rows_are_no_skew(rows: dict[str, int]) -> None:
-    assert skew_of("a", rows, hot_none(*rows)) is None
+    assert skew_of("a", rows, dict.fromkeys(rows, 64), hot_none(*rows)) is None
+
+
+def test_a_replica_that_owns_more_key_groups_may_have_more_rows() -> None:
+    rows, groups = {"a.1": 80_000, "a.2": 20_000}, {"a.1": 102, "a.2": 26}
+    assert skew_of("a", rows, groups, hot_none(*rows)) is None
+    skew = skew_of("a", {"a.1": 50_000, "a.2": 50_000}, groups, hot_none(*rows))
+    assert skew is not None
+    assert (skew.replica, skew.times) == ("a.2", pytest.approx(102 / 26))
 
 
 def test_a_sample_names_the_key_of_most_rows_in_columns_of_any_kind() -> None:

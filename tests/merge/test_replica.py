@@ -28,7 +28,7 @@ from slackwater.runtime.model import (
     batch_of,
     concat_batches,
 )
-from slackwater.runtime.model.hashes import key_hashes, owners
+from slackwater.runtime.model.hashes import even_groups, key_hashes, owners
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Operator
@@ -205,22 +205,25 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1)
 def test_equal_keys_have_one_owner_whatever_their_type_and_company(
     values: list[int], replicas: int
 ) -> None:
-    together = owners(key_hashes([np.array(values)], len(values)), replicas)
+    together = owners(key_hashes([np.array(values)], len(values)), even_groups(replicas))
     assert set(together.tolist()) <= set(range(replicas))
     small = [value for value in values if abs(value) < 2**31]
-    alone = [owners(key_hashes([np.array([v], np.int32)], 1), replicas).item() for v in small]
+    alone = [
+        owners(key_hashes([np.array([v], np.int32)], 1), even_groups(replicas)).item()
+        for v in small
+    ]
     assert alone == [own for v, own in zip(values, together.tolist(), strict=True) if v in small]
 
 
 def test_owners_are_the_same_in_another_process() -> None:
     code = (
         "import pyarrow as pa, numpy as np\n"
-        "from slackwater.runtime.model.hashes import key_hashes, owners\n"
+        "from slackwater.runtime.model.hashes import even_groups, key_hashes, owners\n"
         "texts = pa.array([f'line {n}' for n in range(50)] + [None])\n"
-        "print(owners(key_hashes([texts, np.arange(51)], 51), 4).tolist())\n"
+        "print(owners(key_hashes([texts, np.arange(51)], 51), even_groups(4)).tolist())\n"
     )
     texts = pa.array([f"line {n}" for n in range(50)] + [None])
-    here = owners(key_hashes([texts, np.arange(51)], 51), 4).tolist()
+    here = owners(key_hashes([texts, np.arange(51)], 51), even_groups(4)).tolist()
     there = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     )
@@ -230,7 +233,7 @@ def test_owners_are_the_same_in_another_process() -> None:
 @pytest.mark.parametrize("replicas", [2, 3, 8])
 def test_neighbouring_keys_are_spread_evenly(replicas: int) -> None:
     for column in (np.arange(8_000), np.arange(8_000) * 1024, pa.array(map(str, range(8_000)))):
-        own = owners(key_hashes([column], 8_000), replicas)
+        own = owners(key_hashes([column], 8_000), even_groups(replicas))
         assert own.dtype == np.uint8, "NumPy sorts it by radix"
         counts = np.bincount(own, minlength=replicas)
         assert counts.min() > 0.9 * 8_000 / replicas

@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from slackwater.runtime.model.hashes import KEY_GROUPS, key_hashes, owners, owners_of_rows
+from slackwater.runtime.model.hashes import (
+    KEY_GROUPS,
+    even_groups,
+    key_hashes,
+    owners,
+    owners_of_rows,
+)
 from slackwater.runtime.model.nullable import Nullable
 
 MANY = 200_000
@@ -59,7 +65,7 @@ def test_of_many_keys_no_two_meet_and_each_replica_owns_its_part(column: Any) ->
     hashes = key_hashes([column], MANY)
     assert len(np.unique(hashes)) == MANY
     for replicas in (2, 7, KEY_GROUPS):
-        rows = np.bincount(owners(hashes, replicas), minlength=replicas)
+        rows = np.bincount(owners(hashes, even_groups(replicas)), minlength=replicas)
         groups = np.bincount(np.arange(KEY_GROUPS) * replicas // KEY_GROUPS)
         assert np.allclose(rows / MANY, groups / KEY_GROUPS, rtol=0.15)
 
@@ -77,8 +83,8 @@ def test_a_row_has_the_owner_of_its_hash_in_a_short_range_too(dtype: Any, width:
     for least in (ends.min, 0, ends.max - min(width, 100)):
         highest = min(least + width, ends.max)
         column = np.random.default_rng(1).integers(least, highest, 2_000, dtype, endpoint=True)
-        expected = owners(key_hashes([column], 2_000), 7)
-        assert owners_of_rows([column], 2_000, 7).tolist() == expected.tolist()
+        expected = owners(key_hashes([column], 2_000), even_groups(7))
+        assert owners_of_rows([column], 2_000, even_groups(7)).tolist() == expected.tolist()
     extremes = np.array([ends.min, ends.max] * 50, dtype)
-    expected = owners(key_hashes([extremes], 100), 7)
-    assert owners_of_rows([extremes], 100, 7).tolist() == expected.tolist()
+    expected = owners(key_hashes([extremes], 100), even_groups(7))
+    assert owners_of_rows([extremes], 100, even_groups(7)).tolist() == expected.tolist()

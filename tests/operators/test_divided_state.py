@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model import Batch, GateRead, Int64Array, batch_of
 from slackwater.runtime.model.divided import keep_keys
-from slackwater.runtime.model.hashes import key_hashes, owners
+from slackwater.runtime.model.hashes import even_groups, key_hashes, owners
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.state import Field, Fields, restore, save
 from slackwater.runtime.operators.aggregate.written import Window
@@ -52,7 +52,7 @@ def of_groups(case: Case, read: GateRead, groups: Collection[int]) -> GateRead:
         if rows is None:
             return None
         keys = [rows.columns[name] for name in case.step.traits.port_keys[port]]
-        is_own = np.isin(owners(key_hashes(keys, len(rows)), GROUPS), list(groups))
+        is_own = np.isin(owners(key_hashes(keys, len(rows)), even_groups(GROUPS)), list(groups))
         return rows.keep(is_own) if is_own.any() else None
 
     late, ports = (
@@ -65,7 +65,9 @@ def codes_of_groups(operator: Operator, groups: Collection[int]) -> Int64Array:
     keys = keys_of(operator)
     assert keys is not None
     columns = keys.columns(np.arange(len(keys)))
-    return np.flatnonzero(np.isin(owners(key_hashes(columns, len(keys)), GROUPS), list(groups)))
+    return np.flatnonzero(
+        np.isin(owners(key_hashes(columns, len(keys)), even_groups(GROUPS)), list(groups))
+    )
 
 
 def some_groups(draw: Random) -> list[int]:

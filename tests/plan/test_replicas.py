@@ -44,8 +44,8 @@ def test_each_replica_has_a_gate_and_gets_the_rows_of_its_keys_from_all_feeders(
         part = stages[f"pairs.{index + 1}"]
         assert (part.kind, part.rule, part.shares_gate) == ("join", READY_ONLY, False)
         assert [(c.source, c.owned) for c in part.inputs] == [
-            ("a", KeyPart(("key",), index, 2)),
-            ("b", KeyPart(("key",), index, 2)),
+            ("a", KeyPart(("key",), index, (64, 64))),
+            ("b", KeyPart(("key",), index, (64, 64))),
         ]
     assert all(c.shares_writers and not c.is_mixed for c in stages["out"].inputs)
     assert stages["out"].is_gated

@@ -74,7 +74,7 @@ class Work:
                 part, owned = batch, channel.owned
                 if batch is not None and owned is not None:
                     form = Form(0, tuple(channel.schema.names), frozenset())
-                    part = Divided.of(batch, owned.columns, owned.of).part(owned.replica, form)
+                    part = Divided.of(batch, owned.columns, owned.groups).part(owned.replica, form)
                 self.slot.deliver(channel.name, message_of(part, promise_ns, 0), self.now_ns)
 
     def run(self) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -134,6 +134,23 @@ def test_the_same_command_goes_on_after_a_stop(
     assert whole == expected
     assert any("goes on from checkpoint" in note for note in report.notes)
     assert len(file.read_text(encoding="utf-8").splitlines()) == len(whole)
+
+
+def test_a_job_with_another_placement_does_not_go_on(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    job.stop()
+    slots = cluster.plan(pairs(TableOutput(str(path)))).slots
+    here, there = slots["joined"], slots["left"]
+    assert here != there
+    with pytest.raises(CheckpointError, match=f"joined: slot {here}, now slot {there}.*same place"):
+        cluster.submit(
+            pairs(TableOutput(str(path))),
+            checkpoint=EVERY,
+            checkpoint_folder=folder,
+            placement={"joined": there},
+        )
 
 
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:

@@ -31,7 +31,13 @@ from slackwater.runtime.foresight.query_graph import (
 )
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Batch
-from slackwater.runtime.model.hashes import KEY_GROUPS, groups_of, groups_owned, key_hashes
+from slackwater.runtime.model.hashes import (
+    KEY_GROUPS,
+    even_groups,
+    groups_of,
+    groups_owned,
+    key_hashes,
+)
 from slackwater.runtime.plan.plan import Channel, Plan, Stage
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.sources.input_part import InputPart
@@ -132,7 +138,8 @@ def key_rows_of_parts(samples: Iterable[StageSample]) -> dict[str, FloatArray]:
     """Return {step: shape (KEY_GROUPS,), its rows}, evenly over the groups of each replica.
 
     Args:
-        samples: samples of replicas in a job; those of source stages are omitted.
+        samples: samples of replicas in a tuned job, which own as many groups each; those of source
+            stages are omitted.
     """
     came: dict[str, dict[int, float]] = {}
     for sample in samples:
@@ -144,7 +151,7 @@ def key_rows_of_parts(samples: Iterable[StageSample]) -> dict[str, FloatArray]:
     for step, rows in came.items():
         each = by_group[step] = np.zeros(KEY_GROUPS)
         for part, count in rows.items():
-            owned = groups_owned(part - 1, max(rows))
+            owned = groups_owned(part - 1, even_groups(max(rows)))
             each[owned] = count / len(owned)
     return by_group
 
@@ -165,7 +172,7 @@ def part_shares(plan: Plan, sample: FlowSample) -> dict[str, float]:
         if isinstance(given, InputPart):
             shares[stage.name] = given.share
         elif owned is not None:
-            shares[stage.name] = float(weights.get(stage.whole, even)[owned.groups].sum())
+            shares[stage.name] = float(weights.get(stage.whole, even)[owned.own_groups].sum())
         else:
             shares[stage.name] = 1.0
     return shares

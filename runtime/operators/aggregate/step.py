@@ -95,6 +95,7 @@ class AggregateStep(GatedStep):
             sharing=Sharing.of(self.replicas),
             result_keys=self.keys,
             replica=self.replica,
+            is_light=self._is_light,
             uses_clock=self.close is not None and self.close.by_clock,
             close=self.close,
         )
@@ -104,6 +105,12 @@ class AggregateStep(GatedStep):
         if self.close is not None and self.close.type is not None:
             columns.add(self.close.type)
         return columns | set(self.keys) | (self.drift.columns if self.drift else set())
+
+    @property
+    def _is_light(self) -> bool:
+        """Whether a row is added to one cell, and the cell is a few numbers."""
+        kept = any(each.kind == "quantile" for each in self.aggregates.values())
+        return self.window.is_tumbling and self.late == "drop" and self.drift is None and not kept
 
     @property
     def _wait_ns(self) -> int:

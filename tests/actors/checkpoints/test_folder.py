@@ -156,6 +156,19 @@ def test_another_flow_is_refused_and_other_settings_are_not(tmp_path: Path) -> N
     assert differences(manifest.facts.fingerprint, settings) == {"settings": ["slack"]}
 
 
+def test_another_placement_is_refused_with_the_stages_and_the_way_out(tmp_path: Path) -> None:
+    placed = {"m.1": "slot node-1 with 64 key groups", "m.2": "slot node-2 with 64 key groups"}
+    manifest = taken(tmp_path, 1, fingerprint={"placement": placed})
+    moved = {**placed, "m.2": "slot node-2 with 128 key groups", "m.3": "slot node-3"}
+    (refused,) = looked_up(tmp_path, fingerprint={"placement": moved}).refused
+    assert refused.kind == "placement"
+    assert (
+        "2 stages differ (m.2: slot node-2 with 64 key groups, now slot node-2 with 128 key groups;"
+        " m.3: nowhere, now slot node-3); submit the flow with the same placement"
+    ) in refused.reason
+    assert looked_up(tmp_path, fingerprint={"placement": placed}).checkpoint == manifest
+
+
 def test_a_checkpoint_is_committed_once_and_whole(tmp_path: Path) -> None:
     manifest = taken(tmp_path, 1)
     with pytest.raises(CheckpointError, match=r"checkpoint 1 is in .* give another number"):

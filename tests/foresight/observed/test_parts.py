@@ -12,7 +12,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.foresight.observed.parts import as_sampled, divided, part_shares
 from slackwater.runtime.foresight.query_graph import Workload, arrivals_of
-from slackwater.runtime.model.hashes import KEY_GROUPS, groups_owned
+from slackwater.runtime.model.hashes import KEY_GROUPS, even_groups, groups_owned
 from slackwater.runtime.prepare.prepare import prepare
 from slackwater.sampling import sample_flow
 
@@ -83,9 +83,11 @@ def test_a_replica_has_the_share_of_its_groups_of_keys(tmp_path: Path) -> None:
     shares = part_shares(plan, sample)
     replicas = [shares[f"means.{n}"] for n in range(1, 5)]
     assert sum(replicas) == pytest.approx(1)
-    seen = [float(rows[groups_owned(n, 4)].sum() / rows.sum()) for n in range(4)]
+    groups = tuple(plan.key_groups.values())
+    seen = [float(rows[groups_owned(n, groups)].sum() / rows.sum()) for n in range(4)]
     assert replicas == pytest.approx(seen, abs=0.05)
-    assert max(replicas) == pytest.approx(0.625, abs=0.05)  # the hot key, and a fourth of the rest
+    assert max(replicas) == pytest.approx(0.667, abs=0.05)  # the hot key, and a third of the rest
+    assert min(replicas) == 0  # its slot reads the source
 
 
 def test_differences_that_chance_explains_are_no_skew(tmp_path: Path) -> None:
@@ -94,14 +96,15 @@ def test_differences_that_chance_explains_are_no_skew(tmp_path: Path) -> None:
     sample = sample_flow(flow, cost=sw.testing.CostModel())
     plan = prepare(flow, [f"node-{n}" for n in range(64)])
     shares = part_shares(plan, sample)
-    largest = max(shares[f"means.{n}"] for n in range(1, 65))
+    owned = {name: count for name, count in plan.key_groups.items() if count}
+    largest = max(shares[name] / count for name, count in owned.items())
     assert sample.key_rows["means"].reshape(64, 2).sum(axis=1).max() > 1.5 * ROWS / 4 / 64
-    assert largest < 1.3 / 64
+    assert largest < 1.3 / KEY_GROUPS
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 7, 64, KEY_GROUPS])
 def test_replicas_own_all_groups_once(replicas: int) -> None:
-    owned = np.concatenate([groups_owned(n, replicas) for n in range(replicas)])
+    owned = np.concatenate([groups_owned(n, even_groups(replicas)) for n in range(replicas)])
     assert owned.tolist() == list(range(KEY_GROUPS))
 
 

@@ -1,0 +1,141 @@
+"""Key groups of replicas, by the work that their slots have already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from slackwater.runtime.model.hashes import KEY_GROUPS, even_groups
+from slackwater.runtime.placement.key_shares import poured
+from slackwater.runtime.placement.placement_text import placement_lines
+from slackwater.runtime.plan.plan import Plan
+
+MANY = 20_000
+TIMES = np.arange(MANY)
+ROWS = pa.table({"ts": TIMES, "key": TIMES * 7 % 499, "v": TIMES / 4, "whole": TIMES % 1_000})
+
+
+def reads(flow: sw.Dataflow, sources: int) -> list[sw.Stream]:
+    return [
+        flow.source(f"s{n}", sw.table(ROWS), event_time="ts", time_unit="ms")
+        for n in range(sources)
+    ]
+
+
+def summed(stream: sw.Stream, replicas: Any, **functions: Any) -> sw.Stream:
+    return stream.aggregate(
+        by="key",
+        window=sw.tumbling("1s"),
+        name="m",
+        replicas=replicas,
+        **(functions or {"mean": sw.mean("v"), "n": sw.count()}),
+    )
+
+
+def averages(replicas: Any, **functions: Any) -> sw.Dataflow:
+    flow = sw.Dataflow("f")
+    summed(*reads(flow, 1), replicas, **functions).sink("out", sw.collect_sink())
+    return flow
+
+
+def plan_of(flow: sw.Dataflow, cores: int, nodes: int = 1) -> Plan:
+    return sw.Simulation(nodes=nodes, cores=cores).plan(flow)
+
+
+def owned(plan: Plan) -> list[int]:
+    return list(plan.key_groups.values())
+
+
+@given(st.lists(st.sampled_from([0, 0.25, 0.5, 1, 2]), min_size=1, max_size=64), st.integers(1, 4))
+def test_poured_work_is_all_there_and_as_level_as_can_be(has: list[float], units: int) -> None:
+    work = {f"slot-{n}": own for n, own in enumerate(has)}
+    shares = poured(work, units)
+    assert sum(shares.values()) == pytest.approx(units)
+    level = max(work[slot] + share for slot, share in shares.items() if share)
+    for slot, share in shares.items():
+        assert work[slot] + share == pytest.approx(level) or (not share and work[slot] >= level)
+
+
+@pytest.mark.parametrize("slots", range(2, 65))
+def test_a_slot_that_reads_the_only_source_owns_no_keys(slots: int) -> None:
+    plan = plan_of(averages("auto"), slots)
+    own = plan.key_groups
+    assert sum(own.values()) == KEY_GROUPS
+    assert len(own) == slots
+    idle = [name for name, groups in own.items() if not groups]
+    assert [plan.slots[name] for name in idle] == [plan.slots["s0"]]
+    others = [groups for groups in own.values() if groups]
+    assert max(others) - min(others) <= 1
+
+
+def test_replicas_that_all_have_a_source_beside_them_own_as_many_keys() -> None:
+    assert owned(plan_of(averages(3), 1)) == list(even_groups(3))
+    flow = sw.Dataflow("two")
+    for n, stream in enumerate(reads(flow, 2)):
+        stream.aggregate(
+            by="key", window=sw.tumbling("1s"), name=f"m{n}", replicas=2, n=sw.count()
+        ).sink(f"out{n}", sw.collect_sink())
+    assert owned(plan_of(flow, 2)) == [64, 64, 64, 64]
+
+
+def test_a_second_aggregate_fills_the_slot_that_the_first_left() -> None:
+    flow = sw.Dataflow("f")
+    (source,) = reads(flow, 1)
+    for name in ("first", "second"):
+        source.aggregate(
+            by="key", window=sw.tumbling("1s"), name=name, replicas=2, mean=sw.mean("v")
+        ).sink(f"out-{name}", sw.collect_sink())
+    own = plan_of(flow, 2).key_groups
+    assert sorted([own["first.1"], own["first.2"]]) == [0, 128]
+    assert [own["second.1"], own["second.2"]] == [64, 64]
+
+
+def test_elsewhere_all_replicas_own_as_many() -> None:
+    flow = sw.Dataflow("paced")
+    paced = flow.source("s", sw.table(ROWS), event_time="ts", time_unit="ms", arrival="ts", speed=9)
+    summed(paced, 2).sink("out", sw.collect_sink())
+    assert owned(plan_of(flow, 2)) == [64, 64]
+    assert owned(plan_of(averages(2, m=sw.quantile("v", 0.5)), 2)) == [64, 64]
+    flow = sw.Dataflow("tuned", deadline="1s")
+    summed(*reads(flow, 1), 2).sink("out", sw.collect_sink())
+    assert owned(plan_of(flow, 2)) == [64, 64]
+    flow = sw.Dataflow("join")
+    left, right = reads(flow, 2)
+    left.join(right, on="key", within="1s", replicas=4).sink("out", sw.collect_sink())
+    assert owned(plan_of(flow, 4)) == [32] * 4
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_results_are_the_same_bytes_whoever_owns_the_keys(cores: int) -> None:
+    functions = {"mean": sw.mean("v"), "n": sw.count(), "total": sw.sum("whole")}
+
+    def ran(replicas: int, cores: int) -> tuple[pa.Table, sw.JobReport]:
+        with sw.Simulation(nodes=1, cores=cores) as host:
+            job = host.submit(averages(replicas, **functions))
+            return job.result("out"), job.wait()
+
+    expected, _ = ran(1, 1)
+    assert len(expected) > 499
+    for replicas in (2, 3, 5):
+        rows, report = ran(replicas, cores)
+        assert rows.equals(expected)
+        assert report.ledger.is_balanced
+        assert not report.skews
+        assert not [note for note in report.notes if "got no row" in note]
+        own = plan_of(averages(replicas), cores).key_groups
+        assert [s.rows_in > 0 for s in report.stages if s.name in own] == [
+            n > 0 for n in own.values()
+        ]
+
+
+def test_explain_says_who_owns_no_keys_and_why() -> None:
+    lines = list(placement_lines(plan_of(averages(2), 2)))
+    assert lines[1] == "  m.1  node-1/2; owns 128 of 128 key groups"
+    assert lines[2].endswith("; owns no keys, as its slot reads a source")
+    assert not [line for line in placement_lines(plan_of(averages(2), 1)) if "owns" in line]
