@@ -13,7 +13,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, Batch, Int64Array, concat_batches
+from slackwater.runtime.model import (
+    END_NS,
+    Batch,
+    Int64Array,
+    concat_batches,
+    stable_order_of_pairs,
+)
 from slackwater.runtime.model.state import Fields
 
 Piece: TypeAlias = tuple[int, Batch, int, int]
@@ -161,7 +167,7 @@ def in_order(batch: Batch) -> Batch:
             return batch
         return batch.take(times.argsort(kind="stable"))
     if times.item(0) == times.item(-1) and bool((times == times[0]).all()):  # results of a window
-        return batch.take(writers.argsort(kind="stable"))
+        return batch.take(stable_order_of_pairs(times, writers))
     return batch.take(order_of_writers(times, writers))
 
 
@@ -169,8 +175,7 @@ def order_of_writers(times_ns: Int64Array, writers: Int64Array) -> Int64Array:
     """Return the positions of rows by (time, writer), stable, shape (rows,).
 
     Rows come as a few runs in order of time, which a stable argsort finds and merges. Results of a
-    join have few ties: only those are sorted by writer. To sort all rows by both took 90 ns a row
-    at a sink.
+    join have few ties: only those are sorted by writer.
     """
     order = times_ns.argsort(kind="stable")
     times_ns = times_ns.take(order)
@@ -179,10 +184,10 @@ def order_of_writers(times_ns: Int64Array, writers: Int64Array) -> Int64Array:
     if not ties:
         return order
     if ties * MOST_TIES > len(order):
-        return order.take(np.lexsort((writers.take(order), times_ns)))
+        return order.take(stable_order_of_pairs(times_ns, writers.take(order)))
     in_ties = np.append(is_tied, False)
     in_ties[1:] |= is_tied
     places = in_ties.nonzero()[0]
     tied = order.take(places)
-    order[places] = tied.take(np.lexsort((writers.take(tied), times_ns.take(places))))
+    order[places] = tied.take(stable_order_of_pairs(times_ns.take(places), writers.take(tied)))
     return order

@@ -28,7 +28,7 @@ from slackwater.runtime.model.release import (
     Release,
     ReleaseRule,
 )
-from slackwater.runtime.model.stable_order import stable_order
+from slackwater.runtime.model.stable_order import stable_order, stable_order_of_pairs
 from slackwater.runtime.model.times import (
     EARLIEST_NS,
     END_NS,
@@ -76,4 +76,5 @@ __all__ = [
     "format_ns",
     "format_s",
     "stable_order",
+    "stable_order_of_pairs",
 ]
