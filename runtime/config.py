@@ -23,9 +23,10 @@ class Limits:
     All numbers must be at least 1, `log` apart.
     """
 
-    credit_rows: int = 65_536
-    """Most rows under way on one channel. As many as the longest slice hands over: enough to keep a
-    link busy, and few enough (a few MB) that its source feels a slow stage at once."""
+    credit_rows: int = 131_072
+    """Most rows under way on one channel. Twice as many as the longest slice hands over: while one
+    is at work, the next is on its way; and few enough (a few MB) that its source feels a slow stage
+    at once."""
 
     gate_rows: int = 262_144
     """Rows that a gate holds for one writer before it stops granting credit to it. The writer that
