@@ -39,8 +39,8 @@ def stable_order_of_pairs(firsts: Int64Array, seconds: Int64Array) -> Int64Array
     takes 10 ns a row, `lexsort` 48.
 
     Args:
-        firsts: shape (rows,), ascending.
-        seconds: shape (rows,), in any order.
+        firsts: numbers that ascend, shape (rows,).
+        seconds: numbers in any order, shape (rows,).
     """
     rows = len(firsts)
     if rows < _FEW_PAIRS:
