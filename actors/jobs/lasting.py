@@ -171,7 +171,7 @@ class LastingJob:
         if known.checkpoint is None and other:
             raise CheckpointError(other[0].reason)
         placed = [refused for refused in known.refused if refused.kind == "placement"]
-        if placed:  # an older checkpoint is no way out: rows of newer ones have left
+        if placed:  # rows of newer checkpoints have left, so an older one does not help
             raise CheckpointError(placed[0].reason)
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
