@@ -35,7 +35,7 @@ def with_key_groups(stages: Sequence[Stage], slots: Mapping[str, str]) -> tuple[
 
     Args:
         stages: stages of a flow, in topological order.
-        slots: {stage: slot}.
+        slots: the slot of each stage, {stage: slot}.
     """
     if not all(stage.is_backlog and _is_light(stage) for stage in stages):
         return tuple(stages)

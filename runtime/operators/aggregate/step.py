@@ -109,8 +109,13 @@ class AggregateStep(GatedStep):
     @property
     def _is_light(self) -> bool:
         """Whether a row is added to one cell, and the cell is a few numbers."""
-        kept = any(each.kind == "quantile" for each in self.aggregates.values())
-        return self.window.is_tumbling and self.late == "drop" and self.drift is None and not kept
+        has_values = any(each.kind == "quantile" for each in self.aggregates.values())
+        return (
+            self.window.is_tumbling
+            and self.late == "drop"
+            and self.drift is None
+            and not has_values
+        )
 
     @property
     def _wait_ns(self) -> int:
