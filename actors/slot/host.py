@@ -226,7 +226,8 @@ class SlotHost(MovingStages, CuttingSlot):
         if self._thread is not None:
             self._thread.join()
         self._ends.close()
-        threading.Thread(target=self._context.destroy, args=(0,), daemon=True).start()
+        # Threads that wait at sockets of their own close these: no other thread may.
+        threading.Thread(target=self._context.term, daemon=True).start()
 
     def _run(self) -> None:
         self._report.state, self._report.sinks = "running", self._sink_reports()

@@ -256,3 +256,28 @@ def release(slot: SlotHost) -> None:
         receiver.close(linger_s=0)
     slot._waker.close()
     slot._context.term()
+
+
+LEAVES = """
+import threading
+from tests.actors.wire.test_channel_local import HERE, sink_slot
+from slackwater.actors.wire.local_sockets import host_identity
+from tests.support.waiting import until
+
+here = host_identity(HERE)
+for _ in range(40):
+    slot = sink_slot()
+    slot.bind({"numbers": here, "out": here})
+    slot.leave()
+names = lambda: {thread.name for thread in threading.enumerate()}
+until(lambda: "channel-keys" not in names(), within_s=10, what="threads of the slots to end")
+"""
+
+
+def test_slots_that_leave_their_process_neither_end_it_nor_stay_in_it() -> None:
+    """libzmq ends a process in which a socket is closed while another thread waits at it."""
+    words = [sys.executable, "-c", LEAVES]
+    done = subprocess.run(  # noqa: S603 our own program
+        words, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
