@@ -34,7 +34,8 @@ _PACE = frozenset({"input", "speed", "start", "retry", "max_rows"})
 """Fields of a source without effect on its output: the input has its own fingerprint, and the pace
 changes no row."""
 _LATER = frozenset(
-    {"drift", "close", "sequence", "clock", "feature", "on_bad", "on_error", "units", "scale"}
+    {"drift", "close", "sequence", "clock", "feature"}
+    | {"on_bad", "on_error", "units", "scale", "combine"}
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
@@ -62,9 +63,9 @@ def canonical_work(step: Step, *, name: str) -> str:
 
 
 def _is_unset(setting: Any) -> bool:
-    # The default of `on_bad` is a word, that of `scale` a number.
+    # The defaults of `on_bad` and `combine` are words, that of `scale` is a number.
     return setting is None or (
-        isinstance(setting, str | int | tuple) and setting in ("error", 0, ())
+        isinstance(setting, str | int | tuple) and setting in ("error", "exact", 0, ())
     )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
+from slackwater.runtime.plan.partial_results import partial_results
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
 from slackwater.runtime.plan.traits import Role
@@ -156,7 +157,7 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
         return reason or (_as_they_have_rows(step) if step.source.traits.has_partitions else "")
     if not step.traits.has_gate:
         return ""
-    return _why_clock(step) or _why_order_varies(steps, name, upstream)
+    return _why_clock(step) or _why_rounded(step, steps) or _why_order_varies(steps, name, upstream)
 
 
 def _why_closing(step: Step) -> str:
@@ -170,6 +171,17 @@ def _why_closing(step: Step) -> str:
 
 def _why_clock(step: Step) -> str:
     return f"{step.name!r} uses the clock, too" if step.traits.uses_clock else ""
+
+
+def _why_rounded(step: Step, steps: Mapping[str, Step]) -> str:
+    """Return why last bits of a step's results vary; "": they do not."""
+    made = partial_results(step, steps)
+    if made is None or not made.rounded:
+        return ""
+    return (
+        f"{step.name!r} combines floats anywhere (combine='anywhere'), so the last bits of "
+        f"{', '.join(made.rounded)} depend on replicas= and on how rows are read"
+    )
 
 
 def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
@@ -238,7 +250,7 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
     its promise: the rows that they still meet at a gate depend on when they arrive there.
     """
     for name, step in steps.items():
-        if reason := _why_clock(step):
+        if reason := _why_clock(step) or _why_rounded(step, steps):
             return reason
         if step.traits.revises and step.traits.close is not None:
             return (

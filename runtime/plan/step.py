@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -125,6 +125,20 @@ def filters_among(steps: Iterable[Step]) -> list[ChoosingStep]:
     return [step for step in steps if isinstance(step, ChoosingStep)]
 
 
+class PartialResults(NamedTuple):
+    """Partial results of a step.
+
+    Attributes:
+        beside: step that makes them of each batch, beside the source.
+        of_parts: the step as it takes them in place of rows.
+        rounded: columns of results whose last bits depend on how rows are cut into batches.
+    """
+
+    beside: EachRowStep
+    of_parts: GatedStep
+    rounded: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class GatedStep(Step):
     """Step after a gate: rows arrive in order. Its class has a field `release`.
@@ -173,8 +187,8 @@ class GatedStep(Step):
         own: dict[str, Any] = {"keeps_late": keeps_late}
         return replace(self, **own) if self.traits.has_late_rows else self
 
-    def beside_source(self, schema: pa.Schema, name: str) -> tuple[EachRowStep, GatedStep] | None:
-        """Return a step of partial results and their sum; None by default.
+    def beside_source(self, schema: pa.Schema, name: str) -> PartialResults | None:
+        """Return the partial results of the step; None by default.
 
         Args:
             schema: columns of its input, which is fed by a source alone.

@@ -28,13 +28,14 @@ HOMES = (
     ROOT / "runtime/patterns/operator",
     ROOT / "runtime/shedding/wrapper",
 )
-WORDS = {  # that are no operators: a thread is joined, a computer has processes, a setting merges
+WORDS = {  # that are no operators: threads are joined, computers have processes, settings merge
     "actors/jobs/carrier.py": {"join"},
     "actors/jobs/replacing.py": {"join"},
     "actors/jobs/slot_actors.py": {"join"},
     "actors/slot/actor.py": {"join"},
     "actors/tuning/process.py": {"process"},
     "runtime/order/sequence.py": {"merge"},
+    "runtime/plan/canonical.py": {"combine"},
     "slackwater/report/run_status.py": {"process"},
 }
 NO_COLUMNS = pa.schema([])

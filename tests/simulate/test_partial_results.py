@@ -1,4 +1,7 @@
-"""Partial results beside a source: the same bytes, fewer rows sent, each row accounted for."""
+"""Partial results beside a source: fewer rows sent, each accounted for, the same bytes.
+
+Of floats they are made on request, and last bits of sums and means may then differ.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.errors import FlowError, OperatorError, SettingError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.plan.plan import plan_stages
 
@@ -39,6 +42,10 @@ def rows(seed: int, *, big: bool = False) -> pa.Table:
             "short": rng.integers(-9, 9, ROWS).astype(np.int16),
             "maybe": pa.array(maybe, pa.int64()),
             "x": rng.random(ROWS),
+            "short_float": rng.random(ROWS).astype(np.float32),
+            "maybe_float": pa.array([None if n is None else n / 7 for n in maybe], pa.float64()),
+            "odd_float": rng.choice([np.nan, np.inf, -np.inf, 1.5], ROWS, p=[0.1, 0.1, 0.1, 0.7]),
+            "float_key": rng.choice([np.nan, 0.0, -0.0, 2.5], ROWS),
         }
     )
 
@@ -50,6 +57,8 @@ def exact() -> dict[str, sw.Aggregate]:
         "sum": sw.sum("v"),
         "sum_short": sw.sum("short"),
         "sum_maybe": sw.sum("maybe"),
+        "mean": sw.mean("v"),
+        "mean_maybe": sw.mean("maybe"),
         "least": sw.min("maybe"),
         "most": sw.max("short"),
     }
@@ -63,6 +72,8 @@ def flow_of(
     by: Any = "k",
     big: bool = False,
     aggregates: dict[str, Any] | None = None,
+    combine: Any = "exact",
+    output: Any = None,
     **source: Any,
 ) -> sw.Dataflow:
     flow = sw.Dataflow("partial")
@@ -73,8 +84,9 @@ def flow_of(
         by=by,
         window=window or sw.tumbling("100ms"),
         replicas=replicas,
+        combine=combine,
         name="counts",
-    ).sink("out", sw.collect_sink())
+    ).sink("out", output or sw.collect_sink())
     return flow
 
 
@@ -89,7 +101,9 @@ def combines(flow: sw.Dataflow) -> bool:
 @pytest.mark.parametrize("by", ["k", ["text", "k"]])
 @pytest.mark.parametrize("big", [False, True])
 def test_partial_results_change_no_bit_and_no_row_is_lost(window: Any, by: Any, big: bool) -> None:
-    aggregates = {**exact(), "sum": sw.max("v")} if big else exact()  # a sum would not fit
+    aggregates = exact()
+    if big:  # a sum would not fit
+        aggregates |= {"sum": sw.max("v"), "mean": sw.min("v")}
     expected, whole = None, None
     for replicas, batch_rows in ((1, 1_000), (2, 60), (2, 1_000), (3, 4_000)):
         flow = flow_of(
@@ -107,6 +121,127 @@ def test_partial_results_change_no_bit_and_no_row_is_lost(window: Any, by: Any, 
         whole = whole or counts["filtered"]
         assert job.result("out").equals(expected)
         assert counts["filtered"] == whole
+
+
+FLOATS = {
+    "n": sw.count(),
+    "there": sw.count("maybe_float"),
+    "mean": sw.mean("x"),
+    "sum": sw.sum("x"),
+    "mean.count": sw.mean("maybe_float"),
+    "sum_short": sw.sum("short_float"),
+    "least": sw.min("maybe_float"),
+    "most": sw.max("short_float"),
+    "odd_sum": sw.sum("odd_float"),
+    "odd_mean": sw.mean("odd_float"),
+    "odd_least": sw.min("odd_float"),
+    "odd_most": sw.max("odd_float"),
+}
+SUMMED = ("mean", "sum", "mean.count", "sum_short")
+"""Columns of `FLOATS` that may differ in last bits."""
+MOST_APART = 1e-13
+"""Relative error: 40 values and less add up to a window, and none is below 0."""
+
+
+@pytest.mark.parametrize("window", [sw.tumbling("100ms"), sw.sliding("250ms", "100ms")])
+@pytest.mark.parametrize("by", ["k", ["text", "k"], "float_key"])
+def test_floats_combined_anywhere_differ_in_last_bits_alone(window: Any, by: Any) -> None:
+    job = sw.Simulation().submit(flow_of(1, window=window, by=by, aggregates=FLOATS))
+    job.wait()
+    expected = job.result("out")
+    for replicas, batch_rows in ((2, 60), (2, 1_000), (3, 4_000)):
+        flow = flow_of(
+            replicas,
+            batch_rows=batch_rows,
+            window=window,
+            by=by,
+            aggregates=FLOATS,
+            combine="anywhere",
+        )
+        assert combines(flow)
+        job = sw.Simulation(nodes=2, seed=replicas).submit(flow)
+        report = job.wait()
+        assert (report.ledger.counts.of_job()["combined"] > 0) is (batch_rows > 60)
+        assert imbalances(report) == []
+        result = job.result("out")
+        for column in expected.column_names:
+            if column in SUMMED:
+                assert result[column].is_null().equals(expected[column].is_null())
+                near = pytest.approx(expected[column].drop_null().to_numpy(), rel=MOST_APART)
+                assert result[column].drop_null().to_numpy() == near
+            else:  # NaN equals NaN, and −0.0 equals 0.0
+                np.testing.assert_array_equal(expected[column], result[column])
+
+
+def test_explain_resuming_and_recovery_all_say_that_last_bits_differ() -> None:
+    aggregates = {"n": sw.count(), "mean": sw.mean("x"), "whole": sw.mean("v")}
+    why = "last bits of mean depend on replicas= and on how rows are read"
+
+    def explained(replicas: Any, **more: Any) -> tuple[str, str]:
+        flow = flow_of(replicas, aggregates=aggregates, combine="anywhere", **more)
+        first, *rest = flow.explain(checkpoints=True).splitlines()
+        return first, "\n".join(rest)
+
+    def output(*, resume: bool) -> Any:
+        return sw.parquet_sink("never-written", resume=resume)
+
+    for replicas in (2, "auto"):
+        first, rest = explained(replicas, output=output(resume=False))
+        assert "results may differ from run to run" in first
+        assert rest.count(why) == 3, "the note, the step, and the sink after a failure"
+        assert "out (sink): exactly once, held" in rest
+        with pytest.raises(FlowError, match=why):
+            flow_of(
+                replicas, aggregates=aggregates, combine="anywhere", output=output(resume=True)
+            ).check()
+    first, rest = explained(1, output=output(resume=True))
+    assert "ready-only" in first
+    assert "combine  anywhere, but rows are sent: replicas=1" in rest
+    assert why not in rest
+
+
+@pytest.mark.parametrize(
+    ("replicas", "source", "why"),
+    [
+        (None, {}, "replicas= is not written"),
+        (2, {"idle": "1s"}, "source 'rows' has idle="),
+        (2, {"out_of_order": sw.order.k_slack("5ms", late="pass")}, "rows of 'rows' may be late"),
+    ],
+)
+def test_explain_says_why_rows_are_sent_though_floats_may_be_combined(
+    replicas: Any, source: dict[str, Any], why: str
+) -> None:
+    flow = flow_of(replicas, aggregates={"mean": sw.mean("x")}, combine="anywhere", **source)
+    assert f"anywhere, but rows are sent: {why}" in flow.explain()
+    assert "last bits" not in flow.explain()
+    assert not combines(flow)
+
+
+def test_explain_says_that_whole_numbers_are_exact_with_partial_results_too() -> None:
+    flow = flow_of(2, aggregates={"mean": sw.mean("v")}, combine="anywhere")
+    assert "anywhere; all results are exact" in flow.explain()
+    assert "last bits" not in flow.explain()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"q": sw.quantile("x", 0.5)}, "q is a quantile"),
+        ({"s": sw.sum("big")}, "s is the sum of 'big', uint64"),
+        ({"late": "correct"}, "late= needs each row"),
+        ({"drift": "1ms"}, "drift= needs each row"),
+        ({"close": sw.closing.ignore()}, "close= needs each row"),
+    ],
+)
+def test_what_has_no_partial_results_is_refused_with_the_reason(
+    more: dict[str, Any], why: str
+) -> None:
+    table = {"ts": [1], "x": [0.5], "big": pa.array([1], pa.uint64())}
+    stream = sw.Dataflow("partial").source("rows", sw.table(table), event_time="ts")
+    with pytest.raises(SettingError, match=f"'counts'.*{why}.*omit one of the two"):
+        stream.aggregate(
+            window=sw.tumbling("1s"), m=sw.mean("x"), name="counts", combine="anywhere", **more
+        )
 
 
 def test_sums_that_leave_64_bits_on_their_way_are_those_of_rows() -> None:
@@ -130,7 +265,7 @@ def test_sums_that_leave_64_bits_on_their_way_are_those_of_rows() -> None:
 @pytest.mark.parametrize(
     ("aggregates", "by", "source"),
     [
-        ({"mean": sw.mean("v")}, "k", {}),
+        ({"mean": sw.mean("x")}, "k", {}),
         ({"sum": sw.sum("x")}, "k", {}),
         ({"least": sw.min("x")}, "k", {}),
         ({"n": sw.count()}, "x", {}),

@@ -9,6 +9,8 @@
 - `machine.py`: Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they
   close.
 - `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.
+- `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
+  these.
 - `schema.py`: Schemas of the results of an aggregate, and the checks of its columns.
 - `segments.py`: Segments of rows of an aggregate: its windows close between them.
 - `step.py`: `aggregate`: its step, and the method that makes it.

@@ -5,17 +5,22 @@ source ─▶ combine                              ─▶ gate, aggregate
           a 3, a 5, b 1 of one second ─▶ a n=2 sum=8, b n=1 sum=1
 ```
 
-The aggregate adds partial results up in place of rows. It is done only where that cannot change a
-bit: counts, and sums, least and greatest of whole numbers.
+The aggregate adds partial results up in place of rows. Which these are, and where a bit of a result
+may change, is in `partial_aggregates.py`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from slackwater.runtime.expressions.whole import ends_of
 from slackwater.runtime.model import START_NS, Batch, Column, Columns, Int64Array
 from slackwater.runtime.model.nullable import Nullable, nulled, valid_of
+from slackwater.runtime.operators.aggregate.needs import fold_of
 from slackwater.runtime.operators.aggregate.step import CombineStep
 from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.aggregate.written import Aggregate
@@ -39,11 +44,15 @@ class CombineMachine(PlainStateless):
 
     def __init__(self, step: CombineStep) -> None:
         of = step.of
-        self._aggregates, self._key_names = of.aggregates, of.keys
+        self._aggregates, self._key_names = step.aggregates, of.keys
         self._pane_ns = Windows(of.window).pane_ns
         self._keys = KeyIndex(len(of.keys))
-        sums = [a.column for a in of.aggregates.values() if a.kind == "sum" and a.column]
-        self._sums = list(dict.fromkeys(sums))
+        sums = [
+            aggregate.column
+            for name, aggregate in step.aggregates.items()
+            if aggregate.kind == "sum" and pa.types.is_integer(step.schema.field(name).type)
+        ]
+        self._sums = [column for column in dict.fromkeys(sums) if column is not None]
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         times = batch.event_time_ns
@@ -108,7 +117,7 @@ class CombineMachine(PlainStateless):
             else:
                 assert aggregate.column is not None, "only a count needs no column"
                 column = batch.columns[aggregate.column]
-                columns[name] = _as_int64(column) if aggregate.kind == "sum" else column
+                columns[name] = _widened(column) if aggregate.kind == "sum" else column
         times = (panes + 1) * self._pane_ns - 1
         return batch.with_(event_time_ns=times, columns=columns, writers=None)
 
@@ -126,16 +135,17 @@ def _of_cells(
         return np.bincount(own, minlength=size).take(there)
     values = _values_of(column)
     values = values if valid is None else values[valid]
-    limits = np.iinfo(values.dtype)
-    if aggregate.kind == "sum":
+    state: npt.NDArray[Any]
+    if aggregate.kind != "sum":
+        ufunc, identity = fold_of(aggregate.kind, values.dtype)
+        state = np.full(size, identity, dtype=values.dtype)
+        with np.errstate(invalid="ignore"):  # NaN
+            ufunc.at(state, own, values)
+    elif values.dtype.kind == "f":
+        state = np.bincount(own, weights=values, minlength=size)
+    else:
         state = np.zeros(size, dtype=np.int64)
         np.add.at(state, own, values.astype(np.int64, copy=False))
-    elif aggregate.kind == "max":
-        state = np.full(size, limits.min, dtype=values.dtype)
-        np.maximum.at(state, own, values)
-    else:
-        state = np.full(size, limits.max, dtype=values.dtype)
-        np.minimum.at(state, own, values)
     if valid is None:
         return state.take(there)
     has_value = np.zeros(size, dtype=np.bool_)
@@ -150,12 +160,14 @@ def _counted(batch: Batch, aggregate: Aggregate) -> Int64Array:
     return valid.astype(np.int64)
 
 
-def _values_of(column: Column) -> Int64Array:
+def _values_of(column: Column) -> npt.NDArray[Any]:
     values = column.values if isinstance(column, Nullable) else column
-    assert isinstance(values, np.ndarray), "whole numbers are arrays of NumPy"
+    assert isinstance(values, np.ndarray), "numbers are arrays of NumPy"
     return values
 
 
-def _as_int64(column: Column) -> Column:
-    values = _values_of(column).astype(np.int64, copy=False)
+def _widened(column: Column) -> Column:
+    """Return numbers as sums have them: 64 bits."""
+    values = _values_of(column)
+    values = values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
     return Nullable(values, column.valid) if isinstance(column, Nullable) else values

@@ -23,7 +23,7 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 )
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator, mean_of, sum_of
-from slackwater.runtime.operators.aggregate.written import Aggregate
+from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateOfParts
 
 
 class Need(NamedTuple):
@@ -42,11 +42,11 @@ class Need(NamedTuple):
             return ValueAccumulator(_values_there(self.column))
         if self.kind == "sum":
             return SumAccumulator(_values_or(0, self.column, dtype))
-        ufunc, identity = _fold_of(self.kind, dtype)
+        ufunc, identity = fold_of(self.kind, dtype)
         return FoldAccumulator(ufunc, dtype, identity, _values_or(identity, self.column, dtype))
 
 
-def _fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
+def fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
     """Return the function of a minimum or maximum, and its identity."""
     limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
     if kind == "max":
@@ -68,7 +68,7 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
     """Return the states that an aggregate needs: its own, then the number of its nulls.
 
     Empty for the count of rows, which is always kept; only the second for the count of a column.
-    A quantile's state knows its size.
+    A quantile's state knows its size. A mean of partial results has a sum of counts instead.
     """
     if aggregate.column is None:
         return ()
@@ -79,7 +79,8 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
     if aggregate.kind == "quantile":
         return (Need("values", column, "float64"),)
     if aggregate.kind in ("sum", "mean"):
-        return Need("sum", column, "float64"), nulls
+        counts = aggregate.counts if isinstance(aggregate, AggregateOfParts) else None
+        return Need("sum", column, "float64"), Need("sum", counts, "int64") if counts else nulls
     if pa.types.is_floating(leaves_as):
         return Need(aggregate.kind, column, "float64"), nulls
     whole = "uint64" if leaves_as == pa.uint64() else "int64"
@@ -107,6 +108,8 @@ def finished(
     there = rows  # the number of values that are not null
     if needs and needs[-1].kind == "nulls":
         there = rows - states[needs[-1]]
+    elif len(needs) > 1:
+        there = sum_of(states[needs[-1]], needs[-1].column)
     result: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "sum":
         result = sum_of(result, aggregate.source_column or needs[0].column)

@@ -29,7 +29,7 @@ REVISION = "revision"
 CHANCE = "chance_missing"
 """The column of close=: the chance, when the window closed, that a row of it was still to come."""
 WINDOW_COLUMNS = ("window_start", "window_end")
-_OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "name")
+_OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "combine", "name")
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
 """Suffixes of an aggregate's name, with drift: its mean, least and greatest over three windows."""
 

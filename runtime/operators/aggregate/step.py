@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,13 +15,17 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.policy import Closing
-from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import Release, ReleaseRule, format_ns
 from slackwater.runtime.operators.aggregate.close import (
     CloseInTime,
     close_of,
     no_slack,
     refuse_drift,
+)
+from slackwater.runtime.operators.aggregate.partial_aggregates import (
+    partial_aggregates,
+    why_no_parts,
 )
 from slackwater.runtime.operators.aggregate.schema import (
     Late,
@@ -30,15 +35,16 @@ from slackwater.runtime.operators.aggregate.schema import (
     with_chance,
     with_three,
 )
-from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateOfParts, Window
+from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.event_time_type import event_time_type
+from slackwater.runtime.plan.partial_results import partial_results, why_rows_are_sent
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, PartialResults, Step
 from slackwater.runtime.plan.traits import (
     MARKS,
     Replica,
@@ -70,6 +76,7 @@ class AggregateStep(GatedStep):
     close: CloseInTime | None = None
     """None: by the watermark."""
     drift: Drift | None = None
+    combine: Combine = "exact"
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -101,7 +108,7 @@ class AggregateStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        columns = {each.column for each in self.aggregates.values() if each.column is not None}
+        columns = {column for each in self.aggregates.values() for column in each.columns}
         if self.close is not None and self.close.type is not None:
             columns.add(self.close.type)
         return columns | set(self.keys) | (self.drift.columns if self.drift else set())
@@ -121,15 +128,24 @@ class AggregateStep(GatedStep):
     def _wait_ns(self) -> int:
         return self.drift.most_ns if self.drift else 0
 
-    def beside_source(self, schema: pa.Schema, name: str) -> tuple[EachRowStep, GatedStep] | None:  # noqa: D102 - see GatedStep
+    def beside_source(self, schema: pa.Schema, name: str) -> PartialResults | None:  # noqa: D102 - see GatedStep
         if self.late != "drop" or self.drift is not None or self.close is not None:
             return None
-        wholes = _sums_of_parts(self, schema)
-        if wholes is None:
+        if why_no_parts(self.aggregates, schema):
             return None
-        fields = [self.schema.field(column) for column in (*self.keys, *self.aggregates)]
-        beside = CombineStep(name=name, inputs=self.inputs, schema=pa.schema(fields), of=self)
-        return beside, replace(self, inputs=(name,), aggregates=wholes)
+        parts = partial_aggregates(self.keys, self.aggregates, schema)
+        if parts.rounded and self.combine == "exact":
+            return None
+        fields = [*map(self.schema.field, self.keys), *starmap(pa.field, parts.types.items())]
+        beside = CombineStep(
+            name=name,
+            inputs=self.inputs,
+            schema=pa.schema(fields),
+            of=self,
+            aggregates=parts.of_rows,
+        )
+        of_parts = replace(self, inputs=(name,), aggregates=parts.of_parts)
+        return PartialResults(beside, of_parts, parts.rounded)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
         # The rows of a key make its results. Not where windows close in time: when they do follows
@@ -150,18 +166,21 @@ class AggregateStep(GatedStep):
             yield f"keeps    {_panes_text(self, steps)}"
         if self.close is not None:
             yield from _close_text(self, self.close)
+        if self.combine == "anywhere":
+            yield f"combine  {_combine_text(self, steps)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CombineStep(EachRowStep):
     """Partial results of a batch, made by the plan alone.
 
-    Columns that leave: the keys, then one for each aggregate, under its name. The event time of a
-    partial result is the last moment of its pane, so that it waits at the gate no longer than the
-    pane's window.
+    Columns that leave: the keys, then one for each aggregate. The event time of a partial result is
+    the last moment of its pane, so that it waits at the gate no longer than the pane's window.
     """
 
     of: AggregateStep
+    aggregates: Mapping[str, Aggregate]
+    """{column of a partial result: aggregate of rows}."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -173,26 +192,6 @@ class CombineStep(EachRowStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield nothing: users do not write this step."""
         yield from ()
-
-
-def _sums_of_parts(step: AggregateStep, schema: pa.Schema) -> dict[str, Aggregate] | None:
-    """Return the aggregates of partial results; None if a bit of a result could change."""
-    if any(pa.types.is_floating(schema.field(key).type) for key in step.keys):
-        return None  # 0.0 and −0.0 are one key, and which of them leaves depends on the order
-    wholes: dict[str, Aggregate] = {}
-    for column, aggregate in step.aggregates.items():
-        if aggregate.kind == "count":
-            wholes[column] = Aggregate("sum", column)
-            continue
-        kind = None if aggregate.column is None else schema.field(aggregate.column).type
-        if aggregate.kind not in ("sum", "min", "max") or not _is_whole(kind):
-            return None
-        wholes[column] = AggregateOfParts(aggregate.kind, column, of_rows=aggregate.column)
-    return wholes
-
-
-def _is_whole(kind: pa.DataType | None) -> bool:
-    return kind is not None and pa.types.is_integer(kind) and kind != pa.uint64()
 
 
 def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
@@ -209,6 +208,19 @@ def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
     if replicas > 1:
         part = f"1/{replicas} of the budget"
         yield f"         each replica by the rows of its own keys, with {part}"
+
+
+def _combine_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
+    """Return where partial results are made, and what that changes."""
+    if why_not := why_rows_are_sent(step, steps):
+        return f"anywhere, but rows are sent: {why_not}"
+    made = partial_results(step, steps)
+    rounded = made.rounded if made is not None else ()
+    if not rounded:
+        return "anywhere; all results are exact"
+    return (
+        f"anywhere: last bits of {', '.join(rounded)} depend on replicas= and on how rows are read"
+    )
 
 
 def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
@@ -243,6 +255,7 @@ class Aggregating(AnyStream):
         close: Closing | None = None,
         drift: DriftGiven = None,
         replicas: Replicas = None,
+        combine: Combine = "exact",
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:
@@ -269,6 +282,11 @@ class Aggregating(AnyStream):
                 window of which one of the three had events. x is null if the middle one
                 had none. At most half of the window. Source: [thesis] §3.2.3.1.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
+            combine: where replicas may get partial results, made beside a source that feeds the
+                step. "exact": only where no bit of a result changes, as of counts and whole
+                numbers. "anywhere": of floats too. The last bits of their sums and means then
+                depend on replicas= and on how rows are read, so no sink can resume after the step.
+                Not for quantiles, nor with late="correct", close= or drift=.
             name: the name of the step.
             named: column=aggregate, such as n=count().
         """
@@ -283,6 +301,9 @@ class Aggregating(AnyStream):
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
         )
         schema = with_three(schema, aggregates, allowed, step=name)
+        _check_combine(
+            combine, aggregates, self.schema, step=name, late=late, close=close, drift=drift
+        )
         closes = None
         if close is not None:
             closes = close_of(close, self.flow.steps, self._in, window, self.schema, step=name)
@@ -301,8 +322,35 @@ class Aggregating(AnyStream):
                 late=late,
                 close=closes,
                 drift=allowed,
+                combine=combine,
                 **gate,
             )
+        )
+
+
+def _check_combine(
+    combine: Combine,
+    aggregates: Mapping[str, Aggregate],
+    schema: pa.Schema,
+    *,
+    step: str,
+    **others: Any,
+) -> None:
+    """Check that partial results can be made, if floats may be combined.
+
+    Raises:
+        SettingError: an aggregate or another option forbids it.
+    """
+    if combine == "exact":
+        return
+    written = [name for name, value in others.items() if value not in (None, "drop")]
+    why_not = why_no_parts(aggregates, schema)
+    if written:
+        why_not = f"{written[0]}= needs each row where windows close"
+    if why_not:
+        raise SettingError(
+            f"step {step!r}: combine='anywhere' adds partial results up, and {why_not}; omit one "
+            "of the two"
         )
 
 

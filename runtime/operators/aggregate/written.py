@@ -16,6 +16,8 @@ from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.shown import shown
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
+Combine = Literal["exact", "anywhere"]
+"""Results that partial results may make: those of which no bit changes, or floats too."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Aggregate(SaysOurName):
     """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
 
     _called, _place = "an aggregate", "aggregates"
-    _inner = frozenset(("kind", "column", "level", "scale", "source_column"))
+    _inner = frozenset(("kind", "column", "level", "scale", "columns", "source_column"))
 
     kind: AggregateName
     column: str | None = None
@@ -38,6 +40,11 @@ class Aggregate(SaysOurName):
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _computed
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it reads."""
+        return () if self.column is None else (self.column,)
+
+    @property
     def source_column(self) -> str | None:
         """Column of the rows, for errors."""
         return self.column
@@ -49,6 +56,12 @@ class AggregateOfParts(Aggregate):
 
     of_rows: str | None = None
     """Column of the rows; None if they are counted."""
+    counts: str | None = None
+    """Of a mean: column with the number of values of each partial result."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # noqa: D102
+        return super().columns if self.counts is None else (*super().columns, self.counts)
 
     @property
     def source_column(self) -> str | None:  # noqa: D102
