@@ -59,7 +59,10 @@ class ExactlyOnceSink(sw.connectors.Sink):
         self._last = self._committed
         if known != mark:
             self._database.close()
-            raise ValueError(f"table {table} of {path} is of another flow, input or job: drop it")
+            raise ValueError(
+                f"table {table} of {path} and its row in progress are of another flow, input or "
+                "job: drop both"
+            )
         self._database.execute("BEGIN")
 
     def last_ordinal(self) -> int:
@@ -99,21 +102,21 @@ def _events() -> pa.Table:
     return pa.table({"ts": list(range(20)), "bus": bus, "speed": [float(n % 7) for n in range(20)]})
 
 
-def at_once(path: str) -> sw.Dataflow:
+def at_once(output: sw.connectors.Output) -> sw.Dataflow:
     """Return a flow without slack: each run gives the same rows in the same order."""
     flow = sw.Dataflow("slow-buses")
     buses = flow.source("buses", sw.table(_events()), event_time="ts", time_unit="s", speed=1.0)
     slow = buses.filter(sw.col("speed") < 5).select("bus", "speed")
-    slow.sink("slow", ExactlyOnce(path, "slow"))
+    slow.sink("slow", output)
     return flow
 
 
-def held(path: str) -> sw.Dataflow:
+def held(output: sw.connectors.Output) -> sw.Dataflow:
     """Return a flow with slack: the clock decides its rows, so they wait for a checkpoint."""
     flow = sw.Dataflow("counted-buses", slack="2s")
     buses = flow.source("buses", sw.table(_events()), event_time="ts", time_unit="s", speed=1.0)
     counts = buses.aggregate(by="bus", window=sw.tumbling("5s"), n=sw.count(), name="windows")
-    counts.select("bus", "n").sink("counts", ExactlyOnce(path, "counts"))
+    counts.select("bus", "n").sink("counts", output)
     return flow
 
 
@@ -130,14 +133,15 @@ def main(say: Callable[[str], None] = print) -> None:
     """Let a run be killed and another go on; show what both flows guarantee."""
     with tempfile.TemporaryDirectory() as folder, sw.Simulation() as nodes:
         path = os.path.join(folder, "buses.db")
+        slow, counts = ExactlyOnce(path, "slow"), ExactlyOnce(path, "counts")
         killed = sw.testing.SlotDies(slot="node-1", at_ns=10 * SECOND + SECOND // 2)
         try:
-            nodes.submit(at_once(path), faults=[killed]).wait()
+            nodes.submit(at_once(slow), faults=[killed]).wait()
         except sw.SlackwaterError:
             say(f"killed: {len(rows_of(path, 'slow'))} rows")
-        nodes.submit(at_once(path)).wait()
+        nodes.submit(at_once(slow)).wait()
         say(f"again: {len(rows_of(path, 'slow'))} rows")
-        for flow in (at_once(path), held(path)):
+        for flow in (at_once(slow), held(counts)):
             say(flow.explain(checkpoints=True).rpartition("\n")[2].strip())
 
 

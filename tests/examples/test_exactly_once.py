@@ -105,10 +105,11 @@ def test_the_writer_of_an_attempt_that_was_given_up_commits_nothing(tmp_path: Pa
 
 def test_rows_of_an_earlier_run_are_refused_where_no_later_run_can_go_on(tmp_path: Path) -> None:
     path = str(tmp_path / "buses.db")
-    simulated(exactly_once.held(path))
+    output = exactly_once.ExactlyOnce(path, "counts")
+    simulated(exactly_once.held(output))
     written = exactly_once.rows_of(path, "counts")
     with pytest.raises(SinkError, match=r"the rows of an earlier run, .*has a slack"):
-        simulated(exactly_once.held(path))
+        simulated(exactly_once.held(output))
     assert exactly_once.rows_of(path, "counts") == written
 
 
@@ -119,7 +120,8 @@ def test_the_example_shows_what_it_says() -> None:
     assert (killed, again) == ("killed: 9 rows", "again: 15 rows")
     assert at_once.startswith("slow (sink): exactly once: the same rows come again")
     assert held.startswith("counts (sink): exactly once, held: rows are written once")
-    assert [known.word for known in guarantees(exactly_once.held("b.db").steps)] == [
+    counts = exactly_once.ExactlyOnce("b.db", "counts")
+    assert [known.word for known in guarantees(exactly_once.held(counts).steps)] == [
         "exactly once",
         "exactly once",
     ]
