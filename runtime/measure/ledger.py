@@ -12,6 +12,7 @@ loops ────────────┼──────▲   │        
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -60,18 +61,22 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     stages, channels = as_single_stage(*_sent_as_received(stages, received))
     by_name = {stage.name: stage for stage in stages}
     side = _source_side(stages, channels)
+    followed = {channel.name for channel in side.channels}
+    sent, arrived = Counter[str](), Counter[str]()
+    mixed: set[str] = set()  # stages at which others arrive, too
+    for channel in channels:
+        sent[channel.source] += channel.rows_sent
+        if channel.name in followed:
+            arrived[channel.target] += channel.rows_received
+        else:
+            mixed.add(channel.target)
     tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))
     for name in side.passing:
-        sent = sum(channel.rows_sent for channel in channels if channel.source == name)
-        tally.pass_on(by_name[name], sent=sent)
+        tally.pass_on(by_name[name], sent=sent[name])
     for channel in side.channels:
         tally.counts[IN_FLIGHT] += channel.in_flight
     for name in side.ends:
-        arriving = [channel for channel in channels if channel.target == name]
-        arrived = sum(channel.rows_received for channel in side.channels if channel.target == name)
-        is_mixed = any(channel not in side.channels for channel in arriving)
-        tally.come_out(by_name[name], arrived=arrived, is_mixed=is_mixed)
-    followed = {channel.name for channel in side.channels}
+        tally.come_out(by_name[name], arrived=arrived[name], is_mixed=name in mixed)
     parts = [c for c in received if c.name in followed or c.source in side.ends]
     of_sources = {stage.name for stage in stages if stage.kind == "source"}
     # Of all stages: a state may be of rows that other states have made.
@@ -185,20 +190,23 @@ def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport
     for name in _and_downstream(sources, channels):
         if name in known - made_of_new:
             side.passing.append(name)
-    side.channels = [channel for channel in channels if channel.source in side.passing]
-    for channel in side.channels:
-        if channel.target in known & made_of_new and channel.target not in side.ends:
-            side.ends.append(channel.target)
+    passing, ending = set(side.passing), known & made_of_new
+    side.channels = [channel for channel in channels if channel.source in passing]
+    side.ends = list(dict.fromkeys(c.target for c in side.channels if c.target in ending))
     return side
 
 
 def _and_downstream(names: Iterable[str], channels: Sequence[ChannelReport]) -> list[str]:
     """Return these stages and all stages downstream, breadth first."""
+    targets: dict[str, dict[str, None]] = {}
+    for channel in channels:
+        targets.setdefault(channel.source, {})[channel.target] = None
     reached = list(names)
+    known = set(reached)
     for name in reached:  # the list grows in the loop: breadth first
-        for channel in channels:
-            if channel.source == name and channel.target not in reached:
-                reached.append(channel.target)
+        further = [target for target in targets.get(name, ()) if target not in known]
+        reached += further
+        known.update(further)
     return reached
 
 

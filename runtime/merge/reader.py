@@ -235,11 +235,11 @@ class ReaderState:
             oldest = self._after_oldest()
             return oldest if oldest < cut else cut
         cut_ns, _ = cut
+        heads, lanes = self._heads, self.lanes
+        if heads is not None:
+            lanes = [lanes[place] for place in (heads <= cut_ns).nonzero()[0].tolist()]
         candidates = [
-            times
-            for lane in self.lanes
-            if lane.head_ns <= cut_ns
-            for times in lane.oldest_ns(limit + 1)
+            times for lane in lanes if lane.head_ns <= cut_ns for times in lane.oldest_ns(limit + 1)
         ]
         if not candidates:
             return cut
@@ -284,6 +284,8 @@ class ReaderState:
 
     def oldest_ns(self) -> int:
         """Return the event time of the oldest row held, late ones apart; END_NS: none is."""
+        if self._heads is not None:
+            return int(np.minimum.reduce(self._heads))
         return min([lane.head_ns for lane in self.lanes])
 
     def held(self) -> list[Batch]:

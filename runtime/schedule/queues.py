@@ -7,6 +7,7 @@ event-time order (docs/decisions/2026-11-23-stimulus-order.md).
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -43,9 +44,10 @@ class Path:
 
     STATE = Fields("messages", "_least", "told")
 
-    __slots__ = ("_least", "messages", "told")
+    __slots__ = ("_least", "messages", "place", "told")
 
-    def __init__(self) -> None:
+    def __init__(self, place: int = 0) -> None:
+        self.place = place  # among the channels of its stage
         self.messages: deque[tuple[int, Message, int]] = deque()
         # The stimuli that are earlier than all after them, ascending: the first is the least.
         self._least: deque[int] = deque()
@@ -86,7 +88,10 @@ class PathQueues:
     STATE = Fields("_paths", "_messages", "rows", "wait_ns")
 
     def __init__(self, channels: Iterable[str]) -> None:
-        self._paths = {channel: Path() for channel in channels}
+        self._paths = {channel: Path(place) for place, channel in enumerate(channels)}
+        self._names = list(self._paths)
+        # Heap of (earliest stimulus, place) of paths with messages; some entries are out of date.
+        self._heads: list[tuple[int, int]] = []
         self._messages = 0
         self.rows = 0
         self.wait_ns = 0
@@ -94,7 +99,10 @@ class PathQueues:
 
     def push(self, channel: str, message: Message, now_ns: int) -> None:
         """Queue a message."""
-        self._paths[channel].push(message, now_ns)
+        path = self._paths[channel]
+        before_ns = path.earliest_ns if path.messages else None
+        path.push(message, now_ns)
+        self._note(path, before_ns)
         self._messages += 1
         self.rows += message.rows
 
@@ -107,8 +115,10 @@ class PathQueues:
         if channel is None:
             return None
         path = self._paths[channel]
-        before = len(path.messages)
+        before, before_ns = len(path.messages), path.earliest_ns
         message, since_ns = path.pop(max_rows)
+        if path.messages:
+            self._note(path, before_ns)
         self._messages -= before - len(path.messages)
         self.rows -= message.rows
         self.wait_ns += message.rows * (now_ns - since_ns)
@@ -127,8 +137,7 @@ class PathQueues:
         """Return the earliest stimulus time queued; None if all are empty."""
         if not self._messages:
             return None
-        channel = PathQueues._first(self, 0)
-        return None if channel is None else self._paths[channel].earliest_ns
+        return None if self._first_head() is None else self._heads[0][0]
 
     def promised_ns(self, channel: str) -> int | None:
         """Return the promise of the last message queued on a channel; None if none is."""
@@ -152,14 +161,30 @@ class PathQueues:
     def _first(self, now_ns: int) -> str | None:
         """Return the channel of the message that goes next."""
         del now_ns
-        if not self._messages:
-            return None
-        first: str | None = None
-        earliest = 0
-        for channel, path in self._paths.items():
-            if path.messages and (first is None or path.earliest_ns < earliest):
-                first, earliest = channel, path.earliest_ns
-        return first
+        return self._first_head() if self._messages else None
+
+    def _first_head(self) -> str | None:
+        """Return the channel with the earliest stimulus; of equals the first."""
+        heads, paths, names = self._heads, self._paths, self._names
+        while heads:
+            earliest_ns, place = heads[0]
+            path = paths[names[place]]
+            if path.messages and path.earliest_ns == earliest_ns:
+                return names[place]
+            heapq.heappop(heads)
+        return None
+
+    def _note(self, path: Path, before_ns: int | None) -> None:
+        """Note that the earliest stimulus of a path with messages may be another one."""
+        if (earliest_ns := path.earliest_ns) != before_ns:
+            heapq.heappush(self._heads, (earliest_ns, path.place))
+
+    def derive(self) -> None:
+        """Find the earliest stimulus of each path."""
+        self._heads = [
+            (path.earliest_ns, path.place) for path in self._paths.values() if path.messages
+        ]
+        heapq.heapify(self._heads)
 
 
 class OrderedPathQueues(PathQueues):

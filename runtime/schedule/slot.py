@@ -109,6 +109,8 @@ class Slot:
         self.at_work: str | None = None
         """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
+        # {stage: its channels, with a grant's worth of them}
+        self._ripe: dict[str, dict[str, None]] = {}
         self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
         self._lengths = SliceLengths(
             self._stages, self._limits, start_ns=start_ns, deadline_ns=deadline_ns
@@ -234,9 +236,9 @@ class Slot:
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
         self._paced.note(name)
         for channel, rows in handed.used:
-            self._owed[channel] = self._owed.get(channel, 0) + rows
-        if self._owed:
-            self._grant(machine, actions)
+            self._owe(channel, self._owed.get(channel, 0) + rows)
+        if self._ripe and (ripe := self._ripe.get(name)):
+            self._grant(machine, ripe, actions)
         return Slice(
             name,
             handed.rows_in,
@@ -282,14 +284,18 @@ class Slot:
         else:
             actions.append(Send(channel, part))
 
-    def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
-        for channel in machine.stage.inputs:
-            rows = self._owed.get(channel.name, 0)
-            if rows < self._grant_rows:
+    def _owe(self, channel: str, rows: int) -> None:
+        """Note the rows of a channel whose credit is held back."""
+        self._owed[channel] = rows
+        if rows >= self._grant_rows:
+            self._ripe.setdefault(self._channels[channel].target, {})[channel] = None
+
+    def _grant(self, machine: StageMachine, ripe: dict[str, None], actions: list[Action]) -> None:
+        for name in list(ripe):
+            if not machine.grant(name):
                 continue
-            if not machine.grant(channel.name):
-                continue
-            del self._owed[channel.name]
+            channel, rows = self._channels[name], self._owed.pop(name)
+            del ripe[name]
             if channel.source in self._stages:
                 self._add_credit(channel, rows)
             else:
@@ -531,7 +537,10 @@ class Slot:
             restore(self._stages[name], from_plain(saved))
         self._requested, self._has_requested = RequestedPromises(self._stages), False
         self._sent, self._received = dict(stream["sent"]), dict(stream["received"])
-        self._credit, self._owed = dict(stream["credit"]), dict(stream["owed"])
+        self._credit = dict(stream["credit"])
+        self._owed, self._ripe = {}, {}
+        for name, rows in stream["owed"].items():
+            self._owe(name, rows)
         self._granted, self._credited = dict(stream["granted"]), dict(stream["credited"])
         self._ended, self.marked = set(stream["ended"]), stream["marked"]
         self._newest = {subject: tuple(number) for subject, number in stream["newest"].items()}

@@ -76,20 +76,21 @@ def test_a_promise_alone_counts_by_its_own_stimulus() -> None:
 
 def test_whatever_waits_the_earliest_of_it_is_known_also_after_a_restore() -> None:
     chance = Random(3)  # noqa: S311 - a draw, not a secret
-    found = PathQueues("ab")
-    waiting: dict[str, list[int]] = {"a": [], "b": []}
+    names = "abcdefghijkl"
+    found = PathQueues(names)
+    waiting: dict[str, list[int]] = {name: [] for name in names}
     for step in range(3_000):
         if chance.random() < 0.5:
             stimuli = [chance.randrange(20) for _ in range(chance.choice([1, 2, 5]))]
-            name = chance.choice("ab")
+            name = chance.choice(names)
             found.push(name, message(*stimuli), step)
             waiting[name].append(min(stimuli))
         elif (item := found.pop(step)) is not None:
             first = {name: min(own) for name, own in waiting.items() if own}
-            assert first[item[0]] == min(first.values())
+            assert item[0] == min(first, key=first.__getitem__), "of equals the first channel"
             waiting[item[0]].pop(0)
         if step % 100 == 0:
-            state, found = save(found), PathQueues("ab")
+            state, found = save(found), PathQueues(names)
             restore(found, state)
         least = min([min(own) for own in waiting.values() if own], default=None)
         assert found.earliest_stimulus_ns() == least
