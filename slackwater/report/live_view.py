@@ -79,13 +79,18 @@ class LiveView:
         self._drawn_s: float | None = None
         self._mark = _Mark(0.0, 0, LatencyHistogram())
         self._now = Rates(0.0, None)
+        self._recoveries = 0  # that were printed
 
     def say(self, line: str) -> None:
         """Print a line that stays, such as what is being started."""
-        self._console.print(Text(sanitized(line), style="dim"))
+        self._console.print(Text(sanitized(line), style="dim"), soft_wrap=True)
 
     def update(self, report: JobReport) -> None:
-        """Draw a report, unless the last one was drawn a moment ago."""
+        """Draw a report, unless the last one was drawn a moment ago; print new recoveries."""
+        if self._cell is None:
+            for recovery in report.recoveries[self._recoveries :]:
+                self.say(recovery.text)
+            self._recoveries = len(report.recoveries)
         now_s = self._now_s()
         is_live = self._cell is not None or self._console.is_terminal
         every_s = LIVE_EVERY_S if is_live else LINE_EVERY_S

@@ -10,6 +10,7 @@ from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.live_view import LiveView
 from slackwater.report.render import plain_console, report_text
 from slackwater.runtime.json_form import json_text
+from slackwater.runtime.measure.recovered import Recovery
 from slackwater.runtime.measure.report import JobReport, Standstill
 from slackwater.runtime.model import END_NS, START_NS
 from tests.support.reports import city_report, with_deadline
@@ -106,3 +107,15 @@ def test_a_job_that_stands_still_says_for_whom_and_what_to_do() -> None:
     assert "42.0 s old" in latency_text(report)
     assert latency_json(report)["sinks"]["alerts"]["old_s"] == 42
     assert JobReport.from_json(json.loads(json_text(report.to_json()))).standstills == [still]
+
+
+def test_a_recovery_is_printed_once_as_soon_as_it_is_known() -> None:
+    file, clock = io.StringIO(), Clock()
+    progress = LiveView(plain_console(file), now_s=clock.now_s)
+    report = running(100, 1.0)
+    progress.update(report)
+    recovery = Recovery(1.4, "WorkerDied: its process 17 was killed", 3)
+    for _ in range(2):  # both within the two seconds of a line
+        progress.update(replace(report, recoveries=[recovery]))
+    said = [line for line in file.getvalue().splitlines() if "went back" in line]
+    assert said == [recovery.text]
