@@ -55,6 +55,7 @@ def write_part(folder: Path, part: SlotPart) -> PartEntry:
         bytes=hashing.bytes,
         hash=hashing.digest(),
         version=part.state["version"],
+        stages=tuple(part.state["stream"]["stages"]),
         channels=channels,
     )
 

@@ -11,7 +11,6 @@ attempt 2 from checkpoint 2 ◀───┘  processes that live are kept
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 import traceback
@@ -48,11 +47,12 @@ from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.plan.canonical import canonical_step
+from slackwater.runtime.placement.key_shares import key_groups_of, with_groups
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.attempts import Again, Attempts
+from slackwater.runtime.recovery.fingerprint import fingerprint_of
 from slackwater.runtime.recovery.manifest import CheckpointFacts, CheckpointManifest
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
@@ -132,7 +132,8 @@ class LastingJob:
             flow=plan.flow,
             job=job_id,
             at_ns=0,
-            fingerprint=_fingerprint(plan),
+            fingerprint=fingerprint_of(plan),
+            key_groups=key_groups_of(plan),
             release=release(),
         )
         self._interval_s = self._every_s  # longer where checkpoints cost much
@@ -170,13 +171,12 @@ class LastingJob:
         other = [refused for refused in known.refused if refused.kind in ("flow", "version")]
         if known.checkpoint is None and other:
             raise CheckpointError(other[0].reason)
-        placed = [refused for refused in known.refused if refused.kind == "placement"]
-        if placed:  # rows of newer checkpoints have left, so an older one does not help
-            raise CheckpointError(placed[0].reason)
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
         if known.checkpoint is not None:
             self._known[known.checkpoint.number] = known.checkpoint
+            self._plan = with_groups(self._plan, known.checkpoint.facts.key_groups)
+            self._facts = replace(self._facts, key_groups=known.checkpoint.facts.key_groups)
             self._settings["job_id"] = known.checkpoint.facts.job  # its outputs are of that job
             self._notes.append(
                 f"goes on from checkpoint {known.checkpoint.number} of job "
@@ -269,15 +269,18 @@ class LastingJob:
             self._plan, self._nodes = self._places_of[number]
         if before is not None:
             self._nodes = self._homes()
-            parts = {slot: SavedPart(folder, None, {}) for slot in self._nodes}
+            parts = {slot: SavedPart(folder) for slot in self._nodes}
             unused = {s: own for s, own in before.warm_actors.items() if s not in self._nodes}
             end_actors(unused)  # the checkpoint is of before stages moved there
             warm = {s: own for s, own in before.warm_actors.items() if s not in unused}
             warm |= self._spares.take({s: n for s, n in self._nodes.items() if s not in warm})
             state = Before(warm, parts, self._start_ns, self._clock)
         if number is not None:
-            facts, entries = self._known[number].facts, self._known[number].parts
-            parts = {own.slot: SavedPart(folder, own, facts.granted) for own in entries}
+            known, facts = self._known[number], self._known[number].facts
+            parts = {
+                slot: SavedPart(folder, known.parts_of(self._plan.stages_of(slot)), facts.granted)
+                for slot in self._nodes
+            }
             state = state._replace(parts=parts, start_ns=facts.start_ns)
         places = {
             slot: replace(place, node=self._nodes[slot].name)
@@ -344,17 +347,10 @@ class LastingJob:
 
     def _take(self, attempt: RayJob) -> None:
         number, self._number = self._number, self._number + 1
-        at_ns, began_s = time.time_ns(), time.monotonic()
+        at_ns, began_s, plan = time.time_ns(), time.monotonic(), attempt.plan
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
-        plan = attempt.plan
-        facts = replace(
-            self._facts,
-            at_ns=at_ns,
-            granted=granted,
-            start_ns=attempt.start_ns,
-            fingerprint=_fingerprint(plan),  # stages may have moved
-        )
+        facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
         used = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
         entries = [own.entry for slot, own in written.items() if slot in used]
         self._lock.check()
@@ -478,26 +474,3 @@ class LastingJob:
         self._attempts.stop()
         while not self._over.wait(LOOK_S):
             self._attempt.ask_to_stop()  # perhaps a later one than a moment ago
-
-
-def _fingerprint(plan: Plan) -> dict[str, dict[str, str]]:
-    """Return {"steps": {step: digest}, "placement": {stage: its slot and key groups}}."""
-    steps = {step.name: step for stage in plan.stages for step in (stage.step, *stage.chain)}
-    texts = {name: canonical_step(step) for name, step in steps.items()}
-    return {
-        "steps": {
-            name: hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-            for name, text in texts.items()
-        },
-        "placement": _placement(plan),
-    }
-
-
-def _placement(plan: Plan) -> dict[str, str]:
-    """Return {stage: its slot, and the number of key groups that it owns}."""
-    groups = plan.key_groups
-    return {
-        stage: f"slot {slot}"
-        + (f" with {count_of(groups[stage], 'key group')}" if stage in groups else "")
-        for stage, slot in plan.slots.items()
-    }

@@ -15,6 +15,7 @@ from abc import ABC
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from slackwater.actors.checkpoints.part_files import read_part, write_part
@@ -24,9 +25,11 @@ from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.wire.channel import Waker
 from slackwater.runtime.errors import ClusterError
 from slackwater.runtime.model import Mark
+from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.recovery.checkpoint import (
     SlotPart,
     granted_by,
+    part_of_stages,
     saved_results,
     with_credit,
 )
@@ -72,27 +75,32 @@ class WrittenPart(NamedTuple):
 
 
 class SavedPart(NamedTuple):
-    """Part of a checkpoint that a slot goes on from after a failure.
+    """State of a slot's stages in a checkpoint, from which it goes on.
 
     Attributes:
         folder: folder of the checkpoints.
-        entry: file of the part; None if the job begins again from its start.
+        entries: files of the parts that have its stages; none if the job begins at its start.
         granted: credit that all slots had given by their cuts, by channel.
     """
 
     folder: str
-    entry: PartEntry | None
-    granted: Mapping[str, int]
+    entries: tuple[PartEntry, ...] = ()
+    granted: Mapping[str, int] = MappingProxyType({})
 
-    def read(self) -> SlotPart | None:
-        """Return the part, with its credit; None if the job begins at its start.
+    def read(self, plan: SlotPlan) -> SlotPart | None:
+        """Return the part of a slot; None if the job begins at its start.
+
+        Args:
+            plan: the slot's part of the plan.
 
         Raises:
-            CheckpointError: the file is missing or damaged.
+            CheckpointError: a file is missing or damaged.
         """
-        if self.entry is None:
+        if not self.entries:
             return None
-        return with_credit(read_part(Path(self.folder), self.entry), self.granted)
+        folder = Path(self.folder)
+        parts = [with_credit(read_part(folder, entry), self.granted) for entry in self.entries]
+        return part_of_stages(plan.stages, parts, slot=plan.name)
 
 
 class CuttingSlot(ABC):

@@ -186,7 +186,7 @@ class SlotHost(MovingStages, CuttingSlot):
             CheckpointError: the slot's part of the checkpoint cannot be read.
         """
         self._ends.connect(self._stages, endpoints)
-        self._saved = None if saved is None else saved.read()
+        self._saved = None if saved is None else saved.read(self._plan)
         at = {} if self._saved is None else self._saved.positions
         try:
             self._sinks.open(

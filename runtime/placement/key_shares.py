@@ -22,9 +22,9 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from slackwater.runtime.model.hashes import KEY_GROUPS
-from slackwater.runtime.plan.plan import Channel, Stage
+from slackwater.runtime.plan.plan import Channel, Plan, Stage
 
-__all__ = ["poured", "with_key_groups"]
+__all__ = ["key_groups_of", "poured", "with_groups", "with_key_groups"]
 
 _ROUNDING = 1e-6
 """Group that an inexact sum of shares must not add."""
@@ -66,14 +66,23 @@ def with_key_groups(stages: Sequence[Stage], slots: Mapping[str, str]) -> tuple[
         ]  # as `even_groups` rounds
         own = tuple(stop - start for start, stop in pairwise(stops))
         groups |= dict.fromkeys((stage.name for stage in replicas), own)
-    return tuple(
-        replace(
-            stage,
-            inputs=tuple(_with_groups(channel, groups) for channel in stage.inputs),
-            outputs=tuple(_with_groups(channel, groups) for channel in stage.outputs),
-        )
-        for stage in stages
-    )
+    return _with_groups(stages, groups)
+
+
+def key_groups_of(plan: Plan) -> dict[str, tuple[int, ...]]:
+    """Return {replica: numbers of key groups of its step}, by its channels."""
+    return {
+        channel.target: channel.owned.groups
+        for channel in plan.channels
+        if channel.owned is not None
+    }
+
+
+def with_groups(plan: Plan, groups: Mapping[str, tuple[int, ...]]) -> Plan:
+    """Return a plan with other key groups, {replica: those of its step}."""
+    stages = _with_groups(plan.stages, groups)
+    channels = tuple(channel for stage in stages for channel in stage.outputs)
+    return replace(plan, stages=stages, channels=channels)
 
 
 def poured(work: Mapping[str, float], units: float) -> dict[str, float]:
@@ -112,7 +121,20 @@ def _sources_of(stage: Stage, by_name: Mapping[str, Stage]) -> set[str]:
     return sources
 
 
-def _with_groups(channel: Channel, groups: Mapping[str, tuple[int, ...]]) -> Channel:
+def _with_groups(
+    stages: Sequence[Stage], groups: Mapping[str, tuple[int, ...]]
+) -> tuple[Stage, ...]:
+    return tuple(
+        replace(
+            stage,
+            inputs=tuple(_owning(channel, groups) for channel in stage.inputs),
+            outputs=tuple(_owning(channel, groups) for channel in stage.outputs),
+        )
+        for stage in stages
+    )
+
+
+def _owning(channel: Channel, groups: Mapping[str, tuple[int, ...]]) -> Channel:
     if channel.owned is None or channel.target not in groups:
         return channel
     return replace(channel, owned=channel.owned._replace(groups=groups[channel.target]))

@@ -27,7 +27,7 @@ from slackwater.runtime.model.hashes import HASH_VERSION
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.sources.spec import SourceSpec
 
-__all__ = ["canonical_step", "canonical_work"]
+__all__ = ["canonical_schema", "canonical_state", "canonical_step", "canonical_work"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "start", "retry", "max_rows"})
@@ -48,6 +48,24 @@ _NAMES = {"release": "slack_ns"}
 def canonical_step(step: Step) -> str:
     """Return the text of a step's settings, without a sink's output."""
     return _Writer().settings(step, without=_OF_SINKS)
+
+
+def canonical_state(step: Step, *, names: Mapping[str, str]) -> str:
+    """Return the text of a step's settings that its saved state depends on.
+
+    They are without its schema, and without its replica and their number.
+
+    Args:
+        step: step of a stage.
+        names: {name of a step or stage: its name in the text}, of those that differ.
+    """
+    writer = _RenamingWriter(names)
+    return writer.settings(step, without=_OF_SINKS | {"schema", "replica", "replicas"})
+
+
+def canonical_schema(step: Step) -> str:
+    """Return the text of the columns of a step's rows."""
+    return _Writer().text(step.schema)
 
 
 def canonical_work(step: Step, *, name: str) -> str:
@@ -155,6 +173,21 @@ class _Writer:
             if isinstance(member, FunctionType)
         }
         return self.text(methods)
+
+
+class _RenamingWriter(_Writer):
+    """Writes other names of steps."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def _text_of(self, value: Any, name: str) -> str:
+        if isinstance(value, Step) and name == "name":
+            return self.text(self._names.get(value.name, value.name))
+        if isinstance(value, Step) and name == "inputs":
+            return self.text([self._names.get(step, step) for step in value.inputs])
+        return super()._text_of(value, name)
 
 
 class _WorkWriter(_Writer):

@@ -1,25 +1,28 @@
 """A checkpoint: the part of each slot, all of one cut through a job's streams.
 
 ```
-slot ─▶ Cut ─▶ SlotPart ─┐                       each new slot, from its part:
-slot ─▶ Cut ─▶ SlotPart ─┴▶ consistent_parts ──▶ restore_slot, restore_results
+slot ─▶ Cut ─▶ SlotPart ─┐                     each new slot, of the parts that had its stages:
+slot ─▶ Cut ─▶ SlotPart ─┴▶ consistent_parts ─▶ part_of_stages ─▶ restore_part
 ```
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule import Slot, SlotResults
 from slackwater.runtime.schedule.cut import Cut
+from slackwater.runtime.schedule.rearranged import results_of_sinks, state_of_stages
 
 __all__ = [
     "SlotPart",
     "consistent_parts",
     "granted_by",
+    "part_of_stages",
     "restore_part",
     "saved_results",
     "with_credit",
@@ -92,6 +95,33 @@ def with_credit(part: SlotPart, granted: Mapping[str, int]) -> SlotPart:
     credited = {channel: granted[channel] for channel in stream["credited"]}
     stream = {**stream, "credit": credit, "credited": credited}
     return part._replace(state={**part.state, "stream": stream})
+
+
+def part_of_stages(stages: Sequence[Stage], parts: Iterable[SlotPart], *, slot: str) -> SlotPart:
+    """Return the part of a slot whose stages may have moved since.
+
+    Args:
+        stages: stages of the slot now, at least one.
+        parts: parts of the slots that had them, with the credit that was on its way.
+        slot: name of the slot.
+    """
+    then = {name: part for part in parts for name in part.state["stream"]["stages"]}
+    was_in = {stage.name: then[stage.name] for stage in stages}
+    sinks = {stage.name: was_in[stage.name] for stage in stages if stage.kind == "sink"}
+    number = next(iter(was_in.values())).number
+    channels = {c.name: was_in[stage.name].messages for stage in stages for c in stage.inputs}
+    return SlotPart(
+        slot=slot,
+        number=number,
+        state=state_of_stages(
+            stages, {name: part.state for name, part in was_in.items()}, list(was_in)
+        ),
+        results=results_of_sinks({sink: part.results for sink, part in sinks.items()}),
+        messages={name: came[name] for name, came in channels.items() if name in came},
+        positions={
+            sink: part.positions[sink] for sink, part in sinks.items() if sink in part.positions
+        },
+    )
 
 
 def saved_results(results: SlotResults, number: int) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.nearest import listed
-from slackwater.runtime.plurals import count_of
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.schedule.cut import STAYING
 
 __all__ = [
@@ -25,16 +26,12 @@ __all__ = [
     "superseded",
 ]
 
-FORMAT = 1
-MUST_AGREE = ("steps", "schemas")
-"""Groups of a fingerprint without which a saved state means nothing."""
+FORMAT = 2
 MOST_NAMED = 4
-"""Most stages in the refusal of another placement."""
+"""Most settings in the refusal of another flow."""
 
 Fingerprint = Mapping[str, Mapping[str, str]]
-"""{group, such as "steps", "schemas", "settings" or "placement": {name: digest}}.
-
-In "placement" a text of each stage's slot and key groups is in place of a digest."""
+"""{group: {name: digest, or text}}, all of which must agree; see `fingerprint_of`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +58,7 @@ class PartEntry(JsonObject):
         bytes: size of the file.
         hash: SHA-256 of its contents.
         version: version of the slot's snapshot.
+        stages: stages whose state is in it.
         channels: messages that were on their way, by channel.
     """
 
@@ -69,6 +67,7 @@ class PartEntry(JsonObject):
     bytes: int
     hash: str
     version: int
+    stages: tuple[str, ...] = ()
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict)
 
 
@@ -80,7 +79,8 @@ class CheckpointFacts(JsonObject):
         flow: name of the flow.
         job: id of the job.
         at_ns: wall clock when the checkpoint was begun.
-        fingerprint: digests of the flow, its settings and placement, {group: {name: digest}}.
+        fingerprint: digests of the flow and its settings, {group: {name: digest}}.
+        key_groups: {replica: number of key groups of each replica of its step}.
         release: {package: version}.
         start_ns: start of the job's sources, by the clock of its slots.
         granted: {channel: credit that its receiver had given by its cut}.
@@ -90,6 +90,7 @@ class CheckpointFacts(JsonObject):
     job: str
     at_ns: int
     fingerprint: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    key_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     release: Mapping[str, str] = field(default_factory=dict)
     start_ns: int = 0
     granted: Mapping[str, int] = field(default_factory=dict)
@@ -108,6 +109,11 @@ class CheckpointManifest(JsonObject):
     number: int
     facts: CheckpointFacts
     parts: tuple[PartEntry, ...]
+
+    def parts_of(self, stages: Iterable[Stage]) -> tuple[PartEntry, ...]:
+        """Return the parts that have the state of some stages."""
+        names = {stage.name for stage in stages}
+        return tuple(part for part in self.parts if names & {*part.stages})
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values, with a digest of them."""
@@ -145,7 +151,7 @@ class Refusal(NamedTuple):
     """
 
     number: int
-    kind: Literal["damaged", "missing", "version", "flow", "placement"]
+    kind: Literal["damaged", "missing", "version", "flow"]
     reason: str
 
 
@@ -179,8 +185,7 @@ def refusal(
 ) -> Refusal | None:
     """Return why a job cannot go on from a checkpoint; None if it can.
 
-    Settings may differ: whether they fit is for the caller (`differences`). Placement may not:
-    state is saved by slot and stage, and that of a replica is of its key groups.
+    Its stages may be in other slots: each entry of the manifest names those whose state it has.
 
     Args:
         manifest: manifest of the checkpoint.
@@ -204,27 +209,39 @@ def refusal(
             f"reads version {version}; {_by_release(manifest.facts)}",
         )
     differ = differences(manifest.facts.fingerprint, facts.fingerprint)
-    for group in MUST_AGREE:
-        if names := differ.get(group):
-            return Refusal(
-                number,
-                "flow",
-                f"checkpoint {number} was taken of another flow: {count_of(len(names), group[:-1])}"
-                f" differ ({listed(names)}); submit the flow as it was, or choose another folder "
-                "to begin again",
-            )
-    if names := differ.get("placement"):
-        then, now = (f.fingerprint.get("placement", {}) for f in (manifest.facts, facts))
-        moved = [f"{n}: {then.get(n, 'nowhere')}, now {now.get(n, 'nowhere')}" for n in names]
+    if differ:
+        then, now = manifest.facts.fingerprint, facts.fingerprint
+        texts = [_difference(group, names, then, now) for group, names in differ.items()]
         return Refusal(
             number,
-            "placement",
-            f"checkpoint {number} was taken with another placement: {count_of(len(names), 'stage')}"
-            f" differ ({'; '.join(moved[:MOST_NAMED])}{'; …' if len(moved) > MOST_NAMED else ''}); "
-            "submit the flow with the same placement (placement=) and replicas, or choose another "
-            "folder to begin again",
+            "flow",
+            f"checkpoint {number} was taken of another flow: {'; '.join(texts)}; "
+            f"{_way_out(differ)}, or choose another folder to begin again",
         )
     return None
+
+
+def _way_out(differ: Collection[str]) -> str:
+    """Return what lets a flow go on with its checkpoints."""
+    if set(differ) == {"stages"}:
+        return "give it as many replicas= and slots as it had"
+    return "submit the flow as it was"
+
+
+def _difference(group: str, names: Sequence[str], then: Fingerprint, now: Fingerprint) -> str:
+    """Return in words how two fingerprints differ in a group."""
+    what = _NOUNS[group] if group in _NOUNS else group.removesuffix("s")
+    count = f"{count_of(len(names), what)} {agreeing(len(names), 'differs', 'differ')}"
+    if group not in _AS_TEXT:
+        return f"{count} ({listed(names)})"
+    was, now_is = then.get(group, {}), now.get(group, {})
+    known = [f"{n}: {was.get(n, 'none')}, now {now_is.get(n, 'none')}" for n in names[:MOST_NAMED]]
+    return f"{count} ({'; '.join(known)}{'; …' if len(names) > MOST_NAMED else ''})"
+
+
+_NOUNS = {"stages": "number of stages"}
+_AS_TEXT = ("stages", "settings")
+"""Groups of a fingerprint that have texts for people."""
 
 
 def other_format(number: int, plain: Mapping[str, Any]) -> Refusal:

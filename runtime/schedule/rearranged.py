@@ -11,15 +11,22 @@ Pure: what was on its way between two of these slots has arrived before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.relocation import Relocation
 
-__all__ = ["bytes_of", "rearranged", "rearranged_results"]
+__all__ = [
+    "bytes_of",
+    "rearranged",
+    "rearranged_results",
+    "results_of_sinks",
+    "state_of_stages",
+]
 
 _SENDERS = ("rows_sent", "messages", "promises", "bytes_sent")
 _RECEIVERS = ("rows_received", "link_ns", "least_link_ns")
@@ -38,28 +45,39 @@ def rearranged(
     old, new = relocation.old, relocation.new
     made: dict[str, dict[str, Any]] = {}
     for slot in relocation.slots:
-        own = new.stages_of(slot)
-        if not own:
-            continue
-        was_in = {stage.name: snapshots[old.slots[stage.name]] for stage in own}
-        arriving = [name for name in was_in if old.slots[name] != slot]
-        ins = {c.name: was_in[c.target] for stage in own for c in stage.inputs}
-        outs = {c.name: was_in[c.source] for stage in own for c in stage.outputs}
-        was = next(iter(was_in.values()))
-        made[slot] = {
-            "version": was["version"],
-            "stream": _stream(arriving, was_in, ins, outs),
-            "measures": {
-                "stages": {name: was_in[name]["measures"]["stages"][name] for name in arriving},
-                "channels": {
-                    name: _counts(name, outs.get(name), ins.get(name))
-                    for name in dict.fromkeys([*ins, *outs])
-                },
-                "slice_sizes": _own("measures", "slice_sizes", was_in),
-                "idle": was["measures"]["idle"],
-            },
-        }
+        was_in = {s.name: snapshots[old.slots[s.name]] for s in new.stages_of(slot)}
+        if was_in:
+            arriving = [name for name in was_in if old.slots[name] != slot]
+            made[slot] = state_of_stages(new.stages_of(slot), was_in, arriving)
     return made
+
+
+def state_of_stages(
+    stages: Sequence[Stage], was_in: Mapping[str, Mapping[str, Any]], arriving: Sequence[str]
+) -> dict[str, Any]:
+    """Return the snapshot of a slot, put together of those of its stages' former slots.
+
+    Args:
+        stages: stages of the slot, at least one.
+        was_in: {stage: snapshot of its former slot}.
+        arriving: stages whose own state is in it; the others go on as they are.
+    """
+    ins = {c.name: was_in[c.target] for stage in stages for c in stage.inputs}
+    outs = {c.name: was_in[c.source] for stage in stages for c in stage.outputs}
+    was = next(iter(was_in.values()))
+    return {
+        "version": was["version"],
+        "stream": _stream(arriving, was_in, ins, outs),
+        "measures": {
+            "stages": {name: was_in[name]["measures"]["stages"][name] for name in arriving},
+            "channels": {
+                name: _counts(name, outs.get(name), ins.get(name))
+                for name in dict.fromkeys([*ins, *outs])
+            },
+            "slice_sizes": _own("measures", "slice_sizes", was_in),
+            "idle": was["measures"]["idle"],
+        },
+    }
 
 
 def rearranged_results(
@@ -70,13 +88,17 @@ def rearranged_results(
     results: dict[str, dict[str, Any]] = {}
     for slot in relocation.slots:
         sinks = [stage.name for stage in new.stages_of(slot) if stage.kind == "sink"]
-        was_in = {sink: snapshots[old.slots[sink]] for sink in sinks}
-        results[slot] = {
-            "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
-            "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
-            **{field: _present(was_in, field) for field in ("parts", "committed", "held")},
-        }
+        results[slot] = results_of_sinks({sink: snapshots[old.slots[sink]] for sink in sinks})
     return results
+
+
+def results_of_sinks(was_in: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the state of a slot's `SlotResults`, {sink: that of its former slot}."""
+    return {
+        "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
+        "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
+        **{field: _present(was_in, field) for field in ("parts", "committed", "held")},
+    }
 
 
 def _present(was_in: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, Any]:
@@ -107,7 +129,7 @@ def _own(part: str, field: str, was_in: _Snapshots) -> dict[str, Any]:
 
 
 def _stream(
-    arriving: list[str], was_in: _Snapshots, ins: _Snapshots, outs: _Snapshots
+    arriving: Sequence[str], was_in: _Snapshots, ins: _Snapshots, outs: _Snapshots
 ) -> dict[str, Any]:
     """Return what the stages and channels of one slot need to go on."""
     return {

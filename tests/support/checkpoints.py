@@ -27,7 +27,10 @@ def part_of(slot: str = "node-1", number: int = 1, rows: int = 100) -> SlotPart:
     return SlotPart(
         slot=slot,
         number=number,
-        state={"version": VERSION, "stream": {"keys": times + 0.5, "pairs": [(1, "a"), (2, "b")]}},
+        state={
+            "version": VERSION,
+            "stream": {"stages": {"s0": times}, "keys": times + 0.5, "pairs": [(1, "a"), (2, "b")]},
+        },
         results={"meters": {"out": {"rows": 2**60}}},
         messages={"a→b": to_plain(messages)},
         positions={"out": b"\x00at 7"},

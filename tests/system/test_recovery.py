@@ -136,21 +136,46 @@ def test_the_same_command_goes_on_after_a_stop(
     assert len(file.read_text(encoding="utf-8").splitlines()) == len(whole)
 
 
-def test_a_job_with_another_placement_does_not_go_on(cluster: sw.Cluster, tmp_path: Path) -> None:
+def test_a_job_goes_on_in_other_slots(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    file = tmp_path / "rows.jsonl"
+    flow = pairs(TableOutput(str(path)), file=file)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    then = job.placement
     job.stop()
-    slots = cluster.plan(pairs(TableOutput(str(path)))).slots
-    here, there = slots["joined"], slots["left"]
-    assert here != there
-    with pytest.raises(CheckpointError, match=f"joined: slot {here}, now slot {there}.*same place"):
-        cluster.submit(
-            pairs(TableOutput(str(path))),
-            checkpoint=EVERY,
-            checkpoint_folder=folder,
-            placement={"joined": there},
+    next_of = {"node-1": "node-2", "node-2": "node-3", "node-3": "node-1"}
+    places = {stage: next_of[slot] for stage, slot in then.items()}
+    again = cluster.submit(flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder)
+    report = again.wait(timeout=LIMIT_S)
+    assert again.placement == places
+    assert report.ledger.is_balanced
+    assert rows_of(path) == expected
+    assert len(file.read_text(encoding="utf-8").splitlines()) == len(expected)
+
+
+def test_another_number_of_replicas_is_refused_before_a_slot_starts(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    def counted(replicas: int, speed: float = 1.0) -> sw.Dataflow:
+        flow = sw.Dataflow("counted")
+        rows = sw.table({"ts": [*range(1_000)], "n": [*range(1_000)]})
+        numbers = flow.source("numbers", rows, event_time="ts", time_unit="s", speed=speed)
+        counts = numbers.aggregate(
+            {"s": sw.sum("n")}, by="n", window=sw.tumbling("10s"), replicas=replicas, name="sums"
         )
+        counts.sink("out", sw.collect_sink())
+        return flow
+
+    folder = tmp_path / "checkpoints"
+    job = cluster.submit(counted(2, 10.0), checkpoint=EVERY, checkpoint_folder=folder)
+    until(lambda: [*folder.glob("checkpoint-*.json")], within_s=SOON_S, what="a checkpoint")
+    job.stop()
+    for other, why in ((counted(3, 10.0), "sums: 2, now 3"), (counted(2), "speed: 10.0, now 1.0")):
+        with pytest.raises(CheckpointError, match=f"{why}.*another folder"):
+            cluster.submit(other, checkpoint=EVERY, checkpoint_folder=folder)
 
 
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:

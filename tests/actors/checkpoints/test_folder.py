@@ -23,7 +23,8 @@ from slackwater.actors.checkpoints.folder import (
 from slackwater.actors.checkpoints.part_files import read_part, write_part
 from slackwater.actors.sinks.lock import Lock
 from slackwater.runtime.errors import CheckpointError
-from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest, differences
+from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest
+from tests.support.any_flow import any_flow
 from tests.support.checkpoints import VERSION, facts_of, part_of
 from tests.support.plain_values import are_same
 
@@ -135,38 +136,36 @@ def test_another_format_or_snapshot_is_refused_with_the_way_out(tmp_path: Path) 
     assert [refused.kind for refused in found.refused] == ["version"]
     assert "go on with slackwater 0.1.0 that wrote it" in found.refused[0].reason
     path = tmp_path / manifest_name(1)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 3}))
     found = looked_up(tmp_path)
     assert [refused.kind for refused in found.refused] == ["version"]
-    assert "has format 2, and this release reads format 1; go on with" in found.refused[0].reason
+    assert "has format 3, and this release reads format 2; go on with" in found.refused[0].reason
 
 
-def test_another_flow_is_refused_and_other_settings_are_not(tmp_path: Path) -> None:
+def test_another_flow_is_refused_with_the_names_that_differ(tmp_path: Path) -> None:
     manifest = taken(tmp_path, 1)
-    assert (
-        "of flow 'city', and this is flow 'town'"
-        in looked_up(tmp_path, flow="town").refused[0].reason
-    )
-    changed = {"steps": {"jams": "other", "out": "d2"}, "settings": {"slack": "d3"}}
-    (refused,) = looked_up(tmp_path, fingerprint=changed).refused
-    assert refused.kind == "flow"
-    assert "1 step differ (jams)" in refused.reason
-    settings = {**manifest.facts.fingerprint, "settings": {"slack": "other"}}
-    assert looked_up(tmp_path, fingerprint=settings).checkpoint == manifest
-    assert differences(manifest.facts.fingerprint, settings) == {"settings": ["slack"]}
+    then = manifest.facts.fingerprint
+    (other,) = looked_up(tmp_path, flow="town").refused
+    assert "of flow 'city', and this is flow 'town'" in other.reason
+    for changed, names, way_out in (
+        ({"steps": {"jams": "new", "out": "d2"}}, "1 step differs (jams)", "as it was"),
+        ({"settings": {"slack": "2s"}}, "1 setting differs (slack: d3, now 2s)", "as it was"),
+        ({"schemas": {"a": "d4", "b": "d5"}}, "2 schemas differ (a, b)", "as it was"),
+        ({"stages": {"jams": "3"}}, "(jams: none, now 3)", "as many replicas= and slots"),
+    ):
+        (refused,) = looked_up(tmp_path, fingerprint={**then, **changed}).refused
+        assert refused.kind == "flow"
+        assert names in refused.reason
+        assert way_out in refused.reason
+        assert refused.reason.endswith("or choose another folder to begin again")
+    assert looked_up(tmp_path).checkpoint == manifest
 
 
-def test_another_placement_is_refused_with_the_stages_and_the_way_out(tmp_path: Path) -> None:
-    placed = {"m.1": "slot node-1 with 64 key groups", "m.2": "slot node-2 with 64 key groups"}
-    manifest = taken(tmp_path, 1, fingerprint={"placement": placed})
-    moved = {**placed, "m.2": "slot node-2 with 128 key groups", "m.3": "slot node-3"}
-    (refused,) = looked_up(tmp_path, fingerprint={"placement": moved}).refused
-    assert refused.kind == "placement"
-    assert (
-        "2 stages differ (m.2: slot node-2 with 64 key groups, now slot node-2 with 128 key groups;"
-        " m.3: nowhere, now slot node-3); submit the flow with the same placement"
-    ) in refused.reason
-    assert looked_up(tmp_path, fingerprint={"placement": placed}).checkpoint == manifest
+def test_a_manifest_names_the_parts_that_have_a_stage(tmp_path: Path) -> None:
+    manifest = taken(tmp_path, 1)
+    (stage,) = [s for s in any_flow(0).stages if s.name == "s0"]
+    assert manifest.parts_of([]) == ()
+    assert manifest.parts_of([stage]) == manifest.parts
 
 
 def test_a_checkpoint_is_committed_once_and_whole(tmp_path: Path) -> None:
@@ -224,7 +223,7 @@ def test_nothing_that_is_not_ours_goes(tmp_path: Path) -> None:
     town = [taken(tmp_path, number, flow="town") for number in range(1, 5)]
     newer = taken(tmp_path, 5)
     path = tmp_path / manifest_name(5)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 3}))
     for number in range(6, 10):
         taken(tmp_path, number + 4)
     prune(tmp_path, "city")

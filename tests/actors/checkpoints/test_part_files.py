@@ -25,7 +25,8 @@ MIB = 2**20
 
 
 def large_part(mebibytes: int) -> SlotPart:
-    state = {"version": VERSION, "values": np.zeros(mebibytes * MIB, np.uint8)}
+    values = np.zeros(mebibytes * MIB, np.uint8)
+    state = {"version": VERSION, "stream": {"stages": {"s0": values}}}
     return SlotPart("node-1", 1, state, {}, {}, {})
 
 
@@ -33,7 +34,7 @@ def test_a_part_comes_back_as_it_was(tmp_path: Path) -> None:
     part = part_of()
     entry = write_part(tmp_path, part)
     assert are_same(read_part(tmp_path, entry)._asdict(), part._asdict())
-    assert (entry.slot, entry.version) == ("node-1", VERSION)
+    assert (entry.slot, entry.version, entry.stages) == ("node-1", VERSION, ("s0",))
     assert entry.bytes == (tmp_path / entry.file).stat().st_size
     assert check_part(tmp_path, entry) is None
 
