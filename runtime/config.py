@@ -79,6 +79,15 @@ class Limits:
     until it is noticed. It covers a snapshot of a virtual machine and a process that is stopped or
     swapped out. A process that ends, and a host that does not answer, are noticed within 5 s."""
 
+    spool_bytes: int = 2**30
+    """Bytes on disk of the rows of a source that is read once, in a job with checkpoints: at this
+    size its input is not read until a checkpoint lets older rows go. 1 GiB: at 100 bytes a row and
+    checkpoints each second some 2 million rows a second."""
+
+    spool_wait_ns: int = 60_000_000_000
+    """Time for which such an input is not read, or its rows cannot be written, before the job ends
+    with an error. It covers a disk that is full for a while, and some checkpoints that fail."""
+
     log: int = 0
     """Number of each slot's last stimuli that are kept whole, to replay them
     (`runtime/schedule/stimulus_log.py`) and find a fault: they have every row that came to the

@@ -27,6 +27,7 @@ from slackwater.actors.checkpoints.file_names import (
 )
 from slackwater.actors.checkpoints.part_files import check_part
 from slackwater.actors.checkpoints.refusals import refusals
+from slackwater.actors.checkpoints.spool import remove_spools, spool_bytes
 from slackwater.actors.kernel.plain_files import make_folder, read_plain, sync, whole_file
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.runtime.errors import CheckpointError
@@ -46,7 +47,16 @@ from slackwater.runtime.shown import in_words
 from slackwater.runtime.sinks.fingerprint import SinkRun
 from slackwater.runtime.sinks.output import HasEnded
 
-__all__ = ["commit", "newest", "next_number", "prune", "size", "take_lock"]
+__all__ = [
+    "commit",
+    "newest",
+    "next_number",
+    "prune",
+    "remove",
+    "size",
+    "spool_size",
+    "take_lock",
+]
 
 _MOST_BYTES = 1 << 28
 
@@ -180,7 +190,7 @@ def prune(
 
 
 def remove(folder: Path, flow: str) -> None:
-    """Remove all checkpoints of a flow: its job is done.
+    """Remove all checkpoints of a flow, and its spooled rows: its job is done.
 
     Args:
         folder: folder of the checkpoints, whose lock is ours.
@@ -197,6 +207,7 @@ def remove(folder: Path, flow: str) -> None:
             if isinstance(manifest, Refusal) or manifest.facts.flow != flow
         }
         _unlink(folder, [file for file in files if file.number not in others])
+        remove_spools(folder, flow)
 
 
 def size(folder: Path) -> int:
@@ -207,6 +218,16 @@ def size(folder: Path) -> int:
     """
     with refusals("checkpoints could not be looked for in", folder):
         return sum(file.bytes for file in _files(folder))
+
+
+def spool_size(folder: Path, flow: str) -> int:
+    """Return the bytes of a flow's spooled rows in a folder; 0 without a folder.
+
+    Raises:
+        CheckpointError: the system refuses to look.
+    """
+    with refusals("spooled rows could not be looked for in", folder):
+        return spool_bytes(folder, flow)
 
 
 def _files(folder: Path) -> list[OwnFile]:

@@ -31,6 +31,7 @@ from slackwater.actors.checkpoints.folder import (
     prune,
     remove,
     size,
+    spool_size,
     take_lock,
 )
 from slackwater.actors.jobs.end_on_record import end_on_record
@@ -123,8 +124,8 @@ class LastingJob:
         job_id: str,
         **settings: Any,
     ) -> None:
-        self._plan = replace(plan, has_checkpoints=True)
         self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
+        self._plan = replace(plan, has_checkpoints=True, spools_to=checkpoints.folder)
         self._settings = {**settings, "job_id": job_id}
         self._nodes = dict(nodes)
         self._spares = Spares()
@@ -441,6 +442,8 @@ class LastingJob:
             made.number, made.took_s, made.cut_s = last.number, last.took_s, last.cut_s
             made.age_s = time.monotonic() - last.began_s
             made.folder_bytes = last.folder_bytes
+        with suppress(CheckpointError):  # without the folder the report says the rest
+            made.spool_bytes = spool_size(self._folder, self._facts.flow)
         return made
 
     def collected(self, sink: str) -> pa.Table:

@@ -19,6 +19,7 @@
   stage.
 - `report.py`: Report a slot to its job: its identity, and its counters.
 - `slot_samples.py`: Define a slot's samples for its job's tuner.
+- `spooled.py`: Spool rows of an input that is read once, so that a restore has them.
 - `user_output.py`: Gather lines that users' functions print in a slot: named by step, bounded,
   counted.
 """

@@ -19,9 +19,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from slackwater.actors.checkpoints.part_files import read_part, write_part
+from slackwater.actors.checkpoints.refusals import refusals
 from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.loop_mailbox import Mailbox
+from slackwater.actors.slot.read_ahead import ReadAheadInput
 from slackwater.actors.wire.channel import Waker
 from slackwater.runtime.errors import ClusterError
 from slackwater.runtime.model import Mark
@@ -116,6 +118,7 @@ class CuttingSlot(ABC):
 
     def __init__(self) -> None:
         self._at_cut: _AtCut | None = None
+        self._own_inputs: list[ReadAheadInput] = []
         self._can_be_cut = True
         self._saved: SlotPart | None = None  # what it goes on from, until its start
         self._parts: dict[int, tuple[SlotPart, int]] = {}  # complete, not given yet; `longest_ns`
@@ -127,10 +130,13 @@ class CuttingSlot(ABC):
 
         Raises:
             ClusterError: the mark has not come on all channels in time; the slot goes on.
-            SinkError: the part could not be written.
+            CheckpointError: the part, or what it refers to, could not be written.
         """
         part, cut_ns = self._part_of(number)
         began_ns = time.thread_time_ns()
+        with refusals(f"checkpoint {number}: rows could not be spooled to", Path(folder)):
+            for own in self._own_inputs:  # a restore reads rows on from there
+                own.sync()
         entry = write_part(Path(folder), part)
         cpu_ns = cut_ns + time.thread_time_ns() - began_ns
         return WrittenPart(entry, granted_by(part), cut_ns, cpu_ns)

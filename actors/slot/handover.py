@@ -94,7 +94,7 @@ def take_over(
     sinks.open(arriving, folder=folder, runs={})
     for sink, rows in order.rows.items():
         sinks.collected(sink).take_over(rows)
-    opened = {stage.name: read_ahead(stage, wake) for stage in arriving}
+    opened = {stage.name: read_ahead(stage, wake, plan) for stage in arriving}
     stages = tuple(
         opened[s.name][0] if s.name in opened else known[s.name].stage for s in plan.stages
     )

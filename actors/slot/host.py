@@ -37,7 +37,7 @@ from slackwater.actors.slot.cutting import CuttingSlot, SavedPart
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
 from slackwater.actors.slot.peers import look_at_peers, lost_peers
-from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
+from slackwater.actors.slot.read_ahead import read_ahead
 from slackwater.actors.slot.report import News, SlotIdentity, SlotReport, stuck
 from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.wire.channel import ChannelKeys, Waker
@@ -107,7 +107,6 @@ class SlotHost(MovingStages, CuttingSlot):
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
         self._results = SlotResults.of(plan)
-        self._own_inputs: list[ReadAheadInput] = []
         self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None
         self._start_ns = 0
@@ -211,7 +210,7 @@ class SlotHost(MovingStages, CuttingSlot):
             SettingError: the part of the checkpoint is of other stages, or of another version.
         """
         self._start_ns = start_ns
-        stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
+        stages = [read_ahead(stage, self._waker.wake, self._plan) for stage in self._stages]
         self._own_inputs = [own for _, own in stages if own is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)

@@ -21,10 +21,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
+from slackwater.actors.slot.spooled import SpooledInput, spooled
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.named_reader import NamedReader
 from slackwater.runtime.sources.spec import (
     BadRows,
@@ -55,13 +58,17 @@ STANDS_S = 30.0
 """A longer poll is named in the report."""
 
 
-def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAheadInput | None]:
+def read_ahead(
+    stage: Stage, wake: Callable[[], None], plan: SlotPlan
+) -> tuple[Stage, ReadAheadInput | None]:
     """Return the stage with its input, if custom, read in a thread; and that input.
 
     Args:
         stage: stage of any kind.
         wake: called from that thread when there is a block to poll.
+        plan: plan of its slot, which says whether rows of inputs that are read once are spooled.
     """
+    stage = spooled(stage, plan)
     if not isinstance(stage.step, SourceStep) or stage.step.source.traits.reads_inline:
         return stage, None
     own = stage.step.source
@@ -138,6 +145,17 @@ class ReadAheadInput:
         self.readers.append(reader)
         return reader
 
+    def sync(self) -> None:
+        """Have the system write rows that were spooled to its disk.
+
+        Any thread may call it.
+
+        Raises:
+            OSError: it could not.
+        """
+        if isinstance(self.inner, SpooledInput):
+            self.inner.sync()
+
     @property
     def cpu_ns(self) -> int:
         """CPU time of its threads so far."""
@@ -163,8 +181,11 @@ class ReadAheadInput:
         waits_s = time.monotonic() - since_s
         if waits_s < (CLOSE_S if is_over else STANDS_S):
             return None
+        kind = name_of_input(
+            self.inner.inner if isinstance(self.inner, SpooledInput) else self.inner
+        )
         note = (
-            f"source {self.source!r}: {type(self.inner).__qualname__}, a custom input, has "
+            f"source {self.source!r}: {kind}, a custom input, has "
             f"been in one call of {reader.call} for {waits_s:.0f} s"
         )
         so = "its origin may be silent; the other sources go on meanwhile"

@@ -29,6 +29,8 @@ class CheckpointReport(JsonObject):
     """Longest time for which the loop of a slot stood still for it, in seconds."""
     folder_bytes: int = 0
     """Size of all checkpoints in the folder."""
+    spool_bytes: int = 0
+    """Size of the rows there of sources that are read once."""
     problem: str | None = None
     """Reason why a newer one is not complete; None if it is the newest that was begun."""
 
@@ -42,6 +44,8 @@ class CheckpointReport(JsonObject):
                 f"checkpoint {self.number:,}, begun {self.age_s:.1f} s ago, was complete after "
                 f"{self.took_s * 1e3:.0f} ms; {self.folder_bytes / 2**20:.1f} MiB in {self.folder}"
             )
+        if self.spool_bytes:
+            newest += f"; spooled rows: {self.spool_bytes / 2**20:.1f} MiB"
         if self.interval_s > self.every_s:
             newest += (
                 f"; every {self.interval_s:.1f} s in place of {self.every_s:g} s, so that they "

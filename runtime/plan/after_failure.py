@@ -20,6 +20,7 @@ from slackwater.runtime.json_form import JsonObject
 from slackwater.runtime.plan.flow_fingerprints import why_rows_differ
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
+from slackwater.runtime.sources.spec import Replay
 
 __all__ = ["Guarantee", "guarantee_lines", "guarantees"]
 
@@ -65,20 +66,17 @@ def guarantee_lines(steps: Mapping[str, Step]) -> list[str]:
     ]
 
 
-_OF_REPLAY = {
+_OF_REPLAY: Mapping[Replay, str] = {
     "exact": "its input gives the same rows again, from a position on",
     "again": "its input gives the same rows again, from its start on",
     "retained": "as long as the origin of its input still has the rows since the checkpoint",
+    "none": "rows that its input hands over are spooled beside the checkpoints before they count",
 }
 
 
 def _of_source(step: SourceStep) -> Guarantee:
-    replay = step.source.traits.replay
-    if replay in _OF_REPLAY:
-        why = _OF_REPLAY[replay]
-        return Guarantee(step=step.name, kind="source", word="exactly once", why=why)
-    why = "its input is read once, so rows between the checkpoint and the failure are lost"
-    return Guarantee(step=step.name, kind="source", word="at most once", why=why)
+    why = _OF_REPLAY[step.source.traits.replay]
+    return Guarantee(step=step.name, kind="source", word="exactly once", why=why)
 
 
 def _of_sink(step: SinkStep, steps: Mapping[str, Step]) -> Guarantee:

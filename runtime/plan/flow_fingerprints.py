@@ -328,8 +328,6 @@ def _of_live_input(step: Step) -> str:
     if not isinstance(step, SourceStep):
         return ""
     spec = step.source
-    if spec.traits.replay == "none":
-        return f"source {step.name!r} reads {spec.input.describe()}, which gives no row again"
     if spec.ahead_ns is not None and spec.arrives_by_clock:
         return f"source {step.name!r} holds early rows by the clock, having no arrival="
     if spec.clock is not None and spec.traits.replay == "retained":

@@ -288,6 +288,8 @@ class Plan:
     """Guarantees of sources and sinks after a failure, in a job with checkpoints."""
     has_checkpoints: bool = False
     """Whether its job takes checkpoints, from which it goes on after a failure."""
+    spools_to: str | None = None
+    """Folder for the rows of sources that are read once; None if they are not spooled."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
     """Number of slots that the simple rule could use."""

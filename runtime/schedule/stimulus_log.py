@@ -290,6 +290,9 @@ class _LoggingReader:
             )
         return polled
 
+    def ack(self, at: bytes) -> None:
+        self._reader.ack(at)
+
     def close(self) -> None:
         self._reader.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 from contextlib import suppress
@@ -18,6 +19,7 @@ import pytest
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
+from tests.support.pipes import PipeInput
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -260,3 +262,33 @@ def test_a_job_whose_stages_have_moved_comes_back_where_they_are(
     assert len(report.recoveries) == 1
     assert {stage.name: stage.slot for stage in report.stages}["joined"] == "node-3"
     assert rows_of(path) == expected
+
+
+def test_rows_that_are_read_once_survive_a_kill_of_their_source(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    """Killed when the pipe is empty: what was read of it since the checkpoint is spooled alone."""
+    pipe, path, folder = tmp_path / "pipe", tmp_path / "rows.db", tmp_path / "checkpoints"
+    os.mkfifo(pipe)
+    own_end = os.open(pipe, os.O_RDWR)  # so numbers wait there when it has no reader
+    flow = sw.Dataflow("pipe")
+    rows = flow.source("numbers", PipeInput(str(pipe)), event_time="ts", time_unit="ms")
+    rows.sink("out", TableOutput(str(path)))
+    job = cluster.submit(flow, checkpoint="1s", checkpoint_folder=folder)
+    fed = 0
+    for kills in range(3):
+        for _ in range(500):
+            fed += 1
+            os.write(own_end, fed.to_bytes(4, "big"))
+        until(partial(at_least, path, fed), within_s=SOON_S, what=f"{fed} rows")
+        if kills < 2:
+            kill(job, "node-1")
+            until(lambda: len(job.report().recoveries) > kills, within_s=SOON_S, what="its return")  # noqa: B023
+    report = job.report()
+    job.stop()
+    os.close(own_end)
+    assert report.checkpoint is not None
+    assert report.checkpoint.spool_bytes > 0
+    assert report.ledger.is_balanced
+    numbers = [int(re.search(r"\d+", text)[0]) for _, text in rows_of(path)]  # type: ignore[index]
+    assert numbers == [*range(1, fed + 1)]
