@@ -75,9 +75,11 @@ class Limits:
     waits for. It covers two polls of a feed at 12 s, and a busy machine's pauses."""
 
     lost_ns: int = 30_000_000_000
-    """Silence of a worker's process after which it is lost, and the job fails; a fifth more passes
-    until it is noticed. It covers a snapshot of a virtual machine and a process that is stopped or
-    swapped out. A process that ends, and a host that does not answer, are noticed within 5 s."""
+    """Silence of a worker's process after which it is lost, and the job fails, or goes back to a
+    checkpoint; a fifth more passes until it is noticed. It covers a snapshot of a virtual machine
+    and a process that is stopped or swapped out. With checkpoints a loop that stands still while
+    its process uses no CPU time counts as silent, too. A process that ends, and a host that does
+    not answer, are noticed within 5 s."""
 
     spool_bytes: int = 2**30
     """Bytes on disk of the rows of a source that is read once, in a job with checkpoints: at this

@@ -227,7 +227,6 @@ class LastingJob:
         """See all attempts through."""
         while True:
             attempt = self._attempt
-            self._spares.make(self._plan, self._nodes)
             self._take_checkpoints(attempt)
             if attempt.cause is None:
                 self._error = attempt.error
@@ -320,6 +319,7 @@ class LastingJob:
         """Take checkpoints of an attempt until it is over."""
         due_s, finished = time.monotonic() + self._interval_s, 0
         while not attempt.over.is_set():
+            self._keep_spares(attempt)
             self._wait(attempt, due_s, finished)
             finished = attempt.finished
             began_s = time.monotonic()
@@ -328,6 +328,13 @@ class LastingJob:
                 self._try_to_take(attempt)
                 self._checkpointing.notify_all()
             due_s = max(began_s + self._interval_s, time.monotonic() + LEAST_S)
+
+    def _keep_spares(self, attempt: RayJob) -> None:
+        """Have a spare on each node of an attempt, which watches the slots there."""
+        plan = attempt.plan
+        nodes = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
+        self._spares.make(plan, nodes)
+        self._spares.watch(attempt.pids, nodes, plan.limits.lost_ns / NS_PER_SECOND)
 
     def _wait(self, attempt: RayJob, due_s: float, finished: int) -> None:
         """Wait until a checkpoint is due or wanted, or more slots have finished."""

@@ -1,5 +1,7 @@
 """Keep spare processes warm on a job's nodes, for slots whose processes die.
 
+A spare supervises the slots on its node meanwhile (`actors/slot/silence.py`).
+
 A new actor takes a second until Python and its libraries are loaded; a spare has done that.
 
 *CPUs.* A spare beside living slots holds none, so no other job misses one. The slot that begins in
@@ -26,6 +28,7 @@ class Spares:
     def __init__(self) -> None:
         self._spares: dict[str, tuple[Any, int]] = {}  # {id of a node: its spare, CPUs it holds}
         self._holds: dict[str, int] = {}  # CPUs that the process of a slot holds, if not 1
+        self._watched: dict[str, list[int]] = {}  # {id of a node: processes its spare watches}
 
     def take(self, slots: Mapping[str, NodeInfo]) -> dict[str, Any]:
         """Return {slot: a spare for it}; slots without one get new processes of their own.
@@ -38,6 +41,7 @@ class Spares:
             self._holds.pop(slot, None)
             if (spare := self._spares.pop(node.node_id, None)) is not None:
                 for_slots[slot], self._holds[slot] = spare
+                self._watched.pop(node.node_id, None)
         return for_slots
 
     def make(self, plan: Plan, nodes: Mapping[str, NodeInfo]) -> None:
@@ -61,6 +65,20 @@ class Spares:
                 folder="",
             ).values()
             self._spares[node.node_id] = spare, cpus
+
+    def watch(self, pids: Mapping[str, int], nodes: Mapping[str, NodeInfo], lost_s: float) -> None:
+        """Let the spares watch the slots on their nodes, without a wait.
+
+        Args:
+            pids: {slot: id of its process}.
+            nodes: node of each slot, by the slot's name.
+            lost_s: silence after which a process is ended; see `Limits.lost_ns`.
+        """
+        for node_id, (spare, _) in self._spares.items():
+            there = [pids[s] for s, node in nodes.items() if node.node_id == node_id and s in pids]
+            if self._watched.get(node_id) != there:
+                self._watched[node_id] = there
+                spare.watch.remote(there, lost_s)
 
     def close(self) -> None:
         """End the spares."""

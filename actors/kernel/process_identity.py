@@ -66,10 +66,13 @@ class ProcessIdentity:
     @classmethod
     def here(cls) -> ProcessIdentity | None:
         """Return this process's identity; None if the system cannot say it (no Linux)."""
-        boot, start = boot_id(), start_of(os.getpid())
-        if boot is None or start is None:
-            return None
-        return cls(boot, _pid_space(), os.getpid(), start)
+        return cls.of_pid(os.getpid())
+
+    @classmethod
+    def of_pid(cls, pid: int) -> ProcessIdentity | None:
+        """Return the identity of a process on this host; None if no such process runs."""
+        boot, start = boot_id(), start_of(pid)
+        return None if boot is None or start is None else cls(boot, _pid_space(), pid, start)
 
     @classmethod
     def read(cls, path: Path) -> ProcessIdentity | None:

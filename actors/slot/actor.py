@@ -16,6 +16,7 @@ from slackwater.actors.slot.process_setup import (
     load_pandas,
 )
 from slackwater.actors.slot.report import SlotReport
+from slackwater.actors.slot.silence import SilenceWatch
 from slackwater.actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
@@ -37,7 +38,9 @@ class SlotActor:
 
     def __init__(self, plan: SlotPlan, **settings: Any) -> None:
         keep_freed_memory()
-        LastWords.install()
+        page = LastWords.install()
+        self._pulse = None if page is None else page.pulse
+        self._silence = SilenceWatch()
         adopt_orphans()
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
@@ -46,14 +49,27 @@ class SlotActor:
         else:
             leave_out_pandas()
         import_arrow_functions(plan.stages)
-        self._host = SlotHost(plan, show=self._show, **settings)
+        self._host = self._hosted(plan, settings)
         self._rows = b""  # of the collect sink under way
 
     def again(self, plan: SlotPlan, **settings: Any) -> None:
         """Begin with a new slot in this process: the next attempt of its job."""
+        self._silence.end()
         self._host.leave()
         self._expect(plan.stages)
-        self._host = SlotHost(plan, show=self._show, **settings)
+        self._host = self._hosted(plan, settings)
+
+    def watch(self, pids: Sequence[int], lost_s: float) -> None:
+        """Supervise these slots' processes on this node, until a slot begins here.
+
+        Args:
+            pids: ids of the processes.
+            lost_s: silence after which a process is ended; see `Limits.lost_ns`.
+        """
+        self._silence.watch(pids, lost_s)
+
+    def _hosted(self, plan: SlotPlan, settings: dict[str, Any]) -> SlotHost:
+        return SlotHost(plan, show=self._show, pulse=self._pulse, **settings)
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a control method of the slot; the last report includes the last lines."""

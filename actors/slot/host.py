@@ -34,6 +34,7 @@ from slackwater.actors.sinks.slot_sinks import SlotSinks, print_line
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.cutting import CuttingSlot, SavedPart
+from slackwater.actors.slot.last_words import PULSE_BYTES
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
 from slackwater.actors.slot.peers import look_at_peers, lost_peers
@@ -99,8 +100,11 @@ class SlotHost(MovingStages, CuttingSlot):
         clock_shift: int | Callable[[], int] = 0,
         end_on_record: HasEnded = lambda _: False,
         show: Callable[[str], None] = print_line,
+        pulse: memoryview[int] | None = None,
     ) -> None:
         CuttingSlot.__init__(self)
+        self._pulse = pulse or memoryview(bytearray(PULSE_BYTES)).cast("Q")
+        self._most_rest_s = min(ALONE_S, plan.limits.lost_ns / NS_PER_SECOND / 4)
         self._plan, self._name, self._node, self._stages = plan, plan.name, plan.node, plan.stages
         self._keys, self._host, self._folder = keys, host, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -315,6 +319,7 @@ class SlotHost(MovingStages, CuttingSlot):
                 try:
                     state = self._loop(occupied_ns)
                 finally:
+                    self._pulse[0] = 0
                     self._can_be_cut = state == "done"
             failure = None if state == "done" else self._failure
             self._also = self._end_sinks(state, failure)
@@ -359,7 +364,9 @@ class SlotHost(MovingStages, CuttingSlot):
         # began_ns: of the next slice; no slice is charged for the loop's other work.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
         was_woken = True
+        self._pulse[1] = threading.get_native_id()
         while not self._is_stopping:
+            self._pulse[0] += 1
             now_ns = self._clock.now_ns()
             if was_woken or self._waker.is_ready:
                 was_woken, looked_ns = False, 0
@@ -461,7 +468,7 @@ class SlotHost(MovingStages, CuttingSlot):
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, if the slot had no work at `looked_ns`."""
-        most_s = IDLE_S if self._receivers or self._senders else ALONE_S
+        most_s = IDLE_S if self._receivers or self._senders else self._most_rest_s
         rest = rest_of(slot, self._results, looked_ns, sinks_ns=self._sinks.clock_ns)
         until_ns = rest.until_ns
         left_s = most_s if until_ns is None else (until_ns - self._clock.now_ns()) / 1e9

@@ -58,6 +58,7 @@ class MovingStages(ABC):
     _thread: threading.Thread | None
     _has_ended: threading.Event
     _wants_report: threading.Event
+    _pulse: memoryview[int]  # see `LastWords`
     _is_stopping: bool
     _is_held = False
     _is_given = False  # other slots have its machines
@@ -154,6 +155,7 @@ class MovingStages(ABC):
                 self._ends.take_in(slot, self._clock.now_ns())
                 if self._wants_report.is_set():
                     self._publish("running")
+            self._pulse[0] += 1
             self._mailbox.run_posted()
             if self._is_held:
                 (only_calls if self._is_given else self._ends.poller).wait(NAP_S)

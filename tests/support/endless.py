@@ -1,4 +1,4 @@
-"""Inputs that do not end by themselves: one never stops talking, one falls silent, one is told."""
+"""Inputs that do not end by themselves: endless, silent, told when to end or when to go on."""
 
 from __future__ import annotations
 
@@ -78,6 +78,27 @@ class ToldInput:
         return ToldReader(self.inner.open(), Path(self.over), self.block_rows)
 
 
+@dataclass(frozen=True)
+class HeldInput:
+    """First rows of another input, then nothing until the file `over` is there, then the rest.
+
+    So a test that meddles with a job does so before its end, however busy the machine is.
+    """
+
+    inner: Input
+    over: str
+    rows: int
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, held after {self.rows} rows until {self.over} is there"
+
+    def schema(self) -> pa.Schema:
+        return self.inner.schema()
+
+    def open(self) -> HeldReader:
+        return HeldReader(self.inner.open(), Path(self.over), self.rows)
+
+
 class PartsReader:
     def __init__(self, parts: Iterator[pa.RecordBatch]) -> None:
         self._parts = parts
@@ -98,6 +119,29 @@ class SilentReader:
         return None if isinstance(polled, EndOfInput) else polled
 
     def close(self) -> None:
+        self._inner.close()
+
+
+class HeldReader:
+    def __init__(self, inner: SourceReader, over: Path, rows: int) -> None:
+        self._inner, self._over, self._left = inner, over, rows
+        self._rest: pa.RecordBatch | None = None
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        if self._rest is None or len(self._rest) == 0:
+            polled = next_rows(self._inner)
+            if not isinstance(polled, pa.RecordBatch):
+                return polled
+            self._rest = polled
+        most = len(self._rest) if self._over.exists() else min(self._left, len(self._rest))
+        if most == 0:
+            return None
+        block, self._rest = self._rest[:most], self._rest[most:]
+        self._left -= min(most, self._left)
+        return block
+
+    def close(self) -> None:
+        self._rest = None
         self._inner.close()
 
 

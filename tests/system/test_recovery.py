@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
 import sqlite3
-from contextlib import suppress
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
+from tests.support.endless import HeldInput
 from tests.support.pipes import PipeInput
 from tests.support.waiting import until
 
@@ -27,12 +30,23 @@ pytestmark = pytest.mark.ray
 ROWS, PER_S = 3_000, 1_000
 LIMIT_S, SOON_S = 60.0, 20.0
 EVERY = "200ms"
+SILENCE_S = 1.0
 
 
 def pairs(
-    sink: sw.connectors.Output, *, file: Path | None = None, rows: int = ROWS, **options: Any
+    sink: sw.connectors.Output,
+    *,
+    file: Path | None = None,
+    over: Path | None = None,
+    rows: int = ROWS,
+    **options: Any,
 ) -> sw.Dataflow:
-    """A join of two live sources, in three slots; its rows also go to one file."""
+    """A join of two live sources, in three slots; its rows also go to one file.
+
+    Args:
+        file: the file.
+        over: the last sixth of the rows waits until this file is there, if given.
+    """
     flow = sw.Dataflow("pairs", **options)
     times = np.arange(rows) * (1_000_000_000 // PER_S)
 
@@ -40,7 +54,8 @@ def pairs(
         rng = np.random.default_rng(seed)
         data = {"ts": times, "key": rng.integers(0, 20, rows), "value": rng.random(rows)}
         table = sw.table(pa.table(data))
-        return flow.source(name, table, event_time="ts", time_unit="ns", speed=1.0)
+        held = table if over is None else HeldInput(table, str(over), rows * 5 // 6)
+        return flow.source(name, held, event_time="ts", time_unit="ns", speed=1.0)
 
     joined = source("left", 1).join(source("right", 2), on="key", within="20ms", name="joined")
     joined.sink("out", sink)
@@ -69,19 +84,35 @@ def at_least(path: Path, rows: int) -> bool:
         return False
 
 
+def has_checkpoint_after(job: sw.Job, number: int) -> bool:
+    checkpoint = job.metrics.checkpoint
+    return checkpoint is not None and (checkpoint.number or 0) > number
+
+
+def has_recovered(job: sw.Job, times: int) -> bool:
+    recoveries = job.metrics.recoveries
+    return len(recoveries) == times and recoveries[-1].gap_s is not None
+
+
 def test_slots_that_are_killed_leave_no_trace_in_the_output(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    used = [0]
     for slot, rows in (("node-3", 600), ("node-1", 1_800)):
         until(partial(at_least, path, rows), within_s=SOON_S, what=f"{rows} rows")
-        with suppress(ProcessLookupError):  # on a busy machine the job may be done by then
-            kill(job, slot)
+        until(partial(has_checkpoint_after, job, used[-1]), within_s=SOON_S, what="a checkpoint")
+        kill(job, slot)
+        until(partial(has_recovered, job, len(used)), within_s=SOON_S, what="a recovery")
+        used.append(job.metrics.recoveries[-1].checkpoint or 0)
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.state == "done"
     assert report.ledger.is_balanced
-    assert 1 <= len(report.recoveries) <= 2, report.recoveries
+    assert len(report.recoveries) == 2, report.recoveries
+    assert used == sorted({*used}), "each goes on from a checkpoint that is newer than the last"
     assert rows_of(path) == expected
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
 
@@ -292,3 +323,73 @@ def test_rows_that_are_read_once_survive_a_kill_of_their_source(
     assert report.ledger.is_balanced
     numbers = [int(re.search(r"\d+", text)[0]) for _, text in rows_of(path)]  # type: ignore[index]
     assert numbers == [*range(1, fed + 1)]
+
+
+def waiting_flow(sink: sw.connectors.Output, waits: Path, how: str) -> sw.Dataflow:
+    flow = sw.Dataflow("waiting")
+    rows = sw.table({"ts": [*range(1_000)], "n": [*range(1_000)]})
+    numbers = flow.source("numbers", rows, event_time="ts", time_unit="ms", speed=1.0)
+    waiting = partial(_wait_once, path=str(waits), how=how)
+    numbers.map_rows(waiting, {"ts": "int64", "n": "int64"}, name="waits").sink("out", sink)
+    return flow
+
+
+def _wait_once(row: dict[str, Any], *, path: str, how: str) -> dict[str, Any]:
+    if row["n"] == 400 and not Path(path).exists():
+        Path(path).touch()
+        if how == "sleeps":
+            ctypes.PyDLL(None).sleep(1_000)  # holds the interpreter
+        else:
+            until_s = time.monotonic() + 2 * SILENCE_S
+            while time.monotonic() < until_s:
+                sum(range(10**7))  # holds it, too, for 0.1 s and more at a time
+    return row
+
+
+@pytest.mark.parametrize(("how", "recoveries"), [("sleeps", 1), ("computes", 0)])
+def test_a_function_that_stands_still_with_the_interpreter_is_ended_unless_it_computes(
+    cluster: sw.Cluster, tmp_path: Path, how: str, recoveries: int
+) -> None:
+    path, waits = tmp_path / "rows.db", tmp_path / "waits"
+    job = cluster.submit(
+        waiting_flow(TableOutput(str(path)), waits, how),
+        placement={"numbers": "node-1", "waits": "node-2", "out": "node-3"},
+        checkpoint=EVERY,
+        checkpoint_folder=tmp_path / "checkpoints",
+        limits=sw.Limits(lost_ns=round(SILENCE_S * 1e9), fuse=False),
+    )
+    report = job.wait(timeout=LIMIT_S)
+    assert waits.exists()
+    causes = [recovery.cause for recovery in report.recoveries]
+    assert len(causes) == recoveries, causes
+    assert all("by the supervisor of its node" in cause for cause in causes)
+    assert all("is that of 'waits'" in cause for cause in causes)
+    assert report.ledger.is_balanced
+    assert [ordinal for ordinal, _ in rows_of(path)] == [*range(1_000)]
+
+
+def test_a_slot_that_is_stopped_for_less_than_the_limit_goes_on_and_for_more_is_replaced(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    job = cluster.submit(
+        pairs(TableOutput(str(path)), over=over),
+        checkpoint=EVERY,
+        checkpoint_folder=folder,
+        limits=sw.Limits(lost_ns=round(4 * SILENCE_S * 1e9)),
+    )
+    until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
+    stopped = psutil.Process(job.workers()["node-2"])
+    stopped.suspend()
+    threading.Event().wait(SILENCE_S)
+    stopped.resume()
+    until(partial(at_least, path, 1_200), within_s=SOON_S, what="more rows")
+    assert not job.metrics.recoveries
+    stopped.suspend()
+    until(partial(has_recovered, job, 1), within_s=SOON_S, what="a recovery")
+    assert not stopped.is_running(), "it wakes no more"
+    over.touch()
+    report = job.wait(timeout=LIMIT_S)
+    assert len(report.recoveries) == 1, report.recoveries
+    assert "SIGSTOP" in report.recoveries[0].cause
+    assert rows_of(path) == expected
