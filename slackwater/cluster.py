@@ -18,13 +18,14 @@ from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.errors import ClusterError, FlowError
+from slackwater.runtime.errors import ClusterError, FlowError, SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import RunningFlow
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.recovery.renamed import check_renamed
 
 if TYPE_CHECKING:
     from slackwater.actors.jobs.lasting import Checkpointing
@@ -171,6 +172,7 @@ class Cluster(FlowHost):
         detach: bool | None = None,
         checkpoint: Duration | None = None,
         checkpoint_folder: str | os.PathLike[str] | None = None,
+        renamed: Mapping[str, str] | None = None,
         **how: Unpack[Planned],
     ) -> Job:
         """Start a flow; return when its slots run.
@@ -185,13 +187,17 @@ class Cluster(FlowHost):
             checkpoint_folder: folder of the checkpoints, on a path that all nodes reach; if None,
                 `.slackwater/<flow>` in the working folder. A later job of the same flow goes on
                 from the newest one there, unless the job was done.
+            renamed: new names of steps, {old: new}, where a checkpoint has the old ones.
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
             FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
                 the flow was not admitted.
-            SettingError: `tuning` is wrong, or the flow has no deadline for it.
+            SettingError: `tuning` is wrong, or the flow has no deadline for it; `renamed` has
+                names that are not those of steps.
+            CheckpointError: the newest checkpoint in the folder is of another flow or release, or
+                another job takes checkpoints there.
             ClusterError: a node has too few free CPUs, runs other versions than this process, or
                 its slots could not be started.
         """
@@ -209,7 +215,7 @@ class Cluster(FlowHost):
         heads = [node for node in self._ray.nodes if node.is_head] if is_detached else []
         if not self._ray.is_simulated:
             check_nodes([*nodes.values(), *heads])
-        checkpoints = _checkpointing(flow, checkpoint, checkpoint_folder)
+        checkpoints = _checkpointing(flow, checkpoint, checkpoint_folder, renamed or {})
         if is_detached:
             head_id = heads[0].node_id if heads else None
             detached = submit_detached(
@@ -343,12 +349,21 @@ class Cluster(FlowHost):
 
 
 def _checkpointing(
-    flow: Dataflow, checkpoint: Duration | None, folder: str | os.PathLike[str] | None
+    flow: Dataflow,
+    checkpoint: Duration | None,
+    folder: str | os.PathLike[str] | None,
+    renamed: Mapping[str, str],
 ) -> Checkpointing | None:
     from slackwater.actors.jobs.lasting import Checkpointing  # noqa: PLC0415 (brings in Ray)
 
+    check_renamed(renamed, flow.steps)
     if checkpoint is None:
+        if renamed:
+            raise SettingError(
+                "renamed= names steps of a checkpoint, and the job takes none; write checkpoint=, "
+                "such as '1s', too, or omit renamed="
+            )
         return None
     every_ns = duration_ns(checkpoint, what="checkpoint", positive=True)
     path = os.path.join(".slackwater", flow.name) if folder is None else folder
-    return Checkpointing(every_ns / NS_PER_SECOND, os.path.abspath(path))
+    return Checkpointing(every_ns / NS_PER_SECOND, os.path.abspath(path), dict(renamed))

@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from slackwater.actors.checkpoints.file_names import (
@@ -27,7 +28,7 @@ from slackwater.actors.checkpoints.file_names import (
 )
 from slackwater.actors.checkpoints.part_files import check_part
 from slackwater.actors.checkpoints.refusals import refusals
-from slackwater.actors.checkpoints.spool import remove_spools, spool_bytes
+from slackwater.actors.checkpoints.spool import remove_spools, rename_spools, spool_bytes
 from slackwater.actors.kernel.plain_files import make_folder, read_plain, sync, whole_file
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.runtime.errors import CheckpointError
@@ -126,7 +127,13 @@ def commit(
     return manifest
 
 
-def newest(folder: Path, facts: CheckpointFacts, *, version: int) -> Newest:
+def newest(
+    folder: Path,
+    facts: CheckpointFacts,
+    *,
+    version: int,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+) -> Newest:
     """Return the newest checkpoint that a job can go on from, whose files are whole.
 
     All bytes of its parts are read.
@@ -135,6 +142,7 @@ def newest(folder: Path, facts: CheckpointFacts, *, version: int) -> Newest:
         folder: folder of the checkpoints; it need not exist.
         facts: facts of the job that is to go on.
         version: version of slots' snapshots that this release reads.
+        renamed: steps that the user has renamed, {old: new}.
 
     Raises:
         CheckpointError: the system refuses to look into the folder.
@@ -147,7 +155,8 @@ def newest(folder: Path, facts: CheckpointFacts, *, version: int) -> Newest:
         problem = (
             manifest
             if isinstance(manifest, Refusal)
-            else refusal(manifest, facts, version=version) or _not_whole(folder, manifest)
+            else refusal(manifest, facts, version=version, renamed=renamed)
+            or _not_whole(folder, manifest)
         )
         if problem is None:
             assert isinstance(manifest, CheckpointManifest)
@@ -208,6 +217,21 @@ def remove(folder: Path, flow: str) -> None:
         }
         _unlink(folder, [file for file in files if file.number not in others])
         remove_spools(folder, flow)
+
+
+def rename(folder: Path, flow: str, names: Mapping[str, str]) -> None:
+    """Let sources of a flow that were renamed find what they keep beside its checkpoints.
+
+    Args:
+        folder: folder of the checkpoints, whose lock is ours.
+        flow: name of the flow.
+        names: new names of sources, {old: new}; others are passed over.
+
+    Raises:
+        CheckpointError: the system refuses.
+    """
+    with refusals("spools of renamed sources could not be renamed in", folder):
+        rename_spools(folder, flow, names)
 
 
 def size(folder: Path) -> int:

@@ -37,7 +37,7 @@ from slackwater.runtime.sources.spool_records import (
     unpack,
 )
 
-__all__ = ["Spool", "SpoolName", "remove_spools", "spool_bytes"]
+__all__ = ["Spool", "SpoolName", "remove_spools", "rename_spools", "spool_bytes"]
 
 _MOST_SOURCE = 40  # characters of a source's name in a file's name, for people
 
@@ -88,6 +88,20 @@ def spool_bytes(folder: Path, flow: str) -> int:
         except FileNotFoundError:  # its source has just dropped it
             continue
     return total
+
+
+def rename_spools(folder: Path, flow: str, names: Mapping[str, str]) -> None:
+    """Give spools of renamed sources their new names, {old: new}; other names are passed over.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    if not folder.exists():
+        return
+    for old, new in names.items():
+        then, now = SpoolName(folder, flow, old), SpoolName(folder, flow, new)
+        for number in then.sizes():
+            then.path(number).rename(now.path(number))
 
 
 def remove_spools(folder: Path, flow: str) -> None:

@@ -51,6 +51,7 @@ from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.placement.moved import moved_plan
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
+from slackwater.runtime.sinks.fingerprint import SinkRun
 
 START_TIMEOUT_S = 60.0
 PART_S = 90.0
@@ -72,12 +73,14 @@ class Before(NamedTuple):
         parts: part of the checkpoint to go on from, by slot; empty if the job was just submitted.
         start_ns: start of the sources, by the reference's clock.
         clock: clock of the attempt before; None in the first.
+        runs: {sink: run that it wrote for}; empty if the job was just submitted.
     """
 
     actors: Mapping[str, Any] = MappingProxyType({})
     parts: Mapping[str, SavedPart] = MappingProxyType({})
     start_ns: int | None = None
     clock: JobClock | None = None
+    runs: Mapping[str, SinkRun] = MappingProxyType({})
 
 
 class RayJob:
@@ -99,6 +102,7 @@ class RayJob:
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
         nodes: {slot: its node}, of slots in use, or that were.
+        runs: {sink: run that it writes for}; empty before the start.
         tuner: supervisor of its tuner.
     """
 
@@ -117,6 +121,7 @@ class RayJob:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
         self.start_ns, self.clock = 0, before.clock if before else None
+        self.runs: Mapping[str, SinkRun] = {}
         self._unwritten: list[Any] = []  # calls of slots that were not waited for
         self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
@@ -190,9 +195,11 @@ class RayJob:
         before = self._before
         self.clock = set_clocks(known, self._on_all, before=before.clock)
         # The times below are the reference's, not this process's.
-        inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
-        runs = sink_runs(self._plan, self._job_id, inputs)
-        own = {slot: (endpoints, runs, before.parts.get(slot)) for slot in self._actors}
+        self.runs = before.runs
+        if not self.runs:
+            inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
+            self.runs = sink_runs(self._plan, self._job_id, inputs)
+        own = {slot: (endpoints, self.runs, before.parts.get(slot)) for slot in self._actors}
         now_ns = max(self._ask_each(self._actors, "connect", own))
         start_ns, began_s = now_ns + LEAD_NS, time.monotonic() + LEAD_NS / 1e9
         if before.start_ns is not None:

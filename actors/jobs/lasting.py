@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from slackwater.actors.checkpoints.folder import (
     next_number,
     prune,
     remove,
+    rename,
     size,
     spool_size,
     take_lock,
@@ -55,6 +56,7 @@ from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.attempts import Again, Attempts
 from slackwater.runtime.recovery.fingerprint import fingerprint_of
 from slackwater.runtime.recovery.manifest import CheckpointFacts, CheckpointManifest
+from slackwater.runtime.recovery.renamed import names_then
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
@@ -81,10 +83,12 @@ class Checkpointing:
     Attributes:
         every_s: seconds from a checkpoint to the next one.
         folder: folder of the checkpoints, on a path that all nodes reach.
+        renamed: steps that were renamed since the newest, {old: new}.
     """
 
     every_s: float
     folder: str
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Newest(NamedTuple):
@@ -140,6 +144,7 @@ class LastingJob:
         self._interval_s = self._every_s  # longer where checkpoints cost much
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
+        self._names: dict[str, str] = {}  # {old: new}, where the user has renamed steps
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
         self._is_wanted = threading.Event()
@@ -155,7 +160,7 @@ class LastingJob:
         )
         self._notes = [] if note is None else [note]
         try:
-            self._find_newest()
+            self._find_newest(checkpoints.renamed)
             self._attempts = Attempts(
                 time.monotonic_ns(),
                 is_repeatable=not self._plan.held_sinks,
@@ -166,23 +171,30 @@ class LastingJob:
             self._lock.release()
             raise
 
-    def _find_newest(self) -> None:
+    def _find_newest(self, renamed: Mapping[str, str]) -> None:
         """Find the newest checkpoint of an earlier run of the flow, if any is there."""
-        known = newest(self._folder, self._facts, version=VERSION)
+        known = newest(self._folder, self._facts, version=VERSION, renamed=renamed)
         other = [refused for refused in known.refused if refused.kind in ("flow", "version")]
         if known.checkpoint is None and other:
             raise CheckpointError(other[0].reason)
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
         if known.checkpoint is not None:
-            self._known[known.checkpoint.number] = known.checkpoint
-            self._plan = with_groups(self._plan, known.checkpoint.facts.key_groups)
-            self._facts = replace(self._facts, key_groups=known.checkpoint.facts.key_groups)
-            self._settings["job_id"] = known.checkpoint.facts.job  # its outputs are of that job
-            self._notes.append(
-                f"goes on from checkpoint {known.checkpoint.number} of job "
-                f"{known.checkpoint.facts.job!r} in {self._folder}"
-            )
+            then = names_then(self._plan, renamed)
+            self._names = {old: now for now, old in then.items()}
+            rename(self._folder, self._plan.flow, self._names)
+            self._go_on_from(known.checkpoint.renamed(self._names))
+
+    def _go_on_from(self, manifest: CheckpointManifest) -> None:
+        """Let the first attempt begin at a checkpoint of an earlier run."""
+        self._known[manifest.number] = manifest
+        self._plan = with_groups(self._plan, manifest.facts.key_groups)
+        self._facts = replace(self._facts, key_groups=key_groups_of(self._plan))
+        self._settings["job_id"] = manifest.facts.job  # its outputs are of that job
+        self._notes.append(
+            f"goes on from checkpoint {manifest.number} of job {manifest.facts.job!r} in "
+            f"{self._folder}"
+        )
 
     # -- attempts --------------------------------------------------------------------------
 
@@ -278,10 +290,12 @@ class LastingJob:
         if number is not None:
             known, facts = self._known[number], self._known[number].facts
             parts = {
-                slot: SavedPart(folder, known.parts_of(self._plan.stages_of(slot)), facts.granted)
+                slot: SavedPart(
+                    folder, known.parts_of(self._plan.stages_of(slot)), facts.granted, self._names
+                )
                 for slot in self._nodes
             }
-            state = state._replace(parts=parts, start_ns=facts.start_ns)
+            state = state._replace(parts=parts, start_ns=facts.start_ns, runs=facts.runs)
         places = {
             slot: replace(place, node=self._nodes[slot].name)
             for slot, place in self._plan.places.items()
@@ -358,7 +372,13 @@ class LastingJob:
         at_ns, began_s, plan = time.time_ns(), time.monotonic(), attempt.plan
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
-        facts = replace(self._facts, at_ns=at_ns, granted=granted, start_ns=attempt.start_ns)
+        facts = replace(
+            self._facts,
+            at_ns=at_ns,
+            granted=granted,
+            start_ns=attempt.start_ns,
+            runs=attempt.runs,
+        )
         used = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
         entries = [own.entry for slot, own in written.items() if slot in used]
         self._lock.check()

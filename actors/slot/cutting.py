@@ -36,6 +36,7 @@ from slackwater.runtime.recovery.checkpoint import (
     with_credit,
 )
 from slackwater.runtime.recovery.manifest import PartEntry
+from slackwater.runtime.recovery.renamed import renamed_part
 from slackwater.runtime.schedule import Slot, SlotResults
 
 __all__ = ["CuttingSlot", "SavedPart", "WrittenPart"]
@@ -83,11 +84,13 @@ class SavedPart(NamedTuple):
         folder: folder of the checkpoints.
         entries: files of the parts that have its stages; none if the job begins at its start.
         granted: credit that all slots had given by their cuts, by channel.
+        names: new names of steps, stages and channels that were renamed since, {old: new}.
     """
 
     folder: str
     entries: tuple[PartEntry, ...] = ()
     granted: Mapping[str, int] = MappingProxyType({})
+    names: Mapping[str, str] = MappingProxyType({})
 
     def read(self, plan: SlotPlan) -> SlotPart | None:
         """Return the part of a slot; None if the job begins at its start.
@@ -101,7 +104,8 @@ class SavedPart(NamedTuple):
         if not self.entries:
             return None
         folder = Path(self.folder)
-        parts = [with_credit(read_part(folder, entry), self.granted) for entry in self.entries]
+        read = [with_credit(read_part(folder, entry), self.granted) for entry in self.entries]
+        parts = [renamed_part(part, self.names) for part in read]
         return part_of_stages(plan.stages, parts, slot=plan.name)
 
 

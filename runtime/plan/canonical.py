@@ -50,17 +50,13 @@ def canonical_step(step: Step) -> str:
     return _Writer().settings(step, without=_OF_SINKS)
 
 
-def canonical_state(step: Step, *, names: Mapping[str, str]) -> str:
+def canonical_state(step: Step) -> str:
     """Return the text of a step's settings that its saved state depends on.
 
-    They are without its schema, and without its replica and their number.
-
-    Args:
-        step: step of a stage.
-        names: {name of a step or stage: its name in the text}, of those that differ.
+    They are without names of steps, its schema, its replica and their number.
     """
-    writer = _RenamingWriter(names)
-    return writer.settings(step, without=_OF_SINKS | {"schema", "replica", "replicas"})
+    without = _OF_SINKS | {"schema", "replica", "replicas"}
+    return _NamelessWriter().settings(step, without=without)
 
 
 def canonical_schema(step: Step) -> str:
@@ -175,18 +171,12 @@ class _Writer:
         return self.text(methods)
 
 
-class _RenamingWriter(_Writer):
-    """Writes other names of steps."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        super().__init__()
-        self._names = names
+class _NamelessWriter(_Writer):
+    """Writes steps without their names."""
 
     def _text_of(self, value: Any, name: str) -> str:
-        if isinstance(value, Step) and name == "name":
-            return self.text(self._names.get(value.name, value.name))
-        if isinstance(value, Step) and name == "inputs":
-            return self.text([self._names.get(step, step) for step in value.inputs])
+        if isinstance(value, Step) and name in ("name", "inputs"):
+            return "-"
         return super()._text_of(value, name)
 
 

@@ -170,6 +170,11 @@ class Channel:
     shares_writers: bool = False
     owned: KeyPart | None = None
 
+    def name_between(self, source: str, target: str) -> str:
+        """Return its name if its stages had these names."""
+        port = self.name[len(f"{self.source}→{self.target}") :]
+        return f"{source}→{target}{port}"
+
     @cached_property
     def source(self) -> str:
         """Name of the stage that sends."""

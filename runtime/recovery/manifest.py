@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from slackwater.runtime.json_form import JsonObject, json_bytes
-from slackwater.runtime.nearest import listed
+from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plurals import agreeing, count_of
+from slackwater.runtime.recovery.fingerprint import renamed_fingerprint
 from slackwater.runtime.schedule.cut import STAYING
+from slackwater.runtime.sinks.fingerprint import SinkRun
 
 __all__ = [
     "FORMAT",
@@ -81,6 +84,7 @@ class CheckpointFacts(JsonObject):
         at_ns: wall clock when the checkpoint was begun.
         fingerprint: digests of the flow and its settings, {group: {name: digest}}.
         key_groups: {replica: number of key groups of each replica of its step}.
+        runs: {sink: run that it writes for}.
         release: {package: version}.
         start_ns: start of the job's sources, by the clock of its slots.
         granted: {channel: credit that its receiver had given by its cut}.
@@ -91,6 +95,7 @@ class CheckpointFacts(JsonObject):
     at_ns: int
     fingerprint: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     key_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    runs: Mapping[str, SinkRun] = field(default_factory=dict)
     release: Mapping[str, str] = field(default_factory=dict)
     start_ns: int = 0
     granted: Mapping[str, int] = field(default_factory=dict)
@@ -109,6 +114,21 @@ class CheckpointManifest(JsonObject):
     number: int
     facts: CheckpointFacts
     parts: tuple[PartEntry, ...]
+
+    def renamed(self, names: Mapping[str, str]) -> CheckpointManifest:
+        """Return the manifest with other names of stages and sinks, {old: new}."""
+
+        def now(own: Mapping[str, Any]) -> dict[str, Any]:
+            return {names.get(name, name): value for name, value in own.items()}
+
+        parts = tuple(
+            replace(part, stages=tuple(names.get(name, name) for name in part.stages))
+            for part in self.parts
+        )
+        facts = replace(
+            self.facts, key_groups=now(self.facts.key_groups), runs=now(self.facts.runs)
+        )
+        return replace(self, facts=facts, parts=parts)
 
     def parts_of(self, stages: Iterable[Stage]) -> tuple[PartEntry, ...]:
         """Return the parts that have the state of some stages."""
@@ -181,7 +201,11 @@ def differences(then: Fingerprint, now: Fingerprint) -> dict[str, list[str]]:
 
 
 def refusal(
-    manifest: CheckpointManifest, facts: CheckpointFacts, *, version: int
+    manifest: CheckpointManifest,
+    facts: CheckpointFacts,
+    *,
+    version: int,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Refusal | None:
     """Return why a job cannot go on from a checkpoint; None if it can.
 
@@ -191,6 +215,7 @@ def refusal(
         manifest: manifest of the checkpoint.
         facts: facts of the job that is to go on.
         version: version of slots' snapshots that this release reads.
+        renamed: steps that the user has renamed, {old: new}.
     """
     number = manifest.number
     if manifest.facts.flow != facts.flow:
@@ -208,23 +233,37 @@ def refusal(
             f"checkpoint {number} has snapshots of version {min(versions)}, and this release "
             f"reads version {version}; {_by_release(manifest.facts)}",
         )
-    differ = differences(manifest.facts.fingerprint, facts.fingerprint)
+    steps = manifest.facts.fingerprint.get("steps", {})
+    for old, new in renamed.items():
+        if old not in steps and new not in steps:
+            return Refusal(
+                number,
+                "flow",
+                f"renamed={{{old!r}: {new!r}}}: checkpoint {number} has no step {old!r}; "
+                f"{choices(old, steps)}",
+            )
+    then, now = renamed_fingerprint(manifest.facts.fingerprint, renamed), facts.fingerprint
+    differ = differences(then, now)
     if differ:
-        then, now = manifest.facts.fingerprint, facts.fingerprint
         texts = [_difference(group, names, then, now) for group, names in differ.items()]
         return Refusal(
             number,
             "flow",
             f"checkpoint {number} was taken of another flow: {'; '.join(texts)}; "
-            f"{_way_out(differ)}, or choose another folder to begin again",
+            f"{_way_out(differ, then, now)}, or choose another folder to begin again",
         )
     return None
 
 
-def _way_out(differ: Collection[str]) -> str:
+def _way_out(differ: Collection[str], then: Fingerprint, now: Fingerprint) -> str:
     """Return what lets a flow go on with its checkpoints."""
     if set(differ) == {"stages"}:
         return "give it as many replicas= and slots as it had"
+    had, has = then.get("steps", {}), now.get("steps", {})
+    new = {has[name]: name for name in has if name not in had}
+    renamed = {name: new[had[name]] for name in had if name not in has and had[name] in new}
+    if renamed:
+        return f"if you have renamed steps, say renamed={renamed}; else submit the flow as it was"
     return "submit the flow as it was"
 
 
@@ -239,8 +278,8 @@ def _difference(group: str, names: Sequence[str], then: Fingerprint, now: Finger
     return f"{count} ({'; '.join(known)}{'; …' if len(names) > MOST_NAMED else ''})"
 
 
-_NOUNS = {"stages": "number of stages"}
-_AS_TEXT = ("stages", "settings")
+_NOUNS = {"inputs": "list of inputs", "stages": "number of stages"}
+_AS_TEXT = ("inputs", "orders", "settings", "speeds", "stages", "starts")
 """Groups of a fingerprint that have texts for people."""
 
 

@@ -36,7 +36,7 @@ class Fingerprint(JsonObject):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkRun:
+class SinkRun(JsonObject):
     """Run that a sink writes for.
 
     Attributes:

@@ -10,7 +10,7 @@ import typer
 from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.model import duration_ns
 
-__all__ = ["CheckpointFolder", "CheckpointInterval", "checkpoints_of", "way_on"]
+__all__ = ["CheckpointFolder", "CheckpointInterval", "Renamed", "checkpoints_of", "way_on"]
 
 CheckpointInterval = Annotated[
     str | None,
@@ -33,14 +33,29 @@ CheckpointFolder = Annotated[
 ]
 
 
-def checkpoints_of(interval: str | None, folder: Path | None) -> dict[str, Any]:
+Renamed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--renamed",
+        metavar="OLD=NEW",
+        help="A step that was renamed since the newest checkpoint; again for another.",
+    ),
+]
+
+
+def checkpoints_of(
+    interval: str | None, folder: Path | None, renamed: list[str] | None
+) -> dict[str, Any]:
     """Return the arguments of `submit` for these options; empty without checkpoints.
 
     Raises:
-        BadParameter: a folder without an interval.
+        BadParameter: a folder or a new name without an interval, or what is not OLD=NEW.
         SettingError: the interval is not a duration above 0.
     """
+    names = dict(_names(name) for name in renamed or [])
     if interval is None:
+        if names:
+            raise typer.BadParameter("--renamed needs --checkpoint, such as 1s")
         if folder is not None:
             raise typer.BadParameter("--checkpoint-folder needs --checkpoint, such as 1s")
         return {}
@@ -48,7 +63,15 @@ def checkpoints_of(interval: str | None, folder: Path | None) -> dict[str, Any]:
     return {
         "checkpoint": interval,
         **({} if folder is None else {"checkpoint_folder": folder}),
+        **({"renamed": names} if names else {}),
     }
+
+
+def _names(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not (old and sign and new):
+        raise typer.BadParameter(f"{text!r} is not OLD=NEW", param_hint="--renamed")
+    return old, new
 
 
 def way_on(checkpoint: CheckpointReport, command: str) -> str:

@@ -19,6 +19,7 @@ import typer
 from slackwater.cli.checkpoint_options import (
     CheckpointFolder,
     CheckpointInterval,
+    Renamed,
     checkpoints_of,
     way_on,
 )
@@ -75,6 +76,7 @@ def submit(  # noqa: PLR0913 - options, each by name
     admission: AdmissionOption = None,
     checkpoint: CheckpointInterval = None,
     checkpoint_folder: CheckpointFolder = None,
+    renamed: Renamed = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it ends; it goes on if you leave.")
     ] = False,
@@ -83,7 +85,7 @@ def submit(  # noqa: PLR0913 - options, each by name
     """Start a flow as a job that outlives this command; print its id."""
     where = placed(placement)
     with printed_errors(as_json=as_json):
-        kept = checkpoints_of(checkpoint, checkpoint_folder)
+        kept = checkpoints_of(checkpoint, checkpoint_folder, renamed)
         loaded = load(flow)
         flow_of_user: Any = loaded.flow  # a Dataflow, of which `Flow` declares only a part
         show = LiveView(console_of(sys.stderr))

@@ -23,6 +23,7 @@ from slackwater.cli import cluster_commands
 from slackwater.cli.checkpoint_options import (
     CheckpointFolder,
     CheckpointInterval,
+    Renamed,
     checkpoints_of,
     way_on,
 )
@@ -111,6 +112,7 @@ def run(  # noqa: PLR0913 - options, each by name
     admission: AdmissionOption = None,
     checkpoint: CheckpointInterval = None,
     checkpoint_folder: CheckpointFolder = None,
+    renamed: Renamed = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.json, latency.png and status.json.")
     ] = None,
@@ -122,13 +124,13 @@ def run(  # noqa: PLR0913 - options, each by name
     """Run a flow to its end, and report."""
     if address is not None and (nodes is not None or cores is not None or simulate):
         raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
-    if simulate and (checkpoint is not None or checkpoint_folder is not None):
+    if simulate and (checkpoint or checkpoint_folder or renamed):
         raise typer.BadParameter(
             "--checkpoint goes without --simulate: only jobs on Ray take checkpoints; try it with "
             "local nodes, as without --simulate"
         )
     with printed_errors(as_json=as_json):
-        kept = checkpoints_of(checkpoint, checkpoint_folder)
+        kept = checkpoints_of(checkpoint, checkpoint_folder, renamed)
         loaded, module = load(flow)
         folder = out if out is not None else new_run_folder(loaded.name)
         show = LiveView(console_of(sys.stderr))

@@ -17,6 +17,7 @@ from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.graph import StepGraph
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.tune import SetRelease
 from tests.support.closings import EndAndAWhile
@@ -206,8 +207,11 @@ def any_drift(chance: Random) -> Any:
     return chance.choice(["4ms", sw.clocks.clock_bound("key", most="1500us", unit="ms")])
 
 
-def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each thing that is drawn
-    """Two or three sources; merges, joins, aggregates, replicas; one or two sinks; small limits."""
+def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each thing that is drawn
+    """Two or three sources; merges, joins, aggregates, replicas; one or two sinks; small limits.
+
+    Names of its steps begin with the prefix.
+    """
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     way: dict[str, Any] = chance.choice(
         [{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, *[{"deadline": "4s"}] * 3]
@@ -286,11 +290,12 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each t
         counts.sink("counts", sw.collect_sink())
         if late.random() < 0.5:
             counts.late().merge(counts.late(name="again")).sink("late", sw.collect_sink())
+    stages = plan_stages(prefixed(flow.graph, prefix))
     plan = place(
         flow.name,
-        plan_stages(flow.graph),
+        stages,
         list(NODES),
-        placement={stage.name: chance.choice(NODES) for stage in plan_stages(flow.graph)},
+        placement={stage.name: chance.choice(NODES) for stage in stages},
         deadline_ns=flow.deadline_ns,
     )
     limits = Limits(
@@ -304,6 +309,17 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each t
         source_gap_ns=chance.choice([1, 5 * MS]),
     )
     return replace(plan, limits=limits)
+
+
+def prefixed(graph: StepGraph, prefix: str) -> StepGraph:
+    """Return a graph whose steps have longer names."""
+    steps = {
+        prefix + name: replace(
+            step, name=prefix + name, inputs=tuple(prefix + own for own in step.inputs)
+        )
+        for name, step in graph.steps.items()
+    }
+    return replace(graph, steps=steps)
 
 
 def any_closing(chance: Random) -> Any:

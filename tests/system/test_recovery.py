@@ -9,8 +9,10 @@ import signal
 import sqlite3
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ def pairs(
     file: Path | None = None,
     over: Path | None = None,
     rows: int = ROWS,
+    names: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
 ) -> sw.Dataflow:
     """A join of two live sources, in three slots; its rows also go to one file.
@@ -55,12 +58,15 @@ def pairs(
         data = {"ts": times, "key": rng.integers(0, 20, rows), "value": rng.random(rows)}
         table = sw.table(pa.table(data))
         held = table if over is None else HeldInput(table, str(over), rows * 5 // 6)
-        return flow.source(name, held, event_time="ts", time_unit="ns", speed=1.0)
+        named = names.get(name, name)
+        return flow.source(named, held, event_time="ts", time_unit="ns", speed=1.0)
 
-    joined = source("left", 1).join(source("right", 2), on="key", within="20ms", name="joined")
-    joined.sink("out", sink)
+    joined = source("left", 1).join(
+        source("right", 2), on="key", within="20ms", name=names.get("joined", "joined")
+    )
+    joined.sink(names.get("out", "out"), sink)
     if file is not None:
-        joined.sink("file", sw.jsonl_sink(file))
+        joined.sink(names.get("file", "file"), sw.jsonl_sink(file))
     return flow
 
 
@@ -173,17 +179,42 @@ def test_a_job_goes_on_in_other_slots(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    file = tmp_path / "rows.jsonl"
-    flow = pairs(TableOutput(str(path)), file=file)
+    file, over = tmp_path / "rows.jsonl", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), file=file, over=over)
     job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
-    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
     then = job.placement
     job.stop()
+    assert job.status == "stopped"
+    over.touch()
     next_of = {"node-1": "node-2", "node-2": "node-3", "node-3": "node-1"}
     places = {stage: next_of[slot] for stage, slot in then.items()}
     again = cluster.submit(flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder)
     report = again.wait(timeout=LIMIT_S)
     assert again.placement == places
+    assert report.ledger.is_balanced
+    assert rows_of(path) == expected
+    assert len(file.read_text(encoding="utf-8").splitlines()) == len(expected)
+
+
+def test_a_flow_with_renamed_steps_goes_on(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    file, over = tmp_path / "rows.jsonl", tmp_path / "over"
+    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(pairs(TableOutput(str(path)), file=file, over=over))
+    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
+    job.stop()
+    assert job.status == "stopped"
+    over.touch()
+    names = {"left": "first", "joined": "both", "out": "table", "file": "lines"}
+    flow = pairs(TableOutput(str(path)), file=file, over=over, names=names)
+    with pytest.raises(CheckpointError, match=r"steps, say renamed=.*'left': 'first'"):
+        submit(flow)
+    with pytest.raises(CheckpointError, match=r"has no step 'lefd'; the nearest is 'left'"):
+        submit(flow, renamed={"lefd": "first"})
+    report = submit(flow, renamed=names).wait(timeout=LIMIT_S)
     assert report.ledger.is_balanced
     assert rows_of(path) == expected
     assert len(file.read_text(encoding="utf-8").splitlines()) == len(expected)
@@ -206,7 +237,10 @@ def test_another_number_of_replicas_is_refused_before_a_slot_starts(
     job = cluster.submit(counted(2, 10.0), checkpoint=EVERY, checkpoint_folder=folder)
     until(lambda: [*folder.glob("checkpoint-*.json")], within_s=SOON_S, what="a checkpoint")
     job.stop()
-    for other, why in ((counted(3, 10.0), "sums: 2, now 3"), (counted(2), "speed: 10.0, now 1.0")):
+    for other, why in (
+        (counted(3, 10.0), "sums: 2, now 3"),
+        (counted(2), "numbers: 10.0, now 1.0"),
+    ):
         with pytest.raises(CheckpointError, match=f"{why}.*another folder"):
             cluster.submit(other, checkpoint=EVERY, checkpoint_folder=folder)
 

@@ -17,10 +17,12 @@ from slackwater.actors.checkpoints.folder import (
     next_number,
     prune,
     remove,
+    rename,
     size,
     take_lock,
 )
 from slackwater.actors.checkpoints.part_files import read_part, write_part
+from slackwater.actors.checkpoints.spool import SpoolName
 from slackwater.actors.sinks.lock import Lock
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest
@@ -270,3 +272,12 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         locked(tmp_path / "file")
     with pytest.raises(CheckpointError, match=r"file is not a folder: move it away"):
         newest(tmp_path / "file", facts_of(), version=VERSION)
+
+
+def test_spools_of_a_renamed_source_have_its_new_name(tmp_path: Path) -> None:
+    then, now = (SpoolName(tmp_path, "city", name) for name in ("rides", "trips"))
+    for number in (1, 2):
+        then.path(number).write_bytes(b"x" * number)
+    for _ in range(2):  # it may have been broken off
+        rename(tmp_path, "city", {"rides": "trips", "jams": "queues"})
+        assert (then.sizes(), now.sizes()) == ({}, {1: 1, 2: 2})

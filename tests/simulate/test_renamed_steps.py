@@ -1,0 +1,74 @@
+"""Checkpoints of flows whose steps have other names when a run goes on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.recovery.checkpoint import SlotPart
+from slackwater.runtime.recovery.fingerprint import fingerprint_of, renamed_fingerprint
+from slackwater.runtime.recovery.renamed import names_then, renamed_part
+from tests.simulate.test_marks import ALL_SEEDS, had, marked, travelled, went_on
+from tests.simulate.test_replacing import READY_ONLY_SEEDS, in_order
+from tests.support.any_flow import any_flow
+
+OLD = "formerly-"
+
+
+def renamings(plan: Plan) -> dict[str, str]:
+    """Return {old name: new name} of all steps of a flow."""
+    steps = [step.name for stage in plan.stages for step in stage.chain]
+    return {OLD + step: step for step in [*(stage.subject.step for stage in plan.stages), *steps]}
+
+
+def carried(plan: Plan, number: int, parts: dict[str, SlotPart]) -> dict[str, SlotPart]:
+    """Return the parts of a checkpoint of the flow with its old names."""
+    names = {old: now for now, old in names_then(plan, renamings(plan)).items()}
+    return {slot: renamed_part(own, names) for slot, own in travelled(number, parts).items()}
+
+
+def texts(plain: Any) -> Iterator[str]:
+    """Yield all texts of plain values."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, dict):
+        for key, value in plain.items():
+            yield from texts(key)
+            yield from texts(value)
+    elif isinstance(plain, list | tuple):
+        for value in plain:
+            yield from texts(value)
+
+
+@pytest.mark.parametrize("seed", READY_ONLY_SEEDS)
+def test_renamed_steps_go_on_with_the_same_rows(seed: int) -> None:
+    plan = any_flow(seed)
+    run, _ = marked(any_flow(seed, OLD), seed)
+    results = {sink.removeprefix(OLD): rows for sink, rows in run.results.items()}
+    for number, parts, again, _ in went_on(plan, seed, run, partial(carried, plan)):
+        whole = {
+            sink: results[sink][: had(parts, OLD + sink)] + more for sink, more in again.items()
+        }
+        assert in_order(plan, whole) == in_order(plan, results), f"seed {seed}, {number}"
+
+
+@pytest.mark.parametrize("seed", ALL_SEEDS)
+def test_no_old_name_stays_and_every_row_is_counted(seed: int) -> None:
+    plan = any_flow(seed)
+    run, _ = marked(any_flow(seed, OLD), seed)
+    for number, parts, _, report in went_on(plan, seed, run, partial(carried, plan)):
+        assert report.ledger.is_balanced, f"seed {seed}, checkpoint {number}: {report.ledger}"
+        for part in carried(plan, number, parts).values():
+            old = [text for text in texts(part._asdict()) if OLD in text]
+            assert not old, f"seed {seed}, checkpoint {number}"
+
+
+@pytest.mark.parametrize("seed", ALL_SEEDS)
+def test_a_fingerprint_is_the_same_but_for_names(seed: int) -> None:
+    plan = any_flow(seed)
+    then = fingerprint_of(any_flow(seed, OLD))
+    assert renamed_fingerprint(then, renamings(plan)) == fingerprint_of(plan)
