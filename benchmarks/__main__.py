@@ -44,6 +44,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "5,000 runs that fail and recover: each row decided once",
     ),
     "recovery": ("engine.recovery.run", "jobs that come back: kills, halts, a full disk; gaps"),
+    "recovery-spark": ("engine.recovery.spark", "a Spark stream whose processes are killed"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "cores": ("engine.cores", "joins and aggregates on 1 and 2 slots of a node, simulated to 64"),
     "skew": ("engine.skew", "even keys, Zipf's, half in one: 2 slots, memory, the report"),

@@ -173,8 +173,8 @@ class SpoolReader:
                 self._wait("no complete checkpoint has let older rows go")
                 return None
             self._full_since_ns = None
-            if self._reader is None:
-                self._reader = NamedReader(self._name.source, self._inner)
+            if self._reader is None:  # an input that skips passes over what is spooled
+                self._reader = NamedReader(self._name.source, self._inner, self._spool.last)
             polled = self._reader.poll()
             if polled is None:
                 return None
@@ -194,9 +194,21 @@ class SpoolReader:
             self._wait(f"they cannot be written: {in_words(problem)}", problem)
             return None
         self._unwritten = self._full_since_ns = None
+        if block.at:
+            self._sync()
         if kind is Kind.END:
             return END_OF_INPUT
         return Block(block.rows, place.to_bytes()) if _has_rows(block.rows) else None
+
+    def _sync(self) -> None:
+        """Have the block on disk: the next poll tells its origin, which then forgets it."""
+        try:
+            self._spool.sync()
+        except OSError as problem:
+            raise IngestError(
+                f"source {self._name.source!r}: the spool of its rows in {self._name.folder} "
+                f"cannot be synced: {in_words(problem)}; see to its disk, and submit the flow again"
+            ) from problem
 
     def _wait(self, why: str, problem: OSError | None = None) -> None:
         """Let the input wait, unless it has waited for too long."""

@@ -36,10 +36,13 @@ class Epochs:
 
     Args:
         max_bytes: most bytes that may wait.
+        after: number of the last epoch that its rows were spooled of, -1 before the first. Then
+            the next one must follow. None if rows are not spooled.
     """
 
-    def __init__(self, *, max_bytes: int) -> None:
-        self.last_committed = -1
+    def __init__(self, *, max_bytes: int, after: int | None = None) -> None:
+        self.last_committed = -1 if after is None else after
+        self._has_no_gap = after is not None
         self.repeated = 0
         """Frames so far that came after their epoch's commit, and were dropped."""
         self.bytes_held = 0
@@ -80,10 +83,17 @@ class Epochs:
 
         Raises:
             FrameError: the manifest is impossible.
-            IngestError: rows in the manifest have not arrived.
+            IngestError: rows in the manifest have not arrived, or epochs are missing.
         """
         if epoch <= self.last_committed:
             return []
+        if self._has_no_gap and epoch > self.last_committed + 1:
+            raise IngestError(
+                f"micro-batch {epoch} came where {self.last_committed + 1} was due: Spark counts "
+                "those between as done, and their rows are not in the spool of this job; give the "
+                "checkpoint folder with which spark_stream(offsets=) was used before, or begin "
+                "with new folders for both"
+            )
         if len({task.partition for task in manifest}) < len(manifest):
             raise FrameError(f"the manifest of micro-batch {epoch} names a partition twice")
         tasks = self._waiting.get(epoch, {})

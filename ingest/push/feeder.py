@@ -4,6 +4,9 @@ A separate thread holds the connection to the reader. The query starts with the 
 Spark calls `_deliver` for every micro-batch, in one of its threads. That makes the executors push
 the rows, and hands the manifest to our thread. It returns, and so lets Spark go on, when the reader
 has answered.
+
+A reader that spools rows may be replaced: its HELLO says up to which micro-batch it has them. Then
+the query is stopped, and starts again from its folder: Spark runs again what was not answered.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from slackwater.ingest.push.wire import (
     MANIFEST,
     MANIFEST_DDL,
     Frame,
+    Hello,
     Keys,
     Kind,
     frame_of,
@@ -43,6 +47,11 @@ CANCEL_AGAIN_S = 0.5
 SUSPICION = 10
 """Number of loops in which the reader is pinged after a connection broke."""
 _COMMITS = "inproc://commits"
+_NO_END = (
+    "the session of this Spark stream ended before the stream; submit the flow again, with the "
+    "same folders, and it goes on"
+)
+_ANOTHER = "this stream is read by another source; give each its own spark_stream()"
 
 
 @dataclass(frozen=True)
@@ -53,16 +62,20 @@ class Query:
         columns: Arrow schema of the frame.
         trigger: arguments of Spark's `DataStreamWriter.trigger`.
         order_by: columns to sort each micro-batch by.
+        offsets: folder of its offsets, which stays; None if it is removed with the feeder.
     """
 
     frame: DataFrame
     columns: pa.Schema
     trigger: dict[str, Any]
     order_by: tuple[str, ...]
+    offsets: str | None = None
 
 
 class Feeder:
-    """Feeds one reader. Ends with the query, with the reader, or with `stop`.
+    """Feeds one reader, or several, one after the other, that spool rows.
+
+    Ends with the query or with the reader, unless that spools rows; and with `stop`.
 
     Args:
         host: the driver's address to listen on.
@@ -76,9 +89,11 @@ class Feeder:
         self._peer = peer
         self._reader: bytes | None = None  # its routing id, once it has sent HELLO
         self._source_at = ""
+        self._is_spooled = False  # so that another reader may follow
+        self._next: tuple[bytes, Hello] | None = None  # reader that replaces the present one
         self._task = b""  # routing id of the micro-batch that waits for its commit
         self._running: StreamingQuery | None = None
-        self._checkpoint = tempfile.mkdtemp(prefix="slackwater-stream-")  # removed with the query
+        self._temporary = tempfile.mkdtemp(prefix="slackwater-stream-")  # removed at the end
         self._is_left = False  # the reader is gone, or has sent BYE
         self._stopping = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -96,10 +111,20 @@ class Feeder:
         self._thread.join(2 * STOP_LIMIT_S)
 
     def _run(self) -> None:
+        try:
+            while True:
+                self._serve_reader()
+                if self._stopping.is_set() or not self._is_spooled:
+                    return
+        finally:
+            self._end()
+
+    def _serve_reader(self) -> None:
+        """Serve one reader, and stop its query."""
         last = Frame(Kind.END)
         try:
             self._serve()
-            if self._running is not None and not self._stopping.is_set() and not self._is_left:
+            if self._running is not None and self._is_wanted:
                 problem = self._running.exception()
                 if problem is not None:
                     raise problem
@@ -107,14 +132,16 @@ class Feeder:
             reason = f"the Spark stream failed: {user_cause(problem)}"
             last = Frame(Kind.FAILED, body=reason.encode())
         finally:
-            self._end(last)
+            self._finish(last)
 
     def _serve(self) -> None:
         poller = zmq.Poller()
         poller.register(self._control, zmq.POLLIN)
         poller.register(self._commits, zmq.POLLIN)
-        suspicion = 0
-        while not self._stopping.is_set() and not self._is_left:
+        suspicion, self._is_left = 0, False
+        if self._next is not None:
+            self._welcome(*self._next)
+        while self._is_wanted:
             events = dict(poller.poll(LOOK_MS))
             if self._control in events:
                 sender, *parts = self._control.recv_multipart()
@@ -128,26 +155,47 @@ class Feeder:
             if self._running is not None and not self._running.isActive:
                 return
 
+    @property
+    def _is_wanted(self) -> bool:
+        return not self._stopping.is_set() and not self._is_left
+
     def _obey(self, sender: bytes, frame: Frame) -> None:
         if frame.kind is Kind.HELLO:
-            if self._reader is not None:
-                reason = "this stream is read by another source; give each its own spark_stream()"
-                self._control.send_multipart(
-                    [sender, *Frame(Kind.FAILED, body=reason.encode()).parts()]
-                )
+            hello = Hello.of(frame)
+            if self._reader is None:
+                self._welcome(sender, hello)
                 return
-            self._reader = sender
-            self._source_at = frame.text
-            self._start()
+            is_next = self._is_spooled and hello.after is not None
+            self._fail(self._reader if is_next else sender, _ANOTHER)
+            if is_next:
+                self._next, self._is_left = (sender, hello), True
         elif sender == self._reader and frame.kind is Kind.COMMITTED:
             self._commits.send_multipart([self._task, *frame.parts()])
         elif sender == self._reader and frame.kind is Kind.BYE:
             self._is_left = True
 
-    def _start(self) -> None:
+    def _welcome(self, reader: bytes, hello: Hello) -> None:
+        """Start the query for a reader.
+
+        Raises:
+            IngestError: the rows that were spooled are of another query.
+        """
+        self._reader, self._source_at, self._next = reader, hello.endpoint, None
+        self._is_spooled = hello.after is not None
         writer = self._query.frame.writeStream.foreachBatch(self._deliver)
         writer = writer.trigger(**self._query.trigger)
-        self._running = writer.option("checkpointLocation", self._checkpoint).start()
+        folder = self._query.offsets or self._temporary
+        self._running = writer.option("checkpointLocation", folder).start()
+        if not self._is_spooled:
+            return
+        query = str(self._running.id)
+        if hello.query not in ("", query):
+            raise IngestError(
+                f"its rows were spooled as those of query {hello.query}, and this is {query}, so "
+                "numbers of micro-batches differ; give spark_stream(offsets=) the folder that it "
+                "had, or begin with new folders for offsets and checkpoints"
+            )
+        self._tell(Frame(Kind.STARTED, body=query.encode()))
 
     def _deliver(self, frame: DataFrame, epoch: int) -> None:
         """Make the executors push a micro-batch; return when the reader has room for the next.
@@ -170,7 +218,7 @@ class Feeder:
                 self._check_wanted()
 
     def _check_wanted(self) -> None:
-        if self._stopping.is_set() or self._is_left:
+        if not self._is_wanted:
             raise IngestError(
                 "the stream was stopped, or its source has gone; submit the flow again"
             )
@@ -186,18 +234,34 @@ class Feeder:
                 raise
             self._is_left = True
 
-    def _end(self, last: Frame) -> None:
-        self._stopping.set()
+    def _fail(self, reader: bytes, reason: str) -> None:
+        with contextlib.suppress(zmq.ZMQError):  # it has gone
+            self._control.send_multipart(
+                [reader, *Frame(Kind.FAILED, body=reason.encode()).parts()]
+            )
+
+    def _finish(self, last: Frame) -> None:
+        """Stop the query of a reader, and tell the reader, unless it is gone."""
+        has_reader, self._is_left = not self._is_left, True  # so that a micro-batch under way ends
         if self._running is not None:
             with contextlib.suppress(Exception):  # the query, or its JVM, may have ended
                 self._stop(self._running)
-        if not self._is_left:
+        if has_reader:
+            if self._is_spooled and self._stopping.is_set():
+                last = Frame(Kind.FAILED, body=_NO_END.encode())
             self._tell(last)
+        self._running = self._reader = None
+        with contextlib.suppress(zmq.Again):
+            while True:  # manifests of micro-batches that Spark runs again
+                self._commits.recv_multipart(zmq.DONTWAIT)
+
+    def _end(self) -> None:
+        self._stopping.set()
         self._control.close(LINGER_MS)
         self._commits.close(0)
         self._door.stop()
         self._context.term()
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _stop(self, query: StreamingQuery) -> None:
         """Stop a query: cancel its running job, and any job that starts later.

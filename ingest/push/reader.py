@@ -3,6 +3,9 @@
 All work happens in `poll`: while a source does not poll, nothing is acknowledged, the executors run
 out of credit, and Spark waits. An epoch's commit is answered when all rows of earlier epochs have
 been handed over. So at most two epochs are in memory: one being read and one arriving.
+
+Where rows are spooled, an epoch is one block, whose position is its number. Its commit is answered
+by the poll after it, so once it is spooled. Epochs that were spooled before are passed over.
 """
 
 from __future__ import annotations
@@ -16,17 +19,20 @@ from slackwater.ingest.push.epochs import Epochs, Finished
 from slackwater.ingest.push.wire import (
     MANIFEST,
     Frame,
+    Hello,
     Keys,
     Kind,
     close,
     connected,
+    epoch_at,
+    epoch_position,
     frame_of,
     listening,
     lost,
     rows_of,
 )
 from slackwater.runtime.errors import FrameError, IngestError
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput
 
 FRAMES_PER_POLL = 8
 """Frames taken in by one poll, at most, which keeps it short."""
@@ -42,6 +48,8 @@ class PushReader:
         peer: public key of feeder and senders.
         schema: schema of the rows.
         max_epoch_bytes: most bytes that may wait for a commit.
+        after: position of the last epoch that was spooled, empty before the first; None if rows
+            are not spooled.
     """
 
     def __init__(
@@ -53,10 +61,14 @@ class PushReader:
         peer: bytes,
         schema: pa.Schema,
         max_epoch_bytes: int,
+        after: bytes | None = None,
     ) -> None:
         self._schema = schema
         self._feeder_at = feeder
-        self._epochs = Epochs(max_bytes=max_epoch_bytes)
+        self._is_spooled, self._query = after is not None, ""
+        self._epochs = Epochs(
+            max_bytes=max_epoch_bytes, after=None if after is None else epoch_at(after)
+        )
         self._visible: deque[tuple[int, pa.RecordBatch]] = deque()  # (epoch, rows)
         self._unanswered: int | None = None  # epoch whose commit waits for our answer
         self._is_ended = False
@@ -72,9 +84,10 @@ class PushReader:
                 f"the driver of this Spark stream: {problem}; or the stream was read before, and "
                 "one source reads it, once: make another with sw.spark_stream(…)"
             ) from problem
-        self._feeder.send_multipart(Frame(Kind.HELLO, body=endpoint.encode()).parts())
+        hello = Hello(endpoint, None if after is None else after.decode())
+        self._feeder.send_multipart(hello.frame().parts())
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> Block | pa.RecordBatch | EndOfInput | None:
         """Return rows of a committed epoch, None if there are none now, or END_OF_INPUT.
 
         Raises:
@@ -83,9 +96,14 @@ class PushReader:
         """
         if self._is_closed:
             return END_OF_INPUT
+        if self._is_spooled and not self._visible:
+            self._answer()
         self._listen()
-        batch = self._visible.popleft()[1] if self._visible else None
-        self._answer()
+        epoch, batch = self._visible.popleft() if self._visible else (0, None)
+        if self._is_spooled and batch is not None:
+            return Block(batch, epoch_position(self._query, epoch))
+        if not self._is_spooled:
+            self._answer()
         if batch is not None:
             return batch
         if self._failure is not None:
@@ -150,13 +168,23 @@ class PushReader:
 
     def _obey(self, frame: Frame) -> None:
         if frame.kind is Kind.COMMIT:
+            is_new = frame.epoch > self._epochs.last_committed
             batches = self._epochs.commit(frame.epoch, manifest_of(frame))
+            if self._is_spooled:
+                batches = [self._joined(batches)] if is_new else []
             self._visible.extend((frame.epoch, batch) for batch in batches)
             self._unanswered = frame.epoch
+        elif frame.kind is Kind.STARTED:
+            self._query = frame.text
         elif frame.kind is Kind.END:
             self._is_ended = True
         elif frame.kind is Kind.FAILED:
             self._failure = IngestError(frame.text)
+
+    def _joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        if not batches:
+            return pa.RecordBatch.from_pylist([], self._schema)
+        return pa.concat_batches(batches)
 
     def _answer(self) -> None:
         epoch = self._unanswered

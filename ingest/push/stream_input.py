@@ -13,6 +13,7 @@ import ray
 
 from slackwater.ingest.push.reader import PushReader
 from slackwater.ingest.push.wire import Keys
+from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import Replay
 
 
@@ -27,6 +28,7 @@ class StreamInput:
         keys: keys of the reader.
         peer: public key of feeder and senders.
         host: address for the reader to listen on; None if it is its node's.
+        keeps_offsets: whether Spark goes on after the micro-batches of earlier runs.
         ends_with_driver: the stream ends with the process that runs Spark's driver.
     """
 
@@ -34,12 +36,14 @@ class StreamInput:
     reads_inline: ClassVar[bool] = True
     blocks_stay: ClassVar[bool] = True
     replay: ClassVar[Replay] = "none"
+    skips_spooled: ClassVar[bool] = True
     feeder: str
     keys: Keys = field(repr=False)
     peer: bytes = field(repr=False)
     columns: pa.Schema
     host: str | None
     max_epoch_bytes: int
+    keeps_offsets: bool = False
 
     def describe(self) -> str:  # noqa: D102
         return f"spark stream ({len(self.columns)} columns)"
@@ -47,12 +51,23 @@ class StreamInput:
     def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
-    def open(self) -> PushReader:
+    def open(self, name: str = "", at: bytes | None = None) -> PushReader:
         """Listen for rows, and let the query start.
 
+        Args:
+            name: empty: it has one partition.
+            at: position of the last micro-batch that was spooled; None if rows are not spooled.
+
         Raises:
-            IngestError: the driver does not answer.
+            IngestError: the driver does not answer, or offsets are kept and rows are not spooled.
         """
+        del name
+        if self.keeps_offsets and at is None:
+            raise IngestError(
+                "spark_stream(offsets=) is for jobs with checkpoints, and this one has none: Spark "
+                "would go on after micro-batches whose rows no sink had published when a job died; "
+                "write submit(flow, checkpoint='1s'), or omit offsets"
+            )
         return PushReader(
             self.feeder,
             host=self.host or own_address(),
@@ -60,6 +75,7 @@ class StreamInput:
             peer=self.peer,
             schema=self.columns,
             max_epoch_bytes=self.max_epoch_bytes,
+            after=at,
         )
 
 

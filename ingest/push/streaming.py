@@ -7,6 +7,7 @@ the other. The source then tells the driver its endpoint.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -18,7 +19,6 @@ from slackwater.ingest.spark import arrow_schema_of, order_columns, owner_of
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.model.times import Duration, duration_ns
-from slackwater.runtime.shown import shown
 
 MAX_EPOCH_BYTES = 512 * 2**20
 """Bytes of an incomplete micro-batch that a source keeps, at most."""
@@ -30,7 +30,7 @@ def spark_stream(
     *,
     order_by: str | Sequence[str] | None = None,
     every: Duration | None = 0,
-    checkpoint: str | None = None,
+    offsets: str | os.PathLike[str] | None = None,
     host: str | None = None,
     max_epoch_bytes: int = MAX_EPOCH_BYTES,
 ) -> StreamInput:
@@ -45,24 +45,18 @@ def spark_stream(
         order_by: sort each micro-batch by these columns.
         every: least time between two micro-batches; None if it reads the rows present now, then
             ends.
-        checkpoint: not supported yet; see SettingError.
+        offsets: folder in which Spark keeps which rows each micro-batch has, on a path that its
+            driver and executors reach. With it a job with checkpoints goes on after its driver
+            died: micro-batches that were spooled are passed over. Each stream needs a folder of its
+            own. None if a stream begins at its start in each session.
         host: address of the source's node on which to listen; None if it is its address in Ray.
         max_epoch_bytes: a larger micro-batch fails the stream.
 
     Raises:
         SchemaError: a column's type is unknown to Arrow, or two columns have one name.
-        SettingError: `every` is not a length of time, max_epoch_bytes < 1, or a `checkpoint`: Spark
-            would continue after rows that no sink had published when the job died.
+        SettingError: `every` is not a length of time, or max_epoch_bytes < 1.
         IngestError: the frame is bounded, or of another session.
     """
-    if checkpoint is not None:
-        raise SettingError(
-            f"spark_stream: checkpoint={shown(checkpoint)} is not supported; Spark counts a "
-            "micro-batch "
-            "as done once the source has read it, so a run after a job that died would omit the "
-            "rows that its sinks had not published yet; without it each run reads the stream from "
-            "its beginning: let the sinks overwrite (overwrite=True)"
-        )
     owner = owner_of(frame, "spark_stream")
     if not frame.isStreaming:
         raise IngestError("spark_stream() reads unbounded frames, and this is none; use spark()")
@@ -77,10 +71,18 @@ def spark_stream(
     by = order_columns(columns, order_by, who="spark_stream")
     ours, theirs = Keys.new(), Keys.new()
     feeder = Feeder(
-        Query(frame, columns, trigger, by),
+        Query(frame, columns, trigger, by, None if offsets is None else os.fspath(offsets)),
         host=own_address(),
         keys=ours,
         peer=theirs.public,
     )
     owner.before_stop(feeder.stop)
-    return StreamInput(feeder.endpoint, theirs, ours.public, columns, host, max_epoch_bytes)
+    return StreamInput(
+        feeder.endpoint,
+        theirs,
+        ours.public,
+        columns,
+        host,
+        max_epoch_bytes,
+        keeps_offsets=offsets is not None,
+    )

@@ -8,7 +8,8 @@ and nothing longer than announced is read.
 
 | kind | from → to | body |
 | --- | --- | --- |
-| HELLO | reader → feeder | the endpoint on which it listens for rows |
+| HELLO | reader → feeder | the endpoint on which it listens for rows; see `Hello` |
+| STARTED | feeder → reader | the id of the query, which it keeps over runs |
 | DATA | sender → reader | rows |
 | ACK | reader → sender | none; the header it acknowledges comes back |
 | COMMIT | feeder → reader | a manifest: which attempts of the epoch's tasks count |
@@ -27,6 +28,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import pyarrow as pa
 import zmq
@@ -88,6 +90,7 @@ class Kind(IntEnum):
     FAILED = 7
     BYE = 8
     PING = 9
+    STARTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,45 @@ class Frame:
     def text(self) -> str:
         """The body of a kind whose body is text."""
         return self.body.decode("utf-8", errors="replace")
+
+
+class Hello(NamedTuple):
+    """Contents of HELLO.
+
+    Attributes:
+        endpoint: endpoint on which the reader listens for rows.
+        after: position of the last epoch that was spooled, empty before the first; None if rows
+            are not spooled.
+    """
+
+    endpoint: str
+    after: str | None = None
+
+    def frame(self) -> Frame:
+        """Return it as a frame."""
+        lines = [self.endpoint, *([] if self.after is None else [self.after])]
+        return Frame(Kind.HELLO, body="\n".join(lines).encode())
+
+    @classmethod
+    def of(cls, frame: Frame) -> Hello:
+        """Return what a frame says."""
+        endpoint, *after = frame.text.split("\n")
+        return cls(endpoint, after[0] if after else None)
+
+    @property
+    def query(self) -> str:
+        """Id of the query whose epochs were spooled; empty if none were."""
+        return (self.after or "").partition(" ")[0]
+
+
+def epoch_position(query: str, epoch: int) -> bytes:
+    """Return the position of an epoch in a spool."""
+    return f"{query} {epoch}".encode()
+
+
+def epoch_at(position: bytes) -> int:
+    """Return the epoch of a position; -1 of an empty one."""
+    return int(position.split()[1]) if position else -1
 
 
 def frame_of(parts: Sequence[bytes]) -> Frame:

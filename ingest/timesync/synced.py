@@ -111,6 +111,11 @@ class SyncedInput:
         return listed
 
     @property
+    def skips_spooled(self) -> bool:
+        """Whether the input passes over what was spooled."""
+        return traits_of(self.input).skips_spooled
+
+    @property
     def grows(self) -> bool:
         """Whether partitions of the input may appear."""
         return traits_of(self.input).grows

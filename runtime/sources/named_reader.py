@@ -131,7 +131,7 @@ class NamedReader:
         self._source, self._left = source, left
         traits = traits_of(input)
         self._copies = not traits.blocks_stay
-        self._has_positions = traits.has_positions
+        self._has_positions = traits.takes_place
         self._is_ours = traits.reads_inline and is_ours(input)
         self._reader: SourceReader = called_by_name(
             source, input, "open", *place_of(traits, name, at), is_ours=self._is_ours

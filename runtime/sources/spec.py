@@ -168,6 +168,10 @@ class InputTraits:
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
             start; as many rows as were read are omitted. "none": not at all.
+        skips_spooled: whether it can pass over what was spooled, of an input that is read once: its
+            blocks have positions, and `open(name, at)` is given that of the last spooled block, or
+            empty bytes before the first one. None if rows are not spooled. A block is on disk when
+            `poll` is called next.
     """
 
     is_history: bool = False
@@ -181,11 +185,17 @@ class InputTraits:
     grows: bool = False
     most_open: int | None = None
     replay: Replay = "again"
+    skips_spooled: bool = False
 
     @property
     def has_positions(self) -> bool:
         """Whether its blocks have positions, at which it can be opened."""
         return self.replay in ("exact", "retained")
+
+    @property
+    def takes_place(self) -> bool:
+        """Whether it is opened with a name and a position."""
+        return self.has_positions or self.skips_spooled
 
     @property
     def on_bad(self) -> OnBad:
@@ -219,6 +229,11 @@ def traits_of(given: Input) -> InputTraits:
             f"{type(given).__qualname__}.most_open is {shown(most_open)}; it must be 1 or more, or "
             "None for all"
         )
+    if traits["skips_spooled"] and replay != "none":
+        raise SettingError(
+            f"{type(given).__qualname__}.skips_spooled is True, and its replay is {replay!r}: only "
+            "rows that are read once are spooled; omit skips_spooled, or write replay = 'none'"
+        )
     return InputTraits(
         **traits,
         most_open=most_open,
@@ -247,7 +262,7 @@ def _takes_place(given: Input) -> bool:
 
 def place_of(traits: InputTraits, name: str, at: bytes | None) -> tuple[Any, ...]:
     """Return the arguments of `open`; none for an input without positions."""
-    return (name, at) if traits.has_positions else ()
+    return (name, at) if traits.takes_place else ()
 
 
 @checked_fields
@@ -371,9 +386,11 @@ class SourceSpec:
 
     def _check_partitions(self) -> None:
         traits, kind = self.traits, type(self.input).__qualname__
-        if traits.has_positions and not _takes_place(self.input):
+        if traits.takes_place and not _takes_place(self.input):
+            trait = "skips_spooled is True" if traits.skips_spooled else None
             raise SettingError(
-                f"{kind}.replay is {traits.replay!r}, so it is opened by a name and a position; "
+                f"{kind}.{trait or f'replay is {traits.replay!r}'}, so it is opened by a name and "
+                "a position; "
                 'write open(self, name="", at=None)'
             )
         if not traits.has_partitions:

@@ -10,7 +10,7 @@ import zmq
 
 from slackwater.ingest.push.reader import PushReader
 from slackwater.ingest.push.sender import Push
-from slackwater.ingest.push.wire import MANIFEST, Frame, Keys, Kind, frame_of, listening
+from slackwater.ingest.push.wire import MANIFEST, Frame, Hello, Keys, Kind, frame_of, listening
 from slackwater.runtime.errors import FrameError, IngestError
 
 COLUMNS = pa.schema([("value", pa.int64()), ("name", pa.string())])
@@ -34,13 +34,15 @@ class Driver:
         )
         self.reader = b""
         self.source_at = ""
+        self.hello = Hello("")
         self.tasks: list[threading.Thread] = []
         self.done: dict[tuple[int, int], pa.RecordBatch] = {}  # {(epoch, partition): manifest}
         self.problems: list[Exception] = []
 
     def meet(self) -> None:
         self.reader, *parts = self.socket.recv_multipart()
-        self.source_at = frame_of(parts).text
+        self.hello = Hello.of(frame_of(parts))
+        self.source_at = self.hello.endpoint
 
     def push(self, epoch: int, partition: int, *batches: pa.RecordBatch, attempt: int = 0) -> None:
         push = Push(self.source_at, SPARK, SOURCE.public, epoch, COLUMNS.serialize().to_pybytes())
@@ -80,7 +82,7 @@ class Driver:
             self.context.term()
 
 
-def opened(driver: Driver, max_epoch_bytes: int = 2**20) -> PushReader:
+def opened(driver: Driver, max_epoch_bytes: int = 2**20, after: bytes | None = None) -> PushReader:
     reader = PushReader(
         driver.endpoint,
         host=HOST,
@@ -88,6 +90,7 @@ def opened(driver: Driver, max_epoch_bytes: int = 2**20) -> PushReader:
         peer=SPARK.public,
         schema=COLUMNS,
         max_epoch_bytes=max_epoch_bytes,
+        after=after,
     )
     driver.meet()
     return reader

@@ -52,6 +52,15 @@ def test_an_epoch_that_runs_again_is_visible_once() -> None:
     assert (epochs.repeated, epochs.bytes_held) == (1, 0)
 
 
+def test_after_what_was_spooled_the_next_epoch_must_follow() -> None:
+    epochs = Epochs(max_bytes=2**20, after=4)
+    assert epochs.commit(4, []) == []
+    with pytest.raises(IngestError, match=r"micro-batch 6 came where 5 was due: Spark counts"):
+        epochs.commit(6, [])
+    assert epochs.commit(5, []) == []
+    assert epochs.commit(6, []) == []
+
+
 def test_an_epoch_without_rows_or_tasks_commits() -> None:
     epochs = made()
     assert epochs.commit(0, [Finished(0, 1, 0, 0)]) == []

@@ -28,7 +28,7 @@ from slackwater.ingest.push.wire import (
     frame_of,
 )
 from slackwater.runtime.errors import FrameError, IngestError
-from slackwater.runtime.sources.spec import END_OF_INPUT
+from slackwater.runtime.sources.spec import END_OF_INPUT, Block
 from tests.ingest.push_driver import COLUMNS, HOST, SOURCE, SPARK, Driver, opened, poll_until, rows
 from tests.support.refused_peers import shouting
 
@@ -283,3 +283,71 @@ def test_a_body_longer_than_announced_is_refused() -> None:
 
 def test_keys_keep_their_secret_when_printed() -> None:
     assert SPARK.secret.decode() not in repr(SPARK)
+
+
+def spooled_until(reader: PushReader, is_enough: Any) -> list[Block]:
+    """Poll until enough has happened, as one who spools; return the blocks that came."""
+    seen: list[Block] = []
+    while not is_enough():
+        polled = reader.poll()
+        if isinstance(polled, Block):
+            seen.append(polled)
+    return seen
+
+
+def committed(driver: Driver) -> list[int]:
+    return [frame.epoch for frame in driver.heard() if frame.kind is Kind.COMMITTED]
+
+
+def test_an_epoch_that_is_spooled_is_one_block_and_is_answered_after_it(driver: Driver) -> None:
+    with contextlib.closing(opened(driver, after=b"")) as reader:
+        assert driver.hello.after == ""
+        driver.say(Frame(Kind.STARTED, body=b"query-1"))
+        driver.push(0, 1, rows(3), rows(4))
+        driver.push(0, 0, rows(1, 2))
+        poll_until(reader, lambda: len(driver.done) == 2)
+        driver.commit(0)
+        block = None
+        while block is None:
+            block = reader.poll()
+        assert isinstance(block, Block)
+        assert block.at == b"query-1 0"
+        assert block.rows.to_pylist() == rows(1, 2, 3, 4).to_pylist()  # type: ignore[union-attr]
+        assert committed(driver) == [], "it is not spooled yet"
+        reader.poll()
+        assert [frame.epoch for frame in driver.heard(5_000)] == [0]
+
+
+def test_epochs_that_were_spooled_are_answered_and_passed_over(driver: Driver) -> None:
+    with contextlib.closing(opened(driver, after=b"query-1 7")) as reader:
+        assert driver.hello.query == "query-1"
+        driver.say(Frame(Kind.STARTED, body=b"query-1"))
+        driver.push(7, 0, rows(1))
+        poll_until(reader, lambda: len(driver.done) == 1)
+        driver.commit(7)
+        assert spooled_until(reader, lambda: driver.socket.poll(0)) == []
+        assert committed(driver) == [7]
+        driver.push(8, 0, rows(2))
+        poll_until(reader, lambda: len(driver.done) == 2)
+        driver.commit(8)
+        (block,) = spooled_until(reader, lambda: driver.socket.poll(0))
+        assert block.at == b"query-1 8"
+
+
+def test_a_gap_between_epochs_fails_with_both_numbers(driver: Driver) -> None:
+    with contextlib.closing(opened(driver, after=b"query-1 7")) as reader:
+        driver.push(9, 0, rows(1))
+        poll_until(reader, lambda: len(driver.done) == 1)
+        driver.commit(9)
+        with pytest.raises(IngestError, match=r"micro-batch 9 came where 8 was due.*new folders"):
+            spooled_until(reader, lambda: False)
+
+
+def test_an_epoch_without_rows_is_spooled_too_so_that_no_gap_is_seen(driver: Driver) -> None:
+    with contextlib.closing(opened(driver, after=b"query-1 7")) as reader:
+        driver.say(Frame(Kind.STARTED, body=b"query-1"))
+        driver.push(8, 0)
+        poll_until(reader, lambda: len(driver.done) == 1)
+        driver.commit(8)
+        (block,) = spooled_until(reader, lambda: driver.socket.poll(0))
+        assert (block.at, block.rows.num_rows) == (b"query-1 8", 0)  # type: ignore[union-attr]

@@ -186,6 +186,11 @@ def test_what_an_optional_method_returns_is_checked(method: str, made: Any, said
         ("is_history", None, r"Feed\.is_history is None; it must"),
         ("grows", True, r"Feed\.grows is True, and it has no partitions; write partitions\(self\)"),
         ("replay", "exact", r"Feed\.replay is 'exact', so .* open\(self, name=\"\", at=None\)"),
+        (
+            "skips_spooled",
+            True,
+            r"Feed\.skips_spooled is True, and its replay is 'again': only rows",
+        ),
     ],
 )
 def test_traits_of_an_input_are_checked_where_it_is_given(

@@ -237,6 +237,56 @@ class Broken(Numbers):
         raise OSError("the line is down")
 
 
+class Numbered(Numbers):
+    """Its origin has a number until the poll after it; its blocks have positions."""
+
+    skips_spooled = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acked, self.opened_at = -1, list[bytes | None]()
+
+    def open(self, name: str = "", at: bytes | None = None) -> Any:
+        assert name == ""
+        self.opened_at.append(at)
+        self.next = self.acked + 1 if not at else int(at) + 1
+        return self
+
+    def poll(self) -> Any:
+        self.acked = self.next - 1
+        rows = super().poll()
+        return sw.connectors.Block(rows, b"%d" % (self.next - 1))
+
+
+def test_an_input_that_skips_is_opened_with_the_position_of_the_last_spooled_block(
+    tmp_path: Path,
+) -> None:
+    given = Numbered()
+    had = took(reader(tmp_path, given), 3)
+    again = took(reader(tmp_path, given, had[1][1]), 4)
+    assert [n for n, _ in again] == [1, 2, 3, 4]
+    assert [n for n, _ in took(reader(tmp_path, given), 6)] == [*range(6)]
+    assert given.opened_at == [b"", b"2", b"4"]
+
+
+def test_a_block_is_on_disk_before_its_input_is_asked_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (sync(file), synced.append(file))[0])
+    given = Numbered()
+    own = reader(tmp_path, given)
+    before = len(synced)
+    took(own, 3)
+    assert len(synced) == before + 3
+    took(reader(tmp_path, Numbers()), 2)
+    plain = reader(tmp_path, Numbers())
+    before = len(synced)
+    took(plain, 5)
+    assert len(synced) == before, "a kill loses nothing; a checkpoint syncs"
+
+
 WRITER = """
 import sys
 from pathlib import Path

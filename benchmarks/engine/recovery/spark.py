@@ -1,0 +1,193 @@
+"""An unbounded Spark stream whose executor, source and driver JVM are killed: each row once.
+
+```
+files appear ─▶ Spark ─▶ source, spool ─▶ rows in SQLite      the same rows as offline
+                  └─ kill -9 of its executor, of the source's slot, of the driver's JVM
+                                         the last ends the job; the same command goes on
+```
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from benchmarks.engine.recovery.flow import commits_of, rows_of
+from benchmarks.frame import Claim, Options, Result
+
+FILE_ROWS, FILE_S = 100, 0.2
+"""Rows of a file, and time between two."""
+MORE = 300
+"""Rows that must come before a fault, and after each that the job survives."""
+BEGIN_S, MORE_S, END_S = 90.0, 60.0, 90.0
+ROUNDS, QUICK_ROUNDS = 4, 1
+EXECUTOR, SLOT, JVM = "executor", "slot of the source", "driver's JVM"
+
+
+@dataclass
+class Feed:
+    """Files that appear one after the other."""
+
+    folder: Path
+    rows: int = 0
+    stops: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Write files until it is stopped."""
+        number = 0
+        while not self.stops.wait(FILE_S):
+            texts = [
+                f'{{"t": {t}, "value": {t * 7 % 1_000}}}\n'
+                for t in range(self.rows, self.rows + FILE_ROWS)
+            ]
+            hidden = self.folder / f".{number:06}.json"
+            hidden.write_text("".join(texts), encoding="utf-8")
+            hidden.rename(self.folder / f"{number:06}.json")
+            self.rows, number = self.rows + FILE_ROWS, number + 1
+
+    def expected(self) -> list[tuple[int, str]]:
+        """Return the rows that a sink must have, with their ordinals."""
+        values = [t * 7 % 1_000 for t in range(self.rows)]
+        return [(t, repr((t, value, value * 2))) for t, value in enumerate(values)]
+
+
+def run(options: Options) -> Result:
+    """Kill each process in turn, in several rounds."""
+    rounds = QUICK_ROUNDS if options.quick else ROUNDS
+    rng = random.Random(options.seed)  # noqa: S311 chance
+    faults: dict[str, int] = dict.fromkeys((EXECUTOR, SLOT, JVM), 0)
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="recovery-spark-") as name:
+        folder = Path(name)
+        (folder / "files").mkdir()
+        feed = Feed(folder / "files")
+        threading.Thread(target=feed.run, daemon=True).start()
+        problems = list(_seen_through(folder, feed, rounds, rng, faults))
+        commits = commits_of(folder / "rows.db")
+    result = Result(
+        f"{sum(faults.values())} kills in {time.monotonic() - began_s:.0f} s: an unbounded Spark "
+        f"stream of {feed.rows:,} rows on two simulated nodes, a checkpoint each 0.5 s",
+        ["killed", "times"],
+        rows=[[name, times] for name, times in faults.items()],
+    )
+    result.figures = {"faults": faults, "problems": problems, "rows": feed.rows}
+    result.claims = [
+        Claim("faults that were injected", sum(faults.values()), ">=", 3 * rounds),
+        Claim("commits with rows", len(commits), ">=", 1),
+        Claim("runs and rows that are not as without a fault", len(problems), "<=", 0),
+    ]
+    result.notes = problems
+    return result
+
+
+def _seen_through(
+    folder: Path, feed: Feed, rounds: int, rng: random.Random, faults: dict[str, int]
+) -> Iterator[str]:
+    """Run the command, kill what is killed, and run it again; yield what is wrong."""
+    path = folder / "rows.db"
+    for _ in range(rounds):
+        with _command(folder) as job:
+            if not _until(lambda: _count(path) > 0, BEGIN_S):
+                yield f"no row within {BEGIN_S:g} s; {job.said()}"
+                return
+            for fault, pid in ((EXECUTOR, job.executor), (SLOT, job.slot), (JVM, job.jvm)):
+                before = _count(path)
+                if not _until(lambda: _count(path) >= before + MORE, MORE_S):  # noqa: B023
+                    yield f"no more rows before the kill of the {fault}; {job.said()}"
+                    return
+                time.sleep(rng.uniform(0.0, 0.5))
+                os.kill(pid(), signal.SIGKILL)
+                faults[fault] += 1
+            if not _until(lambda: job.code() is not None, END_S):
+                yield f"the job still runs {END_S:g} s after the kill of its {JVM}"
+            elif job.code() == 0:
+                yield f"the job ended as if done after the kill of its {JVM}"
+    with _command(folder) as job:
+        before = _count(path)
+        if not _until(lambda: _count(path) >= before + MORE, BEGIN_S):
+            yield f"no more rows after the last kill; {job.said()}"
+            return
+        feed.stops.set()
+        if not _until(lambda: _count(path) >= feed.rows, MORE_S):
+            yield f"{_count(path):,} rows of {feed.rows:,}; {job.said()}"
+        job.process.terminate()
+        _until(lambda: job.code() is not None, END_S)
+    rows, expected = rows_of(path), feed.expected()
+    wrong = sum(own != right for own, right in zip(rows, expected, strict=False))
+    if len(rows) != len(expected) or wrong:
+        yield f"{len(rows):,} rows, {wrong:,} of them wrong, of {len(expected):,}"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The command, while it runs."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    def code(self) -> int | None:
+        return self.process.poll()
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-1_000:]
+
+    def jvm(self) -> int:
+        """Return the JVM of Spark's driver, a child of the command."""
+        children = psutil.Process(self.process.pid).children()
+        return next(child.pid for child in children if child.name() == "java")
+
+    def executor(self) -> int:
+        """Return the JVM of an executor, whose child runs Python."""
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            if "pyspark.daemon" in process.cmdline():
+                above = [parent.pid for parent in process.parents() if parent.name() == "java"]
+                return above[0]
+        raise RuntimeError("no executor runs Python")
+
+    def slot(self) -> int:
+        """Return the process of the slot."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("runs "))
+
+
+@contextmanager
+def _command(folder: Path) -> Iterator[_Job]:
+    log = folder / f"log-{time.monotonic_ns()}"
+    words = [sys.executable, "-m", "benchmarks.engine.recovery.spark_job", str(folder)]
+    with log.open("w") as said:
+        process = subprocess.Popen(words, stdout=said, stderr=said, text=True)  # noqa: S603 our own
+    try:
+        yield _Job(process, log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _count(path: Path) -> int:
+    return len(rows_of(path)) if path.exists() and commits_of(path) else 0
+
+
+def _until(holds: Callable[[], bool], within_s: float) -> bool:
+    until_s = time.monotonic() + within_s
+    while not holds():
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.05)
+    return True
