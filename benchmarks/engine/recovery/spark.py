@@ -146,14 +146,14 @@ class _Job:
     def jvm(self) -> int:
         """Return the JVM of Spark's driver, a child of the command."""
         children = psutil.Process(self.process.pid).children()
-        return next(child.pid for child in children if child.name() == "java")
+        return next(int(child.pid) for child in children if child.name() == "java")
 
     def executor(self) -> int:
         """Return the JVM of an executor, whose child runs Python."""
         for process in psutil.Process(self.process.pid).children(recursive=True):
             if "pyspark.daemon" in process.cmdline():
                 above = [parent.pid for parent in process.parents() if parent.name() == "java"]
-                return above[0]
+                return int(above[0])
         raise RuntimeError("no executor runs Python")
 
     def slot(self) -> int:
