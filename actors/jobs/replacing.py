@@ -235,7 +235,7 @@ class _Move:
         given: dict[str, HandOver] = self._ask("give", leaving)
         states = rearranged({slot: g.state for slot, g in given.items()}, relocation)
         results = rearranged_results({slot: g.results for slot, g in given.items()}, relocation)
-        rows = {sink: own for g in given.values() for sink, own in g.rows.items()}
+        positions = {sink: at for g in given.values() for sink, at in g.positions.items()}
         new_slots = relocation.new.slots
         hosts = {stage: job.known[slot].host for stage, slot in new_slots.items()}
         over = self._over([name for g in given.values() for name in g.finished])
@@ -248,7 +248,7 @@ class _Move:
                 endpoints=endpoints,
                 state=states.get(slot),
                 results=results[slot],
-                rows={name: own for name, own in rows.items() if new_slots[name] == slot},
+                positions={s: at for s, at in positions.items() if new_slots[s] == slot},
             )
             for slot in relocation.slots
         }

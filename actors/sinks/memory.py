@@ -23,7 +23,9 @@ class CollectSink(Sink):
         self._batches: list[pa.RecordBatch] = []
         self._rows_before = 0
         if at:
-            self.take_over(at)
+            with pa.ipc.open_stream(at) as rows:
+                self._batches += rows
+            self._rows_before = sum(map(len, self._batches))
 
     def last_ordinal(self) -> int:  # noqa: D102 - see Sink
         return self._rows_before - 1
@@ -34,12 +36,6 @@ class CollectSink(Sink):
     def write(self, rows: pa.RecordBatch, first_ordinal: int) -> None:  # noqa: D102
         del first_ordinal
         self._batches.append(rows)
-
-    def take_over(self, stream: bytes) -> None:
-        """Put the rows of another sink's `stream` first."""
-        with pa.ipc.open_stream(stream) as rows:
-            self._batches += rows
-        self._rows_before = sum(map(len, self._batches))
 
     def table(self) -> pa.Table:
         """Return all rows so far."""

@@ -74,8 +74,9 @@ class SlotSinks:
             runs: {sink: the run that writes there}.
             has_ended: whether the end of a job is on record.
             keeps_positions: whether the job has checkpoints, for which `positions` is called.
-            at: {sink: its position} in the checkpoint from which the job goes on after a failure;
-                empty if it begins again from its start, None if it has just been submitted.
+            at: {sink: its position} in the checkpoint from which the job goes on after a failure,
+                or in its former slot; empty if the job begins again from its start, None if it has
+                just been submitted.
 
         Raises:
             SinkError: a sink cannot be opened; `leave` then releases the others.
@@ -239,10 +240,10 @@ class SlotSinks:
             sink.sink.abort("the job did not start")
 
     def hand_over(self, name: str) -> bytes:
-        """Drop a collect sink that moves; return its rows as an Arrow IPC stream."""
-        rows = self.collected(name).stream()
-        del self._sinks[name]
-        return rows
+        """Drop a sink that moves; return its position."""
+        position = self._sinks.pop(name).sink.position()
+        assert position is not None, "a sink without a position does not move"
+        return position
 
     def collected(self, name: str) -> CollectSink:
         """Return a collect sink."""

@@ -23,13 +23,13 @@ class HandOver:
     Attributes:
         state: `Slot.snapshot` of the leaving stages.
         results: the state of its `SlotResults`.
-        rows: {leaving collect sink: its rows, as an Arrow IPC stream}.
+        positions: {leaving sink: its position}.
         finished: stages of the slot that have seen their end.
     """
 
     state: dict[str, Any]
     results: dict[str, Any]
-    rows: dict[str, bytes]
+    positions: dict[str, bytes]
     finished: tuple[str, ...]
 
 
@@ -42,14 +42,14 @@ class TakeOver:
         endpoints: {channel: its receiver's endpoint}, of new channels.
         state: state for `Slot.restore`; None if the slot has no stage.
         results: the state for its `SlotResults`.
-        rows: {arriving collect sink: its rows}.
+        positions: {arriving sink: its position}.
     """
 
     start_ns: int
     endpoints: Mapping[str, str] = field(default_factory=dict)
     state: Mapping[str, Any] | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
-    rows: Mapping[str, bytes] = field(default_factory=dict)
+    positions: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def hand_over(
@@ -62,7 +62,7 @@ def hand_over(
         machine = slot.stages[name]
         machine.close()
         if isinstance(machine.stage.step, SinkStep):
-            leaving_state.rows[name] = sinks.hand_over(name)
+            leaving_state.positions[name] = sinks.hand_over(name)
             results.settled(name)  # from now on another slot ends it
     return leaving_state
 
@@ -91,9 +91,7 @@ def take_over(
     """
     known = {} if old is None else old.stages
     arriving = [stage for stage in plan.stages if stage.name not in known]
-    sinks.open(arriving, folder=folder, runs={})
-    for sink, rows in order.rows.items():
-        sinks.collected(sink).take_over(rows)
+    sinks.open(arriving, folder=folder, runs={}, at=order.positions)
     opened = {stage.name: read_ahead(stage, wake, plan) for stage in arriving}
     stages = tuple(
         opened[s.name][0] if s.name in opened else known[s.name].stage for s in plan.stages

@@ -45,7 +45,7 @@ def test_a_collect_sink_goes_on_with_its_rows_in_a_slot_that_begins() -> None:
     times = np.array([5, 6])
     batch = Batch(event_time_ns=times, stimulus_time_ns=times, columns={"ts": times})
     carry_out(first.leaves(Egress("out", batch, False)), first, own, lambda: 9)
-    order = TakeOver(start_ns=0, results=save(first), rows={"out": own.hand_over("out")})
+    order = TakeOver(start_ns=0, results=save(first), positions={"out": own.hand_over("out")})
     sinks = SlotSinks()
     _, results, _ = take_over(plan, order, None, sinks, wake=lambda: None, folder="")
     results.resumes(sinks.begin())
