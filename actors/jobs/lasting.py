@@ -174,9 +174,9 @@ class LastingJob:
     def _find_newest(self, renamed: Mapping[str, str]) -> None:
         """Find the newest checkpoint of an earlier run of the flow, if any is there."""
         known = newest(self._folder, self._facts, version=VERSION, renamed=renamed)
-        other = [refused for refused in known.refused if refused.kind in ("flow", "version")]
-        if known.checkpoint is None and other:
-            raise CheckpointError(other[0].reason)
+        problem = known.why_not(is_repeatable=not self._plan.held_sinks)
+        if problem is not None:
+            raise CheckpointError(problem)
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
         if known.checkpoint is not None:

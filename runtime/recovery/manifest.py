@@ -186,6 +186,33 @@ class Newest(NamedTuple):
     checkpoint: CheckpointManifest | None
     refused: tuple[Refusal, ...] = ()
 
+    def why_not(self, *, is_repeatable: bool) -> str | None:
+        """Return why a job must not begin from here; None if it may.
+
+        Rows of a newer checkpoint may have left. From an older one they are right only if the same
+        rows come again; and without any, a flow that has run must not begin again unnoticed.
+
+        Args:
+            is_repeatable: whether the same rows come again from an older checkpoint.
+        """
+        unusable = [
+            own
+            for own in self.refused
+            if self.checkpoint is None or not (is_repeatable or own.kind == "flow")
+        ]
+        for own in sorted(unusable, key=lambda own: own.kind in _HARMED):
+            if own.kind not in _HARMED:
+                return own.reason
+            older = "" if self.checkpoint is None else ", and older ones lack rows that left since"
+            return (
+                f"{own.reason}{older}; bring its files back, or choose another folder, and empty "
+                "sinks, to begin again"
+            )
+        return None
+
+
+_HARMED = ("damaged", "missing")
+
 
 def differences(then: Fingerprint, now: Fingerprint) -> dict[str, list[str]]:
     """Return the names whose digests differ, by group; without groups that agree."""

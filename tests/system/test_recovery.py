@@ -260,6 +260,26 @@ def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_pat
     assert len({text for _, text in rows}) == len(rows), "a row is written twice"
 
 
+def test_a_flow_with_slack_does_not_go_on_from_an_older_checkpoint(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    flow = pairs(TableOutput(str(path)), slack="5ms")
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
+    job.stop()
+    newest = sorted(folder.glob("checkpoint-*.arrow"))[-1]
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:-1])
+    with pytest.raises(CheckpointError, match=r"is damaged.*older ones lack rows that left since"):
+        cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    newest.write_bytes(whole)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    report = job.wait(timeout=LIMIT_S)
+    assert any("goes on from checkpoint" in note for note in report.notes)
+    assert len({text for _, text in rows_of(path)}) == len(rows_of(path)), "a row is written twice"
+
+
 def test_an_error_that_comes_again_ends_the_job(cluster: sw.Cluster, tmp_path: Path) -> None:
     flow = sw.Dataflow("poisoned")
     rows = sw.table({"ts": [*range(10)], "n": [*range(10)]})

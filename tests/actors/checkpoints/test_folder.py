@@ -132,6 +132,36 @@ def test_a_missing_part_leads_to_the_one_before(tmp_path: Path) -> None:
     assert "part of slot 'node-1', is missing" in found.refused[0].reason
 
 
+def test_a_job_begins_from_an_older_checkpoint_where_the_same_rows_come_again(
+    tmp_path: Path,
+) -> None:
+    _, last = taken(tmp_path, 1), taken(tmp_path, 2)
+    assert looked_up(tmp_path).why_not(is_repeatable=False) is None
+    (tmp_path / last.parts[0].file).unlink()
+    known = looked_up(tmp_path)
+    assert known.why_not(is_repeatable=True) is None
+    problem = known.why_not(is_repeatable=False) or ""
+    assert "checkpoint 2: " in problem
+    assert "is missing, and older ones lack rows that left since; bring its files back" in problem
+
+
+def test_a_job_does_not_begin_again_where_all_checkpoints_are_damaged(tmp_path: Path) -> None:
+    assert looked_up(tmp_path).why_not(is_repeatable=True) is None, "nothing was there"
+    for number in (1, 2):
+        for part in taken(tmp_path, number).parts:
+            (tmp_path / part.file).unlink()
+    problem = looked_up(tmp_path).why_not(is_repeatable=True) or ""
+    assert problem.startswith("checkpoint 2: ")
+    assert "choose another folder, and empty sinks, to begin again" in problem
+
+
+def test_a_checkpoint_of_another_version_comes_before_damage_as_the_reason(tmp_path: Path) -> None:
+    _, last = taken(tmp_path, 1), taken(tmp_path, 2)
+    (tmp_path / last.parts[0].file).unlink()
+    known = newest(tmp_path, facts_of(), version=VERSION + 1)
+    assert "snapshots of version" in (known.why_not(is_repeatable=True) or "")
+
+
 def test_another_format_or_snapshot_is_refused_with_the_way_out(tmp_path: Path) -> None:
     taken(tmp_path, 1)
     found = newest(tmp_path, facts_of(), version=VERSION + 1)
