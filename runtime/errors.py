@@ -11,6 +11,7 @@ SlackwaterError
 ├── IngestError          input that cannot be read
 │   ├── SchemaError      a column missing, of the wrong type, or null where it may not be
 │   ├── OrderError       event time is older than its source had promised
+│   ├── RowsGone         rows that a restore needs, and that an origin has dropped
 │   └── JavaError        no usable Java for Spark
 ├── OperatorError        the user's function raised, with its traceback and a sample; or a value
 │                        that its column cannot hold, with its row
@@ -46,6 +47,7 @@ __all__ = [
     "LedgerError",
     "OperatorError",
     "OrderError",
+    "RowsGone",
     "SchemaError",
     "SettingError",
     "SinkError",
@@ -109,6 +111,26 @@ class SchemaError(IngestError):
 
 class OrderError(IngestError):
     """Event time is older than the source had promised."""
+
+
+class RowsGone(IngestError):
+    """Rows that a restore needs are gone: their origin has dropped them.
+
+    An input with positions raises it in `open`, or in the first `poll`.
+
+    Args:
+        oldest: the oldest rows that the origin still has, as a person knows them: an offset, a
+            time.
+        missing: number of rows that are gone; None if unknown.
+    """
+
+    def __init__(self, oldest: object, missing: int | None = None) -> None:
+        super().__init__(oldest, missing)
+        self.oldest, self.missing = oldest, missing
+
+    def __str__(self) -> str:
+        missing = "rows" if self.missing is None else f"{self.missing:,} rows"
+        return f"{missing} are gone from its origin, whose oldest are at {self.oldest}"
 
 
 class JavaError(IngestError):

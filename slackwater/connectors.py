@@ -1,6 +1,7 @@
 """Custom inputs and outputs (docs/extending.md)."""
 
 from slackwater.ingest.memory import blocks
+from slackwater.runtime.errors import RowsGone
 from slackwater.runtime.sinks.output import Output, OutputContext, Sink, SinkProgress, SinkTraits
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
@@ -22,6 +23,7 @@ __all__ = [
     "Output",
     "OutputContext",
     "Partition",
+    "RowsGone",
     "Sink",
     "SinkProgress",
     "SinkTraits",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
+from slackwater.runtime.errors import IngestError, RowsGone, SchemaError, SlackwaterError
 from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import NullError
 from slackwater.runtime.model.whose_code import (
@@ -252,6 +252,7 @@ def called_by_name(
     Raises:
         IngestError: the user's code raised, `sys.exit()` too: that would end the slot, or the
             user's process, without a word of whose it was. Errors that our code raises pass.
+        RowsGone: the user's code raised it.
     """
     token = None if is_ours else RUNNING.set(source)
     try:
@@ -260,6 +261,8 @@ def called_by_name(
         if is_of(problem, SlackwaterError) and (is_ours or raised_by_us(problem)):
             raise
         let_ctrl_c_pass(problem)
+        if is_of(problem, RowsGone):  # its partition says which
+            raise
         raise _named(problem, source, f"{name_of_input(of)}.{method}") from problem
     finally:
         if token is not None:

@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.back_off import pause_ns
-from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
+from slackwater.runtime.errors import IngestError, RowsGone, SchemaError, SlackwaterError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import CountingReader, open_named
 from slackwater.runtime.sources.spec import (
@@ -133,6 +134,8 @@ class PartitionReader:
             return None
         try:
             polled = self._polled()
+        except RowsGone as problem:
+            raise self._gone(problem) from problem
         except IngestError as problem:
             if self._raised >= self._spec.retry or now_ns == START_NS:
                 raise self._named(problem) from problem.__cause__
@@ -215,6 +218,19 @@ class PartitionReader:
         rows = self._known.rows
         left = None if rows is None else rows - (self.rows - self._to_skip)
         return open_named(self._source, given, self._at, self.name, left)
+
+    def _gone(self, problem: RowsGone) -> IngestError:
+        """Return the error of a partition whose origin has dropped what is needed."""
+        place = "" if self._at is None else f" at position {shown(self._at)}"
+        read = count_of(self.rows, "row")
+        return self._named(
+            IngestError(
+                f"source {self._source!r}: its input ({self._spec.input.describe()}) cannot be "
+                f"read on{place}, after {read}: {problem}; let the origin keep rows for longer "
+                "than an outage lasts, and put these back, or give another checkpoint folder: the "
+                "flow then begins with the rows that are there"
+            )
+        )
 
     def _named(self, problem: IngestError) -> IngestError:
         """Return an error with the partition, and how far it was read."""
