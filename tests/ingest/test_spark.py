@@ -18,12 +18,15 @@ import ray
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
 
+from slackwater.actors.checkpoints.spool import SpoolName
 from slackwater.actors.nodes.ray_nodes import RayNodes
+from slackwater.actors.slot.spooled import SpooledInput
 from slackwater.ingest.frame_input import BLOCK_ROWS, FrameInput, FrameParts
 from slackwater.ingest.java import prepare_java
 from slackwater.ingest.push.streaming import spark_stream
 from slackwater.ingest.session import SparkOnRay, current
 from slackwater.ingest.spark import spark
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import ClusterError, IngestError, SchemaError, SettingError
 from slackwater.runtime.sources.spec import Input
 from tests.support.far_source import FarSource
@@ -313,6 +316,23 @@ def test_a_source_that_leaves_or_dies_ends_its_query(
         assert session.streams.active
         leave(actor)
         assert wait_for(lambda: not session.streams.active)
+
+
+def test_a_source_that_dies_is_followed_by_one_that_has_what_was_spooled(
+    session: SparkSession, folder: Path, far: Callable[[], Any], tmp_path: Path
+) -> None:
+    stream = spark_stream(stream_of(session, folder), offsets=tmp_path / "offsets")
+    given = SpooledInput(SpoolName(tmp_path, "flow", "rows"), stream, Limits())
+    first, second = far(), far()
+    ray.get(first.open.remote(given), timeout=60)
+    ray.get(first.read.remote(rows=ROWS // FILES), timeout=60)
+    ray.kill(first)
+    ray.get(second.open.remote(given), timeout=60)
+    blocks, _ = ray.get(second.read.remote(rows=ROWS), timeout=100)
+    ids = pa.Table.from_batches(blocks, stream.schema())["id"].to_pylist()
+    assert sorted(ids) == list(range(ROWS))
+    with pytest.raises(IngestError, match=r"is for jobs with checkpoints, and this one has none"):
+        ray.get(far().open.remote(stream), timeout=60)
 
 
 def test_there_is_one_session_to_a_process(owner: SparkOnRay) -> None:

@@ -9,9 +9,11 @@ files appear ─▶ Spark ─▶ source, spool ─▶ rows in SQLite      the sa
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -29,11 +32,14 @@ from benchmarks.frame import Claim, Options, Result
 
 FILE_ROWS, FILE_S = 100, 0.2
 """Rows of a file, and time between two."""
-MORE = 300
+MORE = 200
 """Rows that must come before a fault, and after each that the job survives."""
 BEGIN_S, MORE_S, END_S = 90.0, 60.0, 90.0
 ROUNDS, QUICK_ROUNDS = 4, 1
 EXECUTOR, SLOT, JVM = "executor", "slot of the source", "driver's JVM"
+
+Faults = dict[str, list[float]]
+"""{what was killed: times of the kills}."""
 
 
 @dataclass
@@ -67,7 +73,7 @@ def run(options: Options) -> Result:
     """Kill each process in turn, in several rounds."""
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
     rng = random.Random(options.seed)  # noqa: S311 chance
-    faults: dict[str, int] = dict.fromkeys((EXECUTOR, SLOT, JVM), 0)
+    faults: Faults = {EXECUTOR: [], SLOT: [], JVM: []}
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="recovery-spark-") as name:
         folder = Path(name)
@@ -76,24 +82,44 @@ def run(options: Options) -> Result:
         threading.Thread(target=feed.run, daemon=True).start()
         problems = list(_seen_through(folder, feed, rounds, rng, faults))
         commits = commits_of(folder / "rows.db")
+    injected = sum(map(len, faults.values()))
     result = Result(
-        f"{sum(faults.values())} kills in {time.monotonic() - began_s:.0f} s: an unbounded Spark "
-        f"stream of {feed.rows:,} rows on two simulated nodes, a checkpoint each 0.5 s",
-        ["killed", "times"],
-        rows=[[name, times] for name, times in faults.items()],
+        f"{injected} kills in {time.monotonic() - began_s:.0f} s: an unbounded Spark stream of "
+        f"{feed.rows:,} rows on two simulated nodes, a checkpoint each 0.5 s",
+        ["killed", "times", "longest time between commits, s: median", "most"],
     )
+    kills = sorted(at_s for times in faults.values() for at_s in times)
+    for name, times in faults.items():
+        gaps = [_longest_gap(commits, at_s, kills) for at_s in times]
+        result.rows.append([name, len(times), *_shown(gaps)])
     result.figures = {"faults": faults, "problems": problems, "rows": feed.rows}
     result.claims = [
-        Claim("faults that were injected", sum(faults.values()), ">=", 3 * rounds),
+        Claim("faults that were injected", injected, ">=", 3 * rounds),
         Claim("commits with rows", len(commits), ">=", 1),
         Claim("runs and rows that are not as without a fault", len(problems), "<=", 0),
     ]
-    result.notes = problems
+    result.notes = [
+        *problems,
+        "after the kill of the JVM the command is run again: Ray nodes and Spark are started anew",
+    ]
     return result
 
 
+def _longest_gap(commits: list[float], at_s: float, kills: list[float]) -> float:
+    """Return the longest time between two commits from a kill to the next one, in seconds."""
+    until_s = min((kill for kill in kills if kill > at_s), default=math.inf)
+    pairs = [(before, after) for before, after in pairwise(commits) if at_s < after < until_s]
+    return max((after - before for before, after in pairs), default=math.inf)
+
+
+def _shown(gaps: list[float]) -> tuple[str, str]:
+    if not gaps:
+        return "–", "–"
+    return f"{statistics.median(gaps):.1f}", f"{max(gaps):.1f}"
+
+
 def _seen_through(
-    folder: Path, feed: Feed, rounds: int, rng: random.Random, faults: dict[str, int]
+    folder: Path, feed: Feed, rounds: int, rng: random.Random, faults: Faults
 ) -> Iterator[str]:
     """Run the command, kill what is killed, and run it again; yield what is wrong."""
     path = folder / "rows.db"
@@ -108,8 +134,8 @@ def _seen_through(
                     yield f"no more rows before the kill of the {fault}; {job.said()}"
                     return
                 time.sleep(rng.uniform(0.0, 0.5))
+                faults[fault].append(time.time())
                 os.kill(pid(), signal.SIGKILL)
-                faults[fault] += 1
             if not _until(lambda: job.code() is not None, END_S):
                 yield f"the job still runs {END_S:g} s after the kill of its {JVM}"
             elif job.code() == 0:
