@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.endless import HeldInput
 from tests.support.pipes import PipeInput
+from tests.support.small_disks import mounted
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -278,6 +280,39 @@ def test_a_flow_with_slack_does_not_go_on_from_an_older_checkpoint(
     report = job.wait(timeout=LIMIT_S)
     assert any("goes on from checkpoint" in note for note in report.notes)
     assert len({text for _, text in rows_of(path)}) == len(rows_of(path)), "a row is written twice"
+
+
+def test_a_full_disk_fails_checkpoints_and_not_the_job(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
+    path = tmp_path / "rows.db"
+    with mounted(tmp_path / "small", "size=8m") as disk:
+        folder, filler = disk / "checkpoints", disk / "filler"
+        flow = pairs(TableOutput(str(path)))
+        job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+
+        def shows(words: str | None) -> bool:
+            known = job.metrics.checkpoint
+            if known is None or known.number is None:
+                return False
+            return known.problem is None if words is None else words in (known.problem or "")
+
+        until(partial(shows, None), within_s=SOON_S, what="a checkpoint")
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 16))
+        until(partial(shows, "No space left on device"), within_s=SOON_S, what="one that fails")
+        known = job.report().checkpoint
+        assert known is not None
+        assert known.age_s is not None
+        assert known.age_s > 0
+        assert "make room" in (known.problem or "")
+        filler.unlink()
+        until(partial(shows, None), within_s=SOON_S, what="a checkpoint again")
+        report = job.wait(timeout=LIMIT_S)
+    assert not report.recoveries
+    assert report.ledger.is_balanced
+    assert rows_of(path) == expected
 
 
 def test_an_error_that_comes_again_ends_the_job(cluster: sw.Cluster, tmp_path: Path) -> None:
