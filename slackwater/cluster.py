@@ -13,22 +13,26 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from slackwater.chosen_checkpoints import (
+    LIVE,
+    CheckpointWish,
+    Hosts,
+    chosen_checkpoints,
+)
 from slackwater.end_signals import END_SIGNALS, FROM_OUTSIDE
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.errors import ClusterError, FlowError, SettingError
+from slackwater.runtime.errors import ClusterError, FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import RunningFlow
-from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.model import Duration
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.recovery.renamed import check_renamed
 
 if TYPE_CHECKING:
-    from slackwater.actors.jobs.lasting import Checkpointing
     from slackwater.actors.nodes.ray_nodes import RayNodes
     from slackwater.ingest.session import SparkOnRay
     from slackwater.runtime.foresight.shared_cores import SharedCores
@@ -170,7 +174,7 @@ class Cluster(FlowHost):
         flow: Dataflow,
         *,
         detach: bool | None = None,
-        checkpoint: Duration | None = None,
+        checkpoint: Duration | None = LIVE,
         checkpoint_folder: str | os.PathLike[str] | None = None,
         renamed: Mapping[str, str] | None = None,
         **how: Unpack[Planned],
@@ -183,7 +187,8 @@ class Cluster(FlowHost):
                 cluster that is not ours, unless an input of the flow ends with this process (a
                 Spark frame).
             checkpoint: time between two checkpoints, from which the job goes on after a failure,
-                such as "1s"; None if it takes none, and a failure ends it.
+                such as "1s"; None if it takes none, and a failure ends it. "live" is "1s" where a
+                source is live and nothing speaks against it; `Job.checkpoints` says what is so.
             checkpoint_folder: folder of the checkpoints, on a path that all nodes reach; if None,
                 `.slackwater/<flow>` in the working folder. A later job of the same flow goes on
                 from the newest one there, unless the job was done.
@@ -215,29 +220,46 @@ class Cluster(FlowHost):
         heads = [node for node in self._ray.nodes if node.is_head] if is_detached else []
         if not self._ray.is_simulated:
             check_nodes([*nodes.values(), *heads])
-        checkpoints = _checkpointing(flow, checkpoint, checkpoint_folder, renamed or {})
+        job_id = new_job_id(plan.flow)
+        hosts = Hosts([*nodes.values(), *heads], are_here=self._ray.is_simulated)
+        chosen = chosen_checkpoints(
+            flow,
+            CheckpointWish(checkpoint, checkpoint_folder, renamed),
+            hosts,
+            job=None if self._ray.is_client else job_id,
+        )
+        notes += [chosen.note] if chosen.note else []
         if is_detached:
             head_id = heads[0].node_id if heads else None
             detached = submit_detached(
-                plan, nodes=nodes, head_id=head_id, notes=notes, checkpoints=checkpoints
+                plan, nodes=nodes, head_id=head_id, notes=notes, checkpoints=chosen.how
             )
-            return self._with_job(Job.detached(detached, plan))
+            return self._with_job(Job.detached(detached, plan), chosen.text)
         check_room({slot: node.node_id for slot, node in nodes.items()})
-        job_id = new_job_id(plan.flow)
-        if checkpoints is None:
-            running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
-            return self._with_job(Job.attached(job_id, plan, running.start()))
-        lasting = LastingJob(
-            plan,
-            nodes=nodes,
-            notes=notes,
-            checkpoints=checkpoints,
-            relays_output=True,
-            job_id=job_id,
-        )
-        return self._with_job(Job.attached(job_id, plan, lasting.start()))
+        own: dict[str, Any] = {
+            "nodes": nodes,
+            "notes": notes,
+            "relays_output": True,
+            "job_id": job_id,
+        }
+        if chosen.how is None:
+            alone = RayJob(plan, **own)
+            return self._with_job(Job.attached(job_id, plan, alone.start()), chosen.text)
+        lasting = LastingJob(plan, checkpoints=chosen.how, **own)
+        number, text = lasting.goes_on_from, chosen.text
+        text += "" if number is None else f"; goes on from checkpoint {number}"
+        return self._with_job(Job.attached(job_id, plan, lasting.start()), text)
 
-    def _with_job(self, job: Job) -> Job:
+    def explained(self, flow: Dataflow, **options: Any) -> tuple[str, Plan]:
+        """Return what `explain` does, and the plan that it is of."""
+        text, plan = super().explained(flow, **options)
+        nodes = [node for node in self._ray.nodes if node.name in self.nodes]
+        hosts = Hosts(nodes, are_here=self._ray.is_simulated)
+        chosen = chosen_checkpoints(flow, CheckpointWish(), hosts, job=None)
+        return f"{text}\n\nby default {chosen.text}", plan
+
+    def _with_job(self, job: Job, checkpoints: str) -> Job:
+        job.checkpoints = checkpoints
         self._jobs = [other for other in self._jobs if other.status == "running"] + [job]
         return self._here(job)
 
@@ -346,24 +368,3 @@ class Cluster(FlowHost):
             f"node {node.name} is left out: its raylet on host {node.ip} does not answer"
             for node in self._ray.silent
         ]
-
-
-def _checkpointing(
-    flow: Dataflow,
-    checkpoint: Duration | None,
-    folder: str | os.PathLike[str] | None,
-    renamed: Mapping[str, str],
-) -> Checkpointing | None:
-    from slackwater.actors.jobs.lasting import Checkpointing  # noqa: PLC0415 (brings in Ray)
-
-    check_renamed(renamed, flow.steps)
-    if checkpoint is None:
-        if renamed:
-            raise SettingError(
-                "renamed= names steps of a checkpoint, and the job takes none; write checkpoint=, "
-                "such as '1s', too, or omit renamed="
-            )
-        return None
-    every_ns = duration_ns(checkpoint, what="checkpoint", positive=True)
-    path = os.path.join(".slackwater", flow.name) if folder is None else folder
-    return Checkpointing(every_ns / NS_PER_SECOND, os.path.abspath(path), dict(renamed))

@@ -144,6 +144,8 @@ class Job(ShownJob):
         placement: {stage: slot}.
         plan: its plan; None if another process submitted the job.
         is_detached: whether it outlives this process.
+        checkpoints: text on its checkpoints, or why it takes none; "" if another process submitted
+            the job.
         beside: returns the machines with fewer cores than slots, and the load of others there; None
             if not known here.
     """
@@ -165,6 +167,7 @@ class Job(ShownJob):
         self.placement = dict(placement)
         self.plan = plan
         self.is_detached = False
+        self.checkpoints = ""
         self._collects = collects
         self._running = running
 

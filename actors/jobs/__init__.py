@@ -13,6 +13,7 @@
 - `picklable.py`: Name the part of a plan that does not pickle: plans carry users' objects
   elsewhere.
 - `ray_errors.py`: Turn Ray's errors back into ours, as if the worker's error had been raised here.
+- `reach.py`: Look whether all hosts of a job reach one folder.
 - `records.py`: Keep records of detached jobs, also after their end: JSON in Ray's key-value store.
 - `replacing.py`: Move stages of a running job between its slots, or to new ones.
 - `results.py`: Keep the rows of a job's collect sinks, here once the job has ended.

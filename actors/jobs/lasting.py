@@ -84,11 +84,13 @@ class Checkpointing:
         every_s: seconds from a checkpoint to the next one.
         folder: folder of the checkpoints, on a path that all nodes reach.
         renamed: steps that were renamed since the newest, {old: new}.
+        is_by_default: whether the user has not named the folder: an empty one goes at the end.
     """
 
     every_s: float
     folder: str
     renamed: Mapping[str, str] = field(default_factory=dict)
+    is_by_default: bool = False
 
 
 class _Newest(NamedTuple):
@@ -117,6 +119,10 @@ class LastingJob:
         nodes: {slot: name of its node}.
         checkpoints: how checkpoints are taken.
         settings: settings of each attempt, as of `RayJob`.
+
+    Attributes:
+        goes_on_from: number of the checkpoint of an earlier run that it goes on from; None if it
+            begins at its start.
     """
 
     def __init__(
@@ -130,6 +136,7 @@ class LastingJob:
     ) -> None:
         self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
         self._plan = replace(plan, has_checkpoints=True, spools_to=checkpoints.folder)
+        self._removes_folder = checkpoints.is_by_default
         self._settings = {**settings, "job_id": job_id}
         self._nodes = dict(nodes)
         self._spares = Spares()
@@ -144,6 +151,7 @@ class LastingJob:
         self._interval_s = self._every_s  # longer where checkpoints cost much
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
+        self.goes_on_from: int | None = None
         self._names: dict[str, str] = {}  # {old: new}, where the user has renamed steps
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
@@ -187,6 +195,7 @@ class LastingJob:
 
     def _go_on_from(self, manifest: CheckpointManifest) -> None:
         """Let the first attempt begin at a checkpoint of an earlier run."""
+        self.goes_on_from = manifest.number
         self._known[manifest.number] = manifest
         self._plan = with_groups(self._plan, manifest.facts.key_groups)
         self._facts = replace(self._facts, key_groups=key_groups_of(self._plan))
@@ -231,6 +240,10 @@ class LastingJob:
                     self._attempt.await_writers()
                     remove(self._folder, self._facts.flow)  # a later run begins at the start
             self._lock.release()
+            if self._removes_folder:
+                for path in (self._folder, self._folder.parent):
+                    with suppress(OSError):  # it is not empty
+                        path.rmdir()
             with self._checkpointing:
                 self._over.set()
                 self._checkpointing.notify_all()

@@ -241,7 +241,7 @@ def _measured(
     """Return the window of a job, with checkpoints if it has a folder for them."""
     flow = sw.Dataflow(f"{name}-{keys}")
     FLOWS[name](flow, keys).sink("out", sw.collect_sink())
-    how: dict[str, Any] = {}
+    how: dict[str, Any] = {"checkpoint": None}
     if folder is not None:
         how = {"checkpoint": EVERY, "checkpoint_folder": folder}
     with closing(cluster.submit(flow, **how)) as job:

@@ -99,6 +99,11 @@ class SyncedInput:
         return traits_of(self.input).blocks_stay
 
     @property
+    def says_replay(self) -> bool:
+        """Whether the input itself says its `replay`."""
+        return traits_of(self.input).says_replay
+
+    @property
     def replay(self) -> Replay:
         """How it is read on: with later offsets, so never the same rows."""
         replay = traits_of(self.input).replay

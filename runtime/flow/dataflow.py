@@ -31,6 +31,7 @@ from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.plan.after_failure import guarantee_lines
+from slackwater.runtime.plan.by_default import default_line
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
@@ -161,7 +162,10 @@ class Dataflow(FlowMethods):
             DuplicateName, CycleError: the steps make no flow.
         """
         text = explain_graph(self.graph)
-        return "\n".join([text, "", *guarantee_lines(self.steps)]) if checkpoints else text
+        if not checkpoints:
+            return text
+        default = default_line(self.steps, deadline_ns=self.deadline_ns)
+        return "\n".join([text, "", *guarantee_lines(self.steps), "", default])
 
     def _repr_html_(self) -> str:
         return fixed_width(self.explain())

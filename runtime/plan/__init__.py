@@ -4,6 +4,7 @@
 - `arrivals.py`: Paths of arrivals: the sources that tell arrivals, and the steps that use them.
 - `beginning.py`: Beginnings of replays: the sources of a flow that are replayed begin at one
   arrival.
+- `by_default.py`: Checkpoints by default, if a flow is live and they make nothing worse.
 - `canonical.py`: Canonical texts of steps: equal for two runs whose output is the same.
 - `event_time_type.py`: Type of a column of event times that a step makes, such as `window_start`.
 - `expected.py`: Expected latency: the prediction of a plan, which travels with it for a later

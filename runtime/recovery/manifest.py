@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.fingerprint import renamed_fingerprint
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.sinks.fingerprint import SinkRun
@@ -30,6 +29,7 @@ __all__ = [
 ]
 
 FORMAT = 2
+_AGAIN = "or begin again in another folder (checkpoint_folder=) or without (checkpoint=None)"
 MOST_NAMED = 4
 """Most settings in the refusal of another flow."""
 
@@ -272,12 +272,17 @@ def refusal(
     then, now = renamed_fingerprint(manifest.facts.fingerprint, renamed), facts.fingerprint
     differ = differences(then, now)
     if differ:
-        texts = [_difference(group, names, then, now) for group, names in differ.items()]
+        gone_or_new = then.get("steps", {}).keys() ^ now.get("steps", {}).keys()
+        texts = [
+            _difference(group, names, then, now)
+            for group, all_names in differ.items()
+            if (names := [n for n in all_names if group == "steps" or n not in gone_or_new])
+        ]
         return Refusal(
             number,
             "flow",
             f"checkpoint {number} was taken of another flow: {'; '.join(texts)}; "
-            f"{_way_out(differ, then, now)}, or choose another folder to begin again",
+            f"{_way_out(differ, then, now)}, {_AGAIN}",
         )
     return None
 
@@ -296,16 +301,15 @@ def _way_out(differ: Collection[str], then: Fingerprint, now: Fingerprint) -> st
 
 def _difference(group: str, names: Sequence[str], then: Fingerprint, now: Fingerprint) -> str:
     """Return in words how two fingerprints differ in a group."""
-    what = _NOUNS[group] if group in _NOUNS else group.removesuffix("s")
-    count = f"{count_of(len(names), what)} {agreeing(len(names), 'differs', 'differ')}"
+    what = f"{_WORDS.get(group, group)} differ"
     if group not in _AS_TEXT:
-        return f"{count} ({listed(names)})"
+        return f"{what} ({listed(names)})"
     was, now_is = then.get(group, {}), now.get(group, {})
     known = [f"{n}: {was.get(n, 'none')}, now {now_is.get(n, 'none')}" for n in names[:MOST_NAMED]]
-    return f"{count} ({'; '.join(known)}{'; …' if len(names) > MOST_NAMED else ''})"
+    return f"{what} ({'; '.join(known)}{'; …' if len(names) > MOST_NAMED else ''})"
 
 
-_NOUNS = {"inputs": "list of inputs", "stages": "number of stages"}
+_WORDS = {"orders": "orders of rows", "stages": "numbers of stages"}
 _AS_TEXT = ("inputs", "orders", "settings", "speeds", "stages", "starts")
 """Groups of a fingerprint that have texts for people."""
 
@@ -316,15 +320,14 @@ def other_format(number: int, plain: Mapping[str, Any]) -> Refusal:
         number,
         "version",
         f"checkpoint {number} has format {plain['slackwater_checkpoint']!r:.20}, and this release "
-        f"reads format {FORMAT}; go on with the release of slackwater that wrote it, or choose "
-        "another folder to begin again",
+        f"reads format {FORMAT}; go on with the release of slackwater that wrote it, {_AGAIN}",
     )
 
 
 def _by_release(facts: CheckpointFacts) -> str:
     wrote = facts.release.get("slackwater")
     own = f"slackwater {wrote}" if wrote else "the release of slackwater"
-    return f"go on with {own} that wrote it, or choose another folder to begin again"
+    return f"go on with {own} that wrote it, {_AGAIN}"
 
 
 def superseded(

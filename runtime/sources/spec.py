@@ -165,6 +165,7 @@ class InputTraits:
         grows: partitions may appear while it is read.
         most_open: most partitions that are open at once. The one whose rows are wanted last is
             closed for another, and opened again at its position. None if all may be open.
+        says_replay: whether the input itself says its `replay`.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
             start; as many rows as were read are omitted. "none": not at all.
@@ -186,6 +187,7 @@ class InputTraits:
     most_open: int | None = None
     replay: Replay = "again"
     skips_spooled: bool = False
+    says_replay: bool = False
 
     @property
     def has_positions(self) -> bool:
@@ -209,7 +211,9 @@ def traits_of(given: Input) -> InputTraits:
     Raises:
         SettingError: one is not what its type says.
     """
-    others = ("diverts", "has_partitions", "shows_first_rows", "most_open", "replay")
+    others = (
+        *("diverts", "has_partitions", "shows_first_rows", "most_open", "replay", "says_replay"),
+    )
     names = [field.name for field in fields(InputTraits) if field.name not in others]
     traits: dict[str, Any] = {name: getattr(given, name, False) for name in names}
     for name, value in traits.items():
@@ -241,6 +245,7 @@ def traits_of(given: Input) -> InputTraits:
         has_partitions=getattr(given, "partitions", None) is not None,
         shows_first_rows=getattr(given, "first_row", None) is not None,
         replay=replay,
+        says_replay=getattr(given, "says_replay", hasattr(given, "replay")),
     )
 
 

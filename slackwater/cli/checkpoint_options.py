@@ -17,8 +17,8 @@ CheckpointInterval = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="TIME",
-        help="Time between two checkpoints, like 1s: after a failure the job goes on from one. "
-        "Only on Ray.",
+        help="Time between two checkpoints, like 1s, or none: after a failure the job goes on from "
+        "one. Only on Ray; 1s if a source is live and nothing speaks against it.",
         show_default=False,
     ),
 ]
@@ -46,25 +46,22 @@ Renamed = Annotated[
 def checkpoints_of(
     interval: str | None, folder: Path | None, renamed: list[str] | None
 ) -> dict[str, Any]:
-    """Return the arguments of `submit` for these options; empty without checkpoints.
+    """Return the arguments of `submit` for these options, of those that are given.
 
     Raises:
-        BadParameter: a folder or a new name without an interval, or what is not OLD=NEW.
-        SettingError: the interval is not a duration above 0.
+        BadParameter: a new name that is not OLD=NEW.
+        SettingError: the interval is neither "none" nor a duration above 0.
     """
-    names = dict(_names(name) for name in renamed or [])
-    if interval is None:
-        if names:
-            raise typer.BadParameter("--renamed needs --checkpoint, such as 1s")
-        if folder is not None:
-            raise typer.BadParameter("--checkpoint-folder needs --checkpoint, such as 1s")
-        return {}
-    duration_ns(interval, what="--checkpoint", positive=True)  # before nodes are started
-    return {
-        "checkpoint": interval,
-        **({} if folder is None else {"checkpoint_folder": folder}),
-        **({"renamed": names} if names else {}),
-    }
+    given: dict[str, Any] = {}
+    if interval is not None and interval != "none":
+        duration_ns(interval, what="--checkpoint", positive=True)  # before nodes are started
+    if interval is not None:
+        given["checkpoint"] = None if interval == "none" else interval
+    if folder is not None:
+        given["checkpoint_folder"] = folder
+    if renamed:
+        given["renamed"] = dict(_names(name) for name in renamed)
+    return given
 
 
 def _names(text: str) -> tuple[str, str]:

@@ -85,22 +85,25 @@ def submit(  # noqa: PLR0913 - options, each by name
     """Start a flow as a job that outlives this command; print its id."""
     where = placed(placement)
     with printed_errors(as_json=as_json):
-        kept = checkpoints_of(checkpoint, checkpoint_folder, renamed)
+        wishes = checkpoints_of(checkpoint, checkpoint_folder, renamed)
         loaded = load(flow)
         flow_of_user: Any = loaded.flow  # a Dataflow, of which `Flow` declares only a part
         show = LiveView(console_of(sys.stderr))
         with connected(address, loaded.module) as cluster:
             by = predicted_by(rate, sample, admission)
-            job = cluster.submit(flow_of_user, placement=where, detach=True, **by, **kept)
+            job = cluster.submit(flow_of_user, placement=where, detach=True, **by, **wishes)
             if not wait:
                 if as_json:
-                    print_json({"job": job.id, "flow": job.flow, "placement": job.placement})
+                    known = {"job": job.id, "flow": job.flow, "placement": job.placement}
+                    print_json({**known, "checkpoints": job.checkpoints})
                     return
                 echo(job.id)
+                echo(job.checkpoints, err=True)
                 echo(f"it runs: `slackwater status {job.id}` tells how it goes", err=True)
                 return
             if not as_json:
                 show.say(f"job {job.id}")
+                show.say(job.checkpoints)
             last = _waited(job, _nothing if as_json else show.update, show.close)
         if as_json:
             print_json({"job": job.id, **last.to_json()})

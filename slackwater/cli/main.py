@@ -57,6 +57,7 @@ from slackwater.runtime.errors import JavaError
 from slackwater.runtime.measure.ledger import imbalances
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.after_failure import guarantee_lines, guarantees
+from slackwater.runtime.plan.by_default import default_line
 
 STALE_S = 15.0
 """Silence after which a status gets a note: a run touches it every few seconds."""
@@ -130,7 +131,7 @@ def run(  # noqa: PLR0913 - options, each by name
             "local nodes, as without --simulate"
         )
     with printed_errors(as_json=as_json):
-        kept = checkpoints_of(checkpoint, checkpoint_folder, renamed)
+        wishes = checkpoints_of(checkpoint, checkpoint_folder, renamed)
         loaded, module = load(flow)
         folder = out if out is not None else new_run_folder(loaded.name)
         show = LiveView(console_of(sys.stderr))
@@ -155,7 +156,9 @@ def run(  # noqa: PLR0913 - options, each by name
                         opened = until_end.enter_context(opens())
                         by = predicted_by(rate, sample, admission)
                         start: Any = opened.submit  # a cluster takes checkpoints, too
-                        job = start(loaded, **by, **kept)
+                        job = start(loaded, **by, **wishes)
+                        if talk and not simulate:
+                            show.say(job.checkpoints)
                     draw = show.update if talk else _nothing
                     last, interrupt = follow(job, folder, show=draw, draws=not quiet)
             finally:
@@ -218,7 +221,9 @@ def explain(  # noqa: PLR0913 - each by name
             flow_of_user: Any = loaded  # a Dataflow, of which `Flow` declares only a part
             text = Simulation(nodes or 3).explain(flow_of_user, placement=where, **by)
         if checkpoints:
-            text = "\n".join([text, "", *guarantee_lines(loaded.steps)])
+            user_flow: Any = loaded  # as above
+            default = default_line(loaded.steps, deadline_ns=user_flow.deadline_ns)
+            text = "\n".join([text, "", *guarantee_lines(loaded.steps), "", default])
         if not as_json:
             echo(text)
             return

@@ -147,5 +147,6 @@ def test_explain_says_it_for_a_job_with_checkpoints_alone() -> None:
     head = "after a failure, from the last complete checkpoint on"
     assert head not in flow.explain()
     lines = flow.explain(checkpoints=True).partition(head)[2].splitlines()
-    assert len(lines) == 1 + 1 + len(OUTPUTS)
+    assert len(lines) == 1 + 1 + len(OUTPUTS) + 2
+    assert lines[-1] == "by default no checkpoints: no source of the flow is live"
     assert lines[1].startswith("    rows (source): exactly once: its input gives")

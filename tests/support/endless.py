@@ -1,7 +1,8 @@
-"""Inputs that do not end by themselves: endless, silent, told when to end or when to go on."""
+"""Inputs that do not end by themselves, or when they are told, and a log that is live."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -11,7 +12,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Polled, SourceReader
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    Block,
+    EndOfInput,
+    Input,
+    Polled,
+    Replay,
+    SourceReader,
+)
 from tests.support.readers import next_rows
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns")), ("n", pa.int64())])
@@ -97,6 +106,45 @@ class HeldInput:
 
     def open(self) -> HeldReader:
         return HeldReader(self.inner.open(), Path(self.over), self.rows)
+
+
+@dataclass(frozen=True)
+class LoggedInput:
+    """Numbers of a log, a thousand a second since it began; it can be read from any of them."""
+
+    replay: ClassVar[Replay] = "exact"
+    rows: int
+    began_s: float
+
+    def describe(self) -> str:
+        return f"log of {self.rows} numbers"
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def open(self, name: str = "", at: bytes | None = None) -> LoggedReader:
+        del name
+        return LoggedReader(self, int(at or b"0"))
+
+
+class LoggedReader:
+    def __init__(self, log: LoggedInput, first: int) -> None:
+        self._log, self._next = log, first
+
+    def poll(self) -> Polled:
+        log, first = self._log, self._next
+        stop = min(int((time.time() - log.began_s) * 1_000), log.rows)
+        if first >= log.rows:
+            return END_OF_INPUT
+        if stop <= first:
+            return None
+        self._next = stop
+        n = np.arange(first, stop)
+        columns = [pa.array(n * TICK_NS, SCHEMA.field("ts").type), n]
+        return Block(pa.record_batch(columns, SCHEMA.names), b"%d" % first)
+
+    def close(self) -> None:
+        pass
 
 
 class PartsReader:

@@ -32,6 +32,7 @@ class FakeJob:
     reports: list[JobReport]
     ends_with: BaseException | None = None
     stopped: bool = False
+    checkpoints: str = "no checkpoints: the job is not real"
     meanwhile: Callable[[], None] = lambda: None  # called as it runs
     _told: int = 0
 

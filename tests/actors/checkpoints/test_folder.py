@@ -180,16 +180,16 @@ def test_another_flow_is_refused_with_the_names_that_differ(tmp_path: Path) -> N
     (other,) = looked_up(tmp_path, flow="town").refused
     assert "of flow 'city', and this is flow 'town'" in other.reason
     for changed, names, way_out in (
-        ({"steps": {"jams": "new", "out": "d2"}}, "1 step differs (jams)", "as it was"),
-        ({"settings": {"slack": "2s"}}, "1 setting differs (slack: d3, now 2s)", "as it was"),
-        ({"schemas": {"a": "d4", "b": "d5"}}, "2 schemas differ (a, b)", "as it was"),
+        ({"steps": {"jams": "new", "out": "d2"}}, "steps differ (jams)", "as it was"),
+        ({"settings": {"slack": "2s"}}, "settings differ (slack: d3, now 2s)", "as it was"),
+        ({"schemas": {"jams": "d4", "out": "d5"}}, "schemas differ (jams, out)", "as it was"),
         ({"stages": {"jams": "3"}}, "(jams: none, now 3)", "as many replicas= and slots"),
     ):
         (refused,) = looked_up(tmp_path, fingerprint={**then, **changed}).refused
         assert refused.kind == "flow"
         assert names in refused.reason
         assert way_out in refused.reason
-        assert refused.reason.endswith("or choose another folder to begin again")
+        assert refused.reason.endswith("or without (checkpoint=None)")
     assert looked_up(tmp_path).checkpoint == manifest
 
 

@@ -40,6 +40,7 @@ class FakeJob:
     reports: list[JobReport] = field(default_factory=lambda: [city_report()])
     ends_with: SlackwaterError | KeyboardInterrupt | None = None
     ends_as: str = "done"
+    checkpoints: str = "checkpoints each 1 s to kept"
     _told: int = 0
 
     @property
@@ -147,7 +148,9 @@ def test_submit_prints_the_id_and_nothing_else_on_stdout(cluster: FakeCluster) -
         "placement": {"jams": "node-2", "*": "node-1"},
         "detach": True,
     }
-    assert told("submit", "city_flow.py")["placement"] == PLACES
+    assert done.stderr.splitlines()[0] == FakeJob.checkpoints
+    answer = told("submit", "city_flow.py")
+    assert (answer["placement"], answer["checkpoints"]) == (PLACES, FakeJob.checkpoints)
 
 
 @pytest.mark.parametrize("wish", ["jams", "jams=", "=node-2"])

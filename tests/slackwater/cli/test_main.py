@@ -136,7 +136,8 @@ def test_the_options_choose_the_host(
         ["run"],
         ["explain", "nowhere.py:flow"],
         ["run", "city.py", "--simulate", "--checkpoint", "1s"],
-        ["run", "city.py", "--checkpoint-folder", "kept"],
+        ["run", "city.py", "--renamed", "rides"],
+        ["run", "city.py", "--simulate", "--renamed", "rides=trips"],
         ["frobnicate"],
     ],
 )
@@ -218,6 +219,18 @@ def test_an_interrupt_of_a_job_with_checkpoints_says_how_to_go_on(host: FakeHost
     assert done.exit_code == 130
     assert "the same `slackwater run` goes on from checkpoint 7 in kept" in done.stderr
     assert "checkpoint 7, begun 0.1 s ago" in call("status").stdout
+
+
+def test_options_of_checkpoints_are_those_of_submit(host: FakeHost) -> None:
+    call("run", "city.py", "--checkpoint", "none")
+    assert host.how == {"checkpoint": None}
+    call("run", "city.py", "--renamed", "rides=trips", "--renamed", "a=b")
+    assert host.how == {"renamed": {"rides": "trips", "a": "b"}}
+
+
+def test_a_run_begins_with_a_line_on_its_checkpoints(host: FakeHost) -> None:
+    lines = call("run", "city.py").stderr.splitlines()
+    assert host.job.checkpoints in lines[: 3 + 1], "after those of its nodes"
 
 
 def test_a_disk_that_is_full_does_not_hide_what_ended_the_job(host: FakeHost) -> None:
