@@ -96,7 +96,7 @@ docs: setup ## build the site of docs, with a reference from docstrings, into ou
 	@echo "docs: out/site/html/index.html"
 
 # Jars only, in an environment of their own; the Java that runs them is the one that Spark has.
-flink: setup ## Flink's jars for the benchmark that measures beside its CEP, in .venv-flink (330 MB)
+flink: setup ## Flink's jars for the benchmarks that measure beside it, in .venv-flink (330 MB)
 	@[ -x .venv-flink/bin/python ] || $(PY) -m venv .venv-flink
 	@.venv-flink/bin/python -m pip install --disable-pip-version-check --require-hashes \
 	  --only-binary=:all: --no-deps -r requirements-flink.lock

@@ -58,6 +58,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "replays": ("engine.replays", "feeds recorded together: own starts, and one beginning"),
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
     "live-poll": ("engine.live_poll", "a poll of few rows, 10k/s: CPU, latency; beside BYTEWAX="),
+    "recovery-peers": (
+        "engine.recovery.peers",
+        "a kill of ours, of BYTEWAX= and of Flink: gap, lost, doubled",
+    ),
     "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
     "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
@@ -120,6 +124,7 @@ PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named li
     "partitions": {"partitions"},
     "engine-cost": {"cost"},
     "live-poll": {"live-poll"},
+    "recovery-peers": {"recovery-peers"},
     "values": {"values", "dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes"},
     "mace-ray": {"mace-ray", "mace-survey"},

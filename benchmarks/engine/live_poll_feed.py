@@ -26,12 +26,18 @@ class Feed:
         start_ns: by `time.time_ns`, when row 0 is due; whole microseconds.
         rate: rows a second, a divisor of 1,000,000.
         rows: of the whole feed.
+        first: number of the first row to hand over.
     """
 
-    def __init__(self, start_ns: int, *, rate: int, rows: int) -> None:
+    def __init__(self, start_ns: int, *, rate: int, rows: int, first: int = 0) -> None:
         self._start_ns, self._rows = start_ns, rows
         self._every_ns = 1_000_000_000 // rate
-        self._next = 0
+        self._next = first
+
+    @property
+    def next_number(self) -> int:
+        """Return the number of the next row."""
+        return self._next
 
     @property
     def is_over(self) -> bool:

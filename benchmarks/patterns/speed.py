@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
+from benchmarks.flink import NoFlink
 from benchmarks.frame import Claim, Options, Result, check, repeated
 from benchmarks.patterns.growth import (
     FLINK,
@@ -25,7 +26,7 @@ from benchmarks.patterns.growth import (
     tell_ours,
     with_rare_end,
 )
-from benchmarks.patterns.on_flink import FlinkCep, NoFlink, Passes, flink_cep
+from benchmarks.patterns.on_flink import FlinkCep, Passes, flink_cep
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.timed import READ, Found, million_a_second, reads_of, spent, tell
 from benchmarks.picture import Picture

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.flink import NoFlink
 from benchmarks.frame import Claim, Options, Result, held
-from benchmarks.patterns.on_flink import NoFlink, flink_cep
+from benchmarks.patterns.on_flink import flink_cep
 
 
 def test_a_claim_that_was_not_measured_does_not_hold() -> None:
