@@ -36,7 +36,7 @@ from slackwater.actors.jobs.slot_actors import (
     set_clocks,
 )
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
-from slackwater.actors.nodes.host_monitor import HostMonitor
+from slackwater.actors.nodes.host_monitor import GOING_ON_S, HostMonitor
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
 from slackwater.actors.sinks.run_fingerprints import sink_runs, slots_with_inputs
 from slackwater.actors.slot.cutting import SavedPart, WrittenPart
@@ -126,7 +126,8 @@ class RayJob:
         self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
         self.nodes = dict(nodes)
-        self._hosts = HostMonitor(nodes.values())
+        every_s = None if before is None else GOING_ON_S
+        self._hosts = HostMonitor(nodes.values(), every_s=every_s)
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)
         self._notes = list(notes)
@@ -185,6 +186,7 @@ class RayJob:
             homes=self._homes,
             cluster_monitor=self._cluster_monitor,
             timeout_s=START_TIMEOUT_S,
+            hosts=self._hosts,
         )
         known = dict(zip(self._actors, self._on_all("identify"), strict=True))
         self.pids = {name: identity.pid for name, identity in known.items()}
@@ -325,6 +327,7 @@ class RayJob:
             homes=self._homes,
             cluster_monitor=self._cluster_monitor,
             timeout_s=timeout_s,
+            hosts=self._hosts if self._replacing is None else None,  # then its thread looks
         )
 
     # -- checkpoints -----------------------------------------------------------------------
@@ -372,6 +375,11 @@ class RayJob:
         """End the actors that stayed for another attempt: none will follow."""
         if ray.is_initialized():
             end_actors(self.warm_actors)
+
+    @property
+    def lost_nodes(self) -> frozenset[str]:
+        """Ids of nodes whose hosts had fallen silent at the last look."""
+        return frozenset(self._hosts.lost)
 
     @property
     def finished(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
 from slackwater.actors.jobs.slot_actors import JobClock, end_actors
 from slackwater.actors.jobs.spares import Spares
+from slackwater.actors.nodes.host_monitor import answering as hosts_that_answer
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
 from slackwater.actors.slot.cutting import SavedPart
@@ -293,7 +294,7 @@ class LastingJob:
         if number in self._places_of:
             self._plan, self._nodes = self._places_of[number]
         if before is not None:
-            self._nodes = self._homes()
+            self._nodes = self._homes(before.lost_nodes)
             parts = {slot: SavedPart(folder) for slot in self._nodes}
             unused = {s: own for s, own in before.warm_actors.items() if s not in self._nodes}
             end_actors(unused)  # the checkpoint is of before stages moved there
@@ -317,10 +318,16 @@ class LastingJob:
         self._plan = replace(self._plan, places={**self._plan.places, **places})
         return RayJob(self._plan, nodes=self._nodes, before=state, **self._settings)
 
-    def _homes(self) -> dict[str, NodeInfo]:
-        """Return {slot: its node}; slots of lost nodes go to others, once these have room."""
+    def _homes(self, lost_nodes: Collection[str]) -> dict[str, NodeInfo]:
+        """Return {slot: its node}; slots of lost nodes go to others, once these have room.
+
+        Args:
+            lost_nodes: nodes that were lost a moment ago; Ray may list them for half a minute.
+        """
         while True:
-            nodes = {node.node_id: node for node in list_nodes()}
+            listed = [node for node in list_nodes() if node.node_id not in lost_nodes]
+            nodes = {node.node_id: node for node in hosts_that_answer(listed)}
+            lost_nodes = ()  # a host may be back by the next look
             lost = [slot for slot, node in self._nodes.items() if node.node_id not in nodes]
             moved = new_homes(lost, list(nodes.values()))
             if len(moved) == len(lost):

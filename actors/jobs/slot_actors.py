@@ -19,6 +19,7 @@ from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.picklable import check_picklable
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.nodes.time_limits import attempt
@@ -137,6 +138,7 @@ def ask_each(
     homes: Mapping[str, HomeNode],
     cluster_monitor: ClusterMonitor,
     timeout_s: float,
+    hosts: HostMonitor | None = None,
 ) -> list[Any]:
     """Return the answers of these actors, {slot: its actor}, in their order.
 
@@ -148,10 +150,11 @@ def ask_each(
         homes: node of each slot, by the slot's name.
         cluster_monitor: monitor of the cluster, one for this process.
         timeout_s: time limit for all answers.
+        hosts: hosts of the slots, looked at meanwhile; None to wait for a lost host, too.
 
     Raises:
         ClusterError: not all answered in time, or the cluster is lost.
-        WorkerDied: a slot's process has ended.
+        WorkerDied: a slot's process has ended, or its host is lost.
         SlackwaterError: an actor raised it.
     """
     calls = {slot: own.call.remote(method, *arguments[slot]) for slot, own in actors.items()}
@@ -162,6 +165,7 @@ def ask_each(
         homes=homes,
         cluster_monitor=cluster_monitor,
         timeout_s=timeout_s,
+        hosts=hosts,
     )
 
 
@@ -173,10 +177,11 @@ def answers_to(
     homes: Mapping[str, HomeNode],
     cluster_monitor: ClusterMonitor,
     timeout_s: float,
+    hosts: HostMonitor | None = None,
 ) -> list[Any]:
     """Return the answers to calls of slots, {slot: call}; see `ask_each`."""
     try:
-        return cluster_monitor.get(list(calls.values()), timeout_s)
+        return cluster_monitor.get(list(calls.values()), timeout_s, hosts)
     except GetTimeoutError as problem:
         raise ClusterError(
             f"job {plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "

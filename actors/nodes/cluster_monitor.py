@@ -23,7 +23,7 @@ from ray.util import client
 
 from slackwater.actors.nodes.host_monitor import HostMonitor, answering
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes
-from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError, WorkerDied
 from slackwater.runtime.life import lost_cluster
 
 __all__ = ["ClusterMonitor", "own_cluster_monitor"]
@@ -96,12 +96,20 @@ class ClusterMonitor:
         assert self.lost is not None
         return self.lost
 
-    def get(self, calls: list[Any], timeout_s: float) -> list[Any]:
+    def get(
+        self, calls: list[Any], timeout_s: float, hosts: HostMonitor | None = None
+    ) -> list[Any]:
         """Return the answers to remote calls, as `ray.get` does, unless the cluster goes first.
+
+        Args:
+            calls: calls of remote functions or actors.
+            timeout_s: time limit for all answers, in seconds.
+            hosts: hosts without which no answer comes; None if they are not watched.
 
         Raises:
             RayError: as `ray.get` raises it.
             ClusterError: the cluster is lost.
+            WorkerDied: a host is lost.
         """
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -112,6 +120,11 @@ class ClusterMonitor:
                     return ray.get(calls, timeout=left_s)
                 if (gone := self.look()) is not None:
                     raise ClusterError(lost_cluster(gone))
+                if hosts is not None and (silent := hosts.look()):
+                    raise WorkerDied(
+                        f"a node is gone: {next(iter(silent.values()))}; bring it back, or do "
+                        "without, and submit the flow again"
+                    )
         except OSError as problem:
             if not self._watched:  # of a client, whose caller handles it
                 raise

@@ -2,8 +2,8 @@
 
 Ray needs 15 to 30 s to report a dead node whose host falls silent (no power, a cut cable).
 ZeroMQ's heartbeats cover only slots with a channel to another host. So every job opens a TCP
-connection to each of its hosts' raylets once a second, and sends nothing. The kernel answers it,
-however busy the processes there are.
+connection to each of its hosts' raylets about once a second, and sends nothing. The kernel answers
+it, however busy the processes there are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from slackwater.actors.nodes.placement import NodeInfo
 __all__ = ["HostMonitor", "answering", "serving"]
 
 ASK_EVERY_S = 1.0
+"""Time between two questions, and for an answer: a silent host is lost after 4 to 5 s."""
+GOING_ON_S = 0.6
+"""The same of a job that goes on after a failure: after 2.4 to 3 s."""
 ANSWER_S = 1.0
 SERVE_S = 3.0
 """How long a raylet may take to greet: a millisecond, unless it hangs or has no core."""
@@ -34,11 +37,17 @@ class HostMonitor:
     Args:
         nodes: nodes to ask; nodes of unknown port (0) are not asked.
         now_s: a clock, in seconds.
+        every_s: time between two questions, and for an answer, in seconds; `ASK_EVERY_S` if None.
     """
 
     def __init__(
-        self, nodes: Iterable[NodeInfo], *, now_s: Callable[[], float] = time.monotonic
+        self,
+        nodes: Iterable[NodeInfo],
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+        every_s: float | None = None,
     ) -> None:
+        self._every_s = ASK_EVERY_S if every_s is None else every_s
         self._hosts = {node.node_id: _Host(node) for node in nodes if node.port}
         self._now_s = now_s
 
@@ -57,7 +66,12 @@ class HostMonitor:
         """Read answers and ask again; return {id of a lost node: its problem}."""
         now_s = self._now_s()
         for host in self._hosts.values():
-            host.look(now_s)
+            host.look(now_s, self._every_s)
+        return self.lost
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """{id of a lost node: its problem}, as of the last look."""
         return {
             node_id: f"its host {host.node.ip} {host.problem}"
             for node_id, host in self._hosts.items()
@@ -79,10 +93,10 @@ class _Host:
         self._socket: socket.socket | None = None
         self._question_s = float("-inf")
 
-    def look(self, now_s: float) -> None:
+    def look(self, now_s: float, every_s: float) -> None:
         if self._socket is not None:
-            self._take_answer(now_s)
-        if self._socket is None and now_s >= self._question_s + ASK_EVERY_S:
+            self._take_answer(now_s, every_s)
+        if self._socket is None and now_s >= self._question_s + every_s:
             self._question_s = now_s
             self._socket = _call(self.node)
 
@@ -91,10 +105,10 @@ class _Host:
             self._socket.close()
             self._socket = None
 
-    def _take_answer(self, now_s: float) -> None:
+    def _take_answer(self, now_s: float, within_s: float) -> None:
         assert self._socket is not None
         problem = _answer(self._socket)
-        if problem is None and now_s < self._question_s + ANSWER_S:
+        if problem is None and now_s < self._question_s + within_s:
             return
         self.hang_up()
         if problem == "":

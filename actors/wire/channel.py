@@ -98,6 +98,9 @@ class Sender(End):
             self._use_pieces()
             keys.guard_sender(self._socket)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+        within_ms = max(1, round(heartbeat_timeout_s * 1_000))
+        self._socket.setsockopt(zmq.CONNECT_TIMEOUT, within_ms)  # heartbeats begin after both
+        self._socket.setsockopt(zmq.HANDSHAKE_IVL, within_ms)
         losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # broken; never made
         events = losses | zmq.EVENT_CONNECTED if is_local else losses
         self._losses = self._socket.get_monitor_socket(events)

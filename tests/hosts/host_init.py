@@ -2,6 +2,7 @@
 
 The disk is an overlay: each host sees the machine's files and writes to memory of its own, so it
 may install, configure and log as it likes. /tmp, /dev/shm, /run and the user's home start empty.
+One folder (`SHARED`) is the same on all hosts.
 Standard library only, like `supervisor.py`, which forks it.
 """
 
@@ -31,6 +32,7 @@ from tests.hosts.system import (
 
 __all__ = ["become_host"]
 
+SHARED = "/srv/shared"  # the same folder on all hosts, as by NFS
 EMPTY = ("/tmp", "/dev/shm", "/run")  # noqa: S108 each host's own
 SSHD = """\
 ListenAddress {ip}
@@ -96,6 +98,9 @@ def make_disk(plan: dict[str, Any], host: dict[str, Any]) -> None:
         if not seen.exists() or not any(seen.iterdir()):
             seen.mkdir(parents=True, exist_ok=True)
             overlay(path, str(seen), memory)
+    shared = Path(f"{root}{SHARED}")
+    shared.mkdir(parents=True)
+    mount(f"{plan['folder']}/shared", str(shared), None, MS_BIND)
     os.chdir(root)
     subprocess.run(["pivot_root", ".", "."], check=True)  # noqa: S607
     unmount_all(".")  # the machine's root, which now lies over ours

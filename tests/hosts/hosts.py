@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = "/srv/user"  # of the one user, root, on every host
 TOKEN = ".ray/auth_token"  # noqa: S105 where it lies, not what it is
 NETWORK = "10.77.0."  # nobody else is in these network namespaces
+NOBODY = "02:00:00:00:00:7f"  # a hardware address that no host has
 TOOLS = ("sshd", "ssh", "ssh-keygen", "rsync", "ip", "nsenter", "pivot_root")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CPU_CGROUPS = Path("/sys/fs/cgroup/cpu")
@@ -151,6 +152,21 @@ class Host:
         """Undo `unplug`."""
         self._hosts.order("plug", self)
 
+    def cut_link(self, other: Host) -> None:
+        """Lose what this host and another say to each other; all else gets through."""
+        for here, there in ((self, other), (other, self)):
+            here._neighbour("replace", there, "lladdr", NOBODY, "nud", "permanent")
+
+    def mend_link(self, other: Host) -> None:
+        """Undo `cut_link`."""
+        for here, there in ((self, other), (other, self)):
+            here._neighbour("del", there)
+
+    def _neighbour(self, what: str, other: Host, *more: str) -> None:
+        done = self.run(["ip", "neighbour", what, other.ip, "dev", "eth0", *more])
+        if done.returncode != 0:
+            raise RuntimeError(f"ip neighbour {what} in {self.name}: {done.stderr}")
+
     def _alive(self) -> int:
         if not self.pid:
             raise RuntimeError(f"{self.name} was killed, or its Hosts are closed")
@@ -210,6 +226,12 @@ class Hosts:
             self._cable_ns = {n: round(delay_ms.get(n, 0.0) * 1e6) for n in names}
         else:
             self._cable_ns = dict.fromkeys(names, round(delay_ms / 2 * 1e6))
+
+    @property
+    def shared(self) -> Path:
+        """Where the test has the folder that is `SHARED` on all hosts."""
+        assert self.folder is not None, "Hosts are not open"
+        return self.folder / "shared"
 
     @property
     def delayed(self) -> bool:
@@ -288,6 +310,7 @@ class Hosts:
         key = folder / "key"
         _call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
         (folder / "disk").mkdir()
+        self.shared.mkdir()
         private, public = key.read_text(), key.with_suffix(".pub").read_text()
         login = f"export PATH={self.environment['PATH']}\n"
         plan = {

@@ -9,67 +9,27 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import psutil
-import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
-from tests.support.endless import HeldInput
+from tests.support.pairs import pairs
 from tests.support.pipes import PipeInput
 from tests.support.small_disks import mounted
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
 
-ROWS, PER_S = 3_000, 1_000
 LIMIT_S, SOON_S = 60.0, 20.0
 EVERY = "200ms"
 SILENCE_S = 1.0
-
-
-def pairs(
-    sink: sw.connectors.Output,
-    *,
-    file: Path | None = None,
-    over: Path | None = None,
-    rows: int = ROWS,
-    names: Mapping[str, str] = MappingProxyType({}),
-    **options: Any,
-) -> sw.Dataflow:
-    """A join of two live sources, in three slots; its rows also go to one file.
-
-    Args:
-        file: the file.
-        over: the last sixth of the rows waits until this file is there, if given.
-    """
-    flow = sw.Dataflow("pairs", **options)
-    times = np.arange(rows) * (1_000_000_000 // PER_S)
-
-    def source(name: str, seed: int) -> sw.Stream:
-        rng = np.random.default_rng(seed)
-        data = {"ts": times, "key": rng.integers(0, 20, rows), "value": rng.random(rows)}
-        table = sw.table(pa.table(data))
-        held = table if over is None else HeldInput(table, str(over), rows * 5 // 6)
-        named = names.get(name, name)
-        return flow.source(named, held, event_time="ts", time_unit="ns", speed=1.0)
-
-    joined = source("left", 1).join(
-        source("right", 2), on="key", within="20ms", name=names.get("joined", "joined")
-    )
-    joined.sink(names.get("out", "out"), sink)
-    if file is not None:
-        joined.sink(names.get("file", "file"), sw.jsonl_sink(file))
-    return flow
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +88,13 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
 def test_slots_that_are_killed_together_come_back_together(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
     kill(job, "node-1")
     kill(job, "node-2")
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.recoveries
     assert report.ledger.is_balanced
@@ -140,8 +102,9 @@ def test_slots_that_are_killed_together_come_back_together(
 
 
 def test_a_job_that_is_stopped_as_it_goes_back_ends(cluster: sw.Cluster, tmp_path: Path) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    job = cluster.submit(pairs(TableOutput(str(path))), checkpoint=EVERY, checkpoint_folder=folder)
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
     kill(job, "node-3")
     job.stop()
@@ -156,19 +119,17 @@ def test_a_job_that_is_stopped_as_it_goes_back_ends(cluster: sw.Cluster, tmp_pat
 def test_the_same_command_goes_on_after_a_stop(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     file = tmp_path / "rows.jsonl"
-    job = cluster.submit(
-        pairs(TableOutput(str(path)), file=file), checkpoint=EVERY, checkpoint_folder=folder
-    )
+    flow = pairs(TableOutput(str(path)), file=file, over=over)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
     job.stop()
     assert job.status == "stopped"
     stopped = rows_of(path)
     assert not file.exists(), "a file that readers see is whole"
-    again = cluster.submit(
-        pairs(TableOutput(str(path)), file=file), checkpoint=EVERY, checkpoint_folder=folder
-    )
+    over.touch()
+    again = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     report = again.wait(timeout=LIMIT_S)
     whole = rows_of(path)
     assert whole[: len(stopped)] == stopped
@@ -188,9 +149,9 @@ def test_a_job_goes_on_in_other_slots(
     then = job.placement
     job.stop()
     assert job.status == "stopped"
-    over.touch()
     next_of = {"node-1": "node-2", "node-2": "node-3", "node-3": "node-1"}
     places = {stage: next_of[slot] for stage, slot in then.items()}
+    over.touch()
     again = cluster.submit(flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder)
     report = again.wait(timeout=LIMIT_S)
     assert again.placement == places
@@ -248,12 +209,13 @@ def test_another_number_of_replicas_is_refused_before_a_slot_starts(
 
 
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    flow = pairs(TableOutput(str(path)), slack="5ms")
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over, slack="5ms")
     job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
     before = rows_of(path)
     kill(job, "node-3")
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     rows = rows_of(path)
     assert report.ledger.is_balanced
@@ -342,13 +304,14 @@ def _refuse_seven(row: dict[str, Any]) -> dict[str, Any]:
 def test_a_detached_job_goes_on_without_its_coordinator(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    flow = pairs(TableOutput(str(path)))
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
     job = cluster.submit(flow, detach=True, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
     coordinator = job.record.coordinator
     assert coordinator is not None
     os.kill(coordinator.pid, signal.SIGKILL)
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.state == "done"
     assert report.ledger.is_balanced
@@ -361,8 +324,8 @@ def test_a_detached_job_goes_on_without_its_coordinator(
 def test_a_job_whose_stages_have_moved_comes_back_where_they_are(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    flow = pairs(TableOutput(str(path)))
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
     places = {"left": "node-1", "right": "node-1", "joined": "node-1", "out": "node-2"}
     job = cluster.submit(
         flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder, detach=False
@@ -377,6 +340,7 @@ def test_a_job_whose_stages_have_moved_comes_back_where_they_are(
         what="a checkpoint of the new plan",
     )
     kill(job, "node-3")
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.ledger.is_balanced
     assert len(report.recoveries) == 1

@@ -11,6 +11,7 @@ import pytest
 
 from slackwater.actors.nodes.host_monitor import (
     ANSWER_S,
+    GOING_ON_S,
     GREETING,
     LOST_AFTER,
     HostMonitor,
@@ -105,6 +106,17 @@ def test_silence_is_no_answer(deaf: int) -> None:
     watch._hosts["id of node-1"].has_answered = True  # it did, once
     lost = ask(watch, clock, times=LOST_AFTER)
     assert lost == {"id of node-1": "its host 127.0.0.1 does not answer (silence)"}
+    watch.close()
+
+
+def test_a_job_that_goes_on_waits_for_less(deaf: int) -> None:
+    clock = Clock()
+    watch = HostMonitor([node(deaf)], now_s=clock, every_s=GOING_ON_S)
+    watch._hosts["id of node-1"].has_answered = True  # it did, once
+    while not watch.look():
+        clock.now_s += GOING_ON_S / 4
+    assert clock.now_s == pytest.approx(LOST_AFTER * GOING_ON_S, abs=GOING_ON_S / 2)
+    assert list(watch.lost) == ["id of node-1"]
     watch.close()
 
 
