@@ -45,6 +45,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     ),
     "recovery": ("engine.recovery.run", "jobs that come back: kills, halts, a full disk; gaps"),
     "recovery-spark": ("engine.recovery.spark", "a Spark stream whose processes are killed"),
+    "recovery-quiet": (
+        "engine.recovery.quiet",
+        "half an hour on a busy machine: no job goes back for a function that computes",
+    ),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "cores": ("engine.cores", "joins and aggregates on 1 and 2 slots of a node, simulated to 64"),
     "skew": ("engine.skew", "even keys, Zipf's, half in one: 2 slots, memory, the report"),
