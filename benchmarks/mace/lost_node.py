@@ -1,6 +1,7 @@
 """A node is lost: its operators are placed again, and what ran elsewhere mostly stays.
 
-No job calls it: a job whose slot is lost ends. It shows how soon a search could answer a loss.
+No job calls it: each of its slots needs a core, and goes to a free one (`new_homes` of
+`actors/nodes/placement.py`). Here operators share nodes, and a search answers their loss.
 """
 
 from __future__ import annotations
