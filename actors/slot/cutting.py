@@ -4,7 +4,8 @@
 job ── part(n) ──▶ (loop: mark n, unless it has come on a channel) ··· the last mark ──▶ part
 ```
 
-The cut is the loop's; the rest happens in the thread of the job's call.
+The cut is the loop's, and what is saved in steps after it; files are written in the thread of the
+job's call.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.read_ahead import ReadAheadInput
 from slackwater.actors.wire.channel import Waker
-from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError, SlackwaterError
 from slackwater.runtime.model import Mark
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.recovery.checkpoint import (
@@ -39,10 +40,13 @@ from slackwater.runtime.recovery.manifest import PartEntry
 from slackwater.runtime.recovery.renamed import renamed_part
 from slackwater.runtime.schedule import Slot, SlotResults
 
-__all__ = ["CuttingSlot", "SavedPart", "WrittenPart"]
+__all__ = ["LONGEST_NS", "CuttingSlot", "SavedPart", "WrittenPart"]
 
 LONGEST_S = 60.0
 """How long a mark may take through the channels; a checkpoint that takes longer is given up."""
+LONGEST_NS = int(LONGEST_S * 1e9)
+SAVING_NS = 1_000_000
+"""Time in which the loop saves more of a cut, between two looks at its channels."""
 
 
 class _AtCut(NamedTuple):
@@ -53,12 +57,14 @@ class _AtCut(NamedTuple):
         results: state of the slot's `SlotResults`.
         positions: {sink: its position}.
         longest_ns: longest time, so far, for which the loop stood still for the checkpoint.
+        sum_ns: sum of these times.
     """
 
     number: int
     results: dict[str, Any]
     positions: dict[str, bytes]
     longest_ns: int = 0
+    sum_ns: int = 0
 
 
 class WrittenPart(NamedTuple):
@@ -125,7 +131,8 @@ class CuttingSlot(ABC):
         self._own_inputs: list[ReadAheadInput] = []
         self._can_be_cut = True
         self._saved: SlotPart | None = None  # what it goes on from, until its start
-        self._parts: dict[int, tuple[SlotPart, int]] = {}  # complete, not given yet; `longest_ns`
+        # Complete, and not given yet: the part, or why it cannot be saved.
+        self._parts: dict[int, tuple[SlotPart, _AtCut] | SlackwaterError] = {}
         self._has_part = threading.Condition()
         self._complete: deque[int] = deque()  # numbers of checkpoints that are complete
 
@@ -135,29 +142,32 @@ class CuttingSlot(ABC):
         Raises:
             ClusterError: the mark has not come on all channels in time; the slot goes on.
             CheckpointError: the part, or what it refers to, could not be written.
+            OperatorError: state of a user's object is not plain; the slot goes on.
         """
-        part, cut_ns = self._part_of(number)
+        part, at_cut = self._part_of(number)
         began_ns = time.thread_time_ns()
         with refusals(f"checkpoint {number}: rows could not be spooled to", Path(folder)):
             for own in self._own_inputs:  # a restore reads rows on from there
                 own.sync()
         entry = write_part(Path(folder), part)
-        cpu_ns = cut_ns + time.thread_time_ns() - began_ns
-        return WrittenPart(entry, granted_by(part), cut_ns, cpu_ns)
+        cpu_ns = at_cut.sum_ns + time.thread_time_ns() - began_ns
+        return WrittenPart(entry, granted_by(part), at_cut.longest_ns, cpu_ns)
 
     def complete(self, number: int) -> None:
         """Let what waited for a checkpoint leave: all its parts are on disk."""
         self._complete.append(number)
         self._waker.wake()
 
-    def _part_of(self, number: int) -> tuple[SlotPart, int]:
+    def _part_of(self, number: int) -> tuple[SlotPart, _AtCut]:
         self._mailbox.call(lambda: self._cut(number), within_s=LONGEST_S)
         with self._has_part:
             self._has_part.wait_for(
                 lambda: number in self._parts or self._has_ended.is_set(), LONGEST_S
             )
-            if number in self._parts:
-                return self._parts.pop(number)
+            if (made := self._parts.pop(number, None)) is not None:
+                if isinstance(made, SlackwaterError):
+                    raise made
+                return made
         raise ClusterError(
             f"checkpoint {number}: its mark did not come on all channels of a slot, within "
             f"{LONGEST_S:g} s or before the slot ended; it is given up"
@@ -183,13 +193,35 @@ class CuttingSlot(ABC):
             self._at_cut = _AtCut(number, results, positions)
         marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
         self._ends.mark(marks, Mark(number))
+        self._stood_still(number, began_ns)
+        self._save_more(LONGEST_NS if slot.is_finished else 0)  # no loop need go on
+
+    def _stood_still(self, number: int, began_ns: int) -> None:
+        """Take note that the loop did nothing but save since a time."""
         if (at_cut := self._at_cut) is not None and at_cut.number == number:
             took_ns = time.monotonic_ns() - began_ns
-            self._at_cut = at_cut._replace(longest_ns=max(at_cut.longest_ns, took_ns))
-        self._take_cut()
+            self._at_cut = at_cut._replace(
+                longest_ns=max(at_cut.longest_ns, took_ns), sum_ns=at_cut.sum_ns + took_ns
+            )
 
     def _mark_came(self, channel: str, mark: Mark) -> None:
         self._cut(mark.number, channel)
+
+    def _save_more(self, most_ns: int = SAVING_NS) -> None:
+        """Save more of the cut for a while; give its part once it is complete."""
+        slot = self._slot
+        if slot is None:
+            return
+        if slot.is_saving and most_ns:
+            number, began_ns = slot.marked, time.monotonic_ns()
+            try:
+                while slot.is_saving and time.monotonic_ns() - began_ns < most_ns:
+                    slot.save_more()
+            except SlackwaterError as problem:  # no state of a user's object may end the job
+                slot.give_up_cut()
+                self._has_made(number, problem)
+            self._stood_still(number, began_ns)
+        self._take_cut()
 
     def _take_cut(self) -> None:
         """Give the part of a complete cut to who waits for it."""
@@ -198,6 +230,9 @@ class CuttingSlot(ABC):
         known, self._at_cut = self._at_cut, None
         assert known is not None and known.number == cut.number, "they are cut together"  # noqa: PT018
         part = SlotPart.of(self._slot.name, cut, known.results, known.positions)
+        self._has_made(cut.number, (part, known))
+
+    def _has_made(self, number: int, made: tuple[SlotPart, _AtCut] | SlackwaterError) -> None:
         with self._has_part:
-            self._parts = {cut.number: (part, known.longest_ns)}
+            self._parts = {number: made}
             self._has_part.notify_all()

@@ -33,7 +33,7 @@ from slackwater.actors.sinks.run_fingerprints import input_prints
 from slackwater.actors.sinks.slot_sinks import SlotSinks, print_line
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
-from slackwater.actors.slot.cutting import CuttingSlot, SavedPart
+from slackwater.actors.slot.cutting import LONGEST_NS, CuttingSlot, SavedPart
 from slackwater.actors.slot.last_words import PULSE_BYTES
 from slackwater.actors.slot.loop_mailbox import Mailbox
 from slackwater.actors.slot.moving_stages import MovingStages
@@ -375,7 +375,7 @@ class SlotHost(MovingStages, CuttingSlot):
                 continue
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0 if the clock was set
                 self._ends.take_in(slot, now_ns)
-                self._take_cut()
+                self._save_more()
                 if not 0 <= now_ns - peers_ns <= PEERS_NS:
                     look_at_peers(self._name, self._ends.all)
                     peers_ns = now_ns
@@ -397,6 +397,7 @@ class SlotHost(MovingStages, CuttingSlot):
                     worked_ns = now_ns
                 continue
             if slot.is_finished and self._ends.is_settled and not self._results.awaits:
+                self._save_more(LONGEST_NS)
                 return "done"
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else ALONE_S
             self._news.quiet_since_ns = worked_ns
@@ -468,6 +469,8 @@ class SlotHost(MovingStages, CuttingSlot):
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, if the slot had no work at `looked_ns`."""
+        if slot.is_saving:
+            return 0.0
         most_s = IDLE_S if self._receivers or self._senders else self._most_rest_s
         rest = rest_of(slot, self._results, looked_ns, sinks_ns=self._sinks.clock_ns)
         until_ns = rest.until_ns

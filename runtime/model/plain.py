@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model.batch import Batch
+from slackwater.runtime.model.later import Later
 from slackwater.runtime.model.message import Message, Progress, ReadTag
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.shown import a_kind
@@ -43,6 +44,8 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0
             return state.item()
         case Decimal():
             return {_IS: "decimal", "text": str(state)}
+        case Later():
+            return state.plain
         case np.ndarray() if not state.dtype.hasobject:
             return state
         case pa.Array():

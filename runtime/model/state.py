@@ -14,6 +14,8 @@ A class without STATE packs itself: it has `snapshot()` and `restore(state)`, wh
 not what it saves, such as arrays with room for more rows. What the walker saves shares no container
 with its machine, and no array that changes: batches, messages, and values of arrays to which more
 are only added, are shared (`runtime/model/plain.py` turns them into plain values).
+
+A machine with much state may be saved in steps (`runtime/model/later.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from slackwater.runtime.model.batch import Batch
+from slackwater.runtime.model.later import Later
 from slackwater.runtime.model.message import Message
 
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes, Batch, Message})
@@ -112,12 +115,20 @@ class Fields:
         return [divided.get(name, name) for name in self.names]
 
 
-def save(machine: Any) -> Any:
-    """Return the state of a machine; of a class with STATE a dict, by field."""
+def save(machine: Any, later: list[Later] | None = None) -> Any:
+    """Return the state of a machine; of a class with STATE a dict, by field.
+
+    Args:
+        machine: owner of the state.
+        later: gets what is saved in steps, which is in the state as it is; None if nothing is.
+    """
     declared = declared_of(machine)
-    if declared is None:
+    if declared is not None:
+        return {n.lstrip("_"): _saved(getattr(machine, n), later) for n in declared.names}
+    if later is None or not hasattr(machine, "snapshot_later"):
         return machine.snapshot()
-    return {name.lstrip("_"): _saved(getattr(machine, name)) for name in declared.names}
+    later.append(begun := machine.snapshot_later())
+    return begun
 
 
 def restore(machine: Any, state: Any) -> None:
@@ -180,24 +191,24 @@ def _has_a_type(element: Any) -> bool:
     return isinstance(element, deque) or _is_made_in_place(element)
 
 
-def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
+def _saved(value: Any, later: list[Later] | None) -> Any:  # noqa: PLR0911 - one for each kind
     if type(value) in _AS_THEY_ARE:
         return value
     if _is_machine(type(value)):
-        return save(value)
+        return save(value, later)
     match value:
         case np.ndarray():
             return value.copy()
         case dict():
-            return {key: _saved(own) for key, own in value.items()}
+            return {key: _saved(own, later) for key, own in value.items()}
         case set() | frozenset():
             return sorted(value)
         case tuple():
-            return tuple([_saved(own) for own in value])
+            return tuple([_saved(own, later) for own in value])
         case list() | deque():  # most have many plain values
-            return [own if type(own) in _AS_THEY_ARE else _saved(own) for own in value]
+            return [own if type(own) in _AS_THEY_ARE else _saved(own, later) for own in value]
     if is_dataclass(value):
-        return tuple([_saved(getattr(value, field.name)) for field in fields(value)])
+        return tuple([_saved(getattr(value, field.name), later) for field in fields(value)])
     return value
 
 

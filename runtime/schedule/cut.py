@@ -5,6 +5,8 @@
 a  … 4 5 │n 6 7
 b  … 2 3 4 5 │n 6     4 and 5 had been sent before their sender's cut: they belong to this one
 ```
+
+What is much of the snapshot is saved in steps after it (`runtime/model/later.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Collection
 from typing import Any
 
 from slackwater.runtime.model import Message
+from slackwater.runtime.model.later import Later
 
 __all__ = ["STAYING", "Cut"]
 
@@ -27,20 +30,45 @@ class Cut:
         number: number of the checkpoint.
         state: `Slot.snapshot` at the mark.
         awaited: channels from other slots on which the mark is yet to come.
+        later: parts of the state that are not whole yet.
 
     Attributes:
         messages: {channel: messages that arrived after the snapshot, before the mark}.
     """
 
-    def __init__(self, number: int, state: dict[str, Any], awaited: Collection[str]) -> None:
+    def __init__(
+        self,
+        number: int,
+        state: dict[str, Any],
+        awaited: Collection[str],
+        later: Collection[Later] = (),
+    ) -> None:
         self.number, self.state = number, state
+        self._later = [part for part in later if not part.is_done]
         self.messages: dict[str, list[Message]] = {}
         self._awaited = set(awaited)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the mark, or the end, has come on each channel."""
-        return not self._awaited
+        """Whether each channel has had the mark or its end, and the state is whole."""
+        return not self._awaited and not self._later
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether a part of the state is not whole yet."""
+        return bool(self._later)
+
+    def step(self, most: int) -> None:
+        """Save more of the state; see `Later.step`."""
+        part = self._later[-1]
+        part.step(most)
+        if part.is_done:
+            self._later.pop()
+
+    def give_up(self) -> None:
+        """Save no more of the state."""
+        while self._later:
+            self._later.pop().give_up()
 
     def arrived(self, channel: str, message: Message) -> None:
         """Add a message that arrives before the mark of its channel."""

@@ -16,6 +16,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, Batch, Message
+from slackwater.runtime.model.later import KEYS_AT_ONCE, Later
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.nearest import listed
@@ -422,7 +423,9 @@ class Slot:
         inputs = [c for machine in self._stages.values() for c in machine.stage.inputs]
         outputs = [c for machine in self._stages.values() for c in machine.stage.outputs]
         others = {c.name for c in inputs if c.source not in self._stages}
-        self._cut = Cut(number, self.snapshot(), others - self._ended)
+        self.give_up_cut()
+        later: list[Later] = []
+        self._cut = Cut(number, self.snapshot(later=later), others - self._ended, later)
         self._to_ack[number] = {
             name: machine.source.positions
             for name, machine in self._stages.items()
@@ -437,8 +440,31 @@ class Slot:
             self._cut.close(channel)
         return marks
 
+    @property
+    def is_saving(self) -> bool:
+        """Whether a part of the cut is not saved yet; see `save_more`."""
+        return self._cut is not None and self._cut.is_saving
+
+    def save_more(self, most: int = KEYS_AT_ONCE) -> None:
+        """Save more of the cut, between two steps.
+
+        Args:
+            most: number of keys at most.
+
+        Raises:
+            OperatorError: state of a user's object is not plain.
+        """
+        if self._cut is not None and self._cut.is_saving:
+            self._cut.step(most)
+
+    def give_up_cut(self) -> None:
+        """Give up the cut that is not complete yet, if there is one."""
+        if self._cut is not None:
+            self._cut.give_up()
+            self._cut = None
+
     def take_cut(self) -> Cut | None:
-        """Return the cut, once, when each input has had the mark or its end."""
+        """Return the cut, once, when it is complete."""
         cut = self._cut
         if cut is None or not cut.is_complete:
             return None
@@ -471,12 +497,18 @@ class Slot:
             if machine is not None and machine.source is not None:
                 machine.source.ack(positions)
 
-    def snapshot(self, leaving: Collection[str] | None = None) -> dict[str, Any]:
+    def snapshot(
+        self, leaving: Collection[str] | None = None, later: list[Later] | None = None
+    ) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).
 
         A source's is a number of rows of its input, and what of them has not been handed over.
         Not in it: what users' functions keep to themselves, actions that were returned, which are
         the host's, and stages that are not `leaving` (None if all are; see `Slot.restore`, `old`).
+
+        Args:
+            leaving: names of these stages.
+            later: gets parts of it that are saved in steps; None if nothing is.
 
         Returns:
             `version`, and two snapshots. `stream` is needed to go on with equal results.
@@ -488,7 +520,7 @@ class Slot:
             if leaving is None or name in leaving
         }
         stream = {
-            "stages": {n: to_plain(save(machine), where=n) for n, machine in machines.items()},
+            "stages": {n: to_plain(save(own, later), where=n) for n, own in machines.items()},
             "sent": dict(self._sent),
             "received": dict(self._received),
             "credit": dict(self._credit),
@@ -523,6 +555,8 @@ class Slot:
         Raises:
             SettingError: it is of other stages or channels, or of another version.
         """
+        if old is not None:
+            old.give_up_cut()
         staying = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
         check_version(state, slot=self.name)
         stream = state["stream"]

@@ -26,6 +26,9 @@ __all__ = ["CompleteCheckpoint", "SimulatedMarks"]
 DELAY_NS = 20_000_000
 """Longest time of the job's word to a slot, or of a slot's part to where it is kept."""
 
+KEYS, GAP_NS = 3, 1_000_000
+"""Keys of a slot's cut that are saved in one step, and time between two steps."""
+
 
 class CompleteCheckpoint(NamedTuple):
     """A checkpoint that is complete.
@@ -101,6 +104,7 @@ class SimulatedMarks:
     def __init__(self, world: World, rng: np.random.Generator, *, delay_ns: int = DELAY_NS) -> None:
         self._world, self._rng, self._delay_ns = world, rng, delay_ns
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
+        self._saves: dict[str, Slot] = {}  # that save more of a cut once their slices are over
         self._results: dict[str, dict[str, Any]] = {}  # {slot: its results at its cut}
         self._parts: dict[str, SlotPart] = {}  # of the checkpoint that is being taken
         self._unreleased: set[str] = set()  # slots, of the last complete checkpoint
@@ -130,6 +134,7 @@ class SimulatedMarks:
         """Begin a new attempt: all slots are new."""
         self.give_up()
         self._waiting.clear()
+        self._saves.clear()
         self._results.clear()
 
     def between_slices(self, slot: str, happen: Callable[[], None], *, waits: bool = True) -> None:
@@ -153,6 +158,8 @@ class SimulatedMarks:
         waiting = self._waiting.pop(slot, None)
         while waiting:
             waiting.popleft()()
+        if (machine := self._saves.pop(slot, None)) is not None:
+            self._save(slot, machine)
 
     def look(self, slot: str) -> None:
         """Send the part of a slot to the job if it is complete."""
@@ -165,12 +172,29 @@ class SimulatedMarks:
         if not self._world.may_cut(slot):
             return
         machine, results = self._world.slot(slot)
-        if number > machine.marked:
+        if is_first := number > machine.marked:
             self._results[slot] = saved_results(results, number)
         marks = machine.mark(number) if channel is None else machine.mark_came(channel, number)
         for sent in marks:
             self._world.send_mark(sent, partial(self._came, sent, number))
         self.look(slot)
+        if is_first:
+            self._save_later(slot, machine)
+
+    def _save_later(self, slot: str, machine: Slot) -> None:
+        if machine.is_saving:
+            self._world.at(self._world.now_ns + GAP_NS, partial(self._save, slot, machine))
+
+    def _save(self, slot: str, machine: Slot) -> None:
+        """Save a few more keys of a slot's cut, unless another attempt has its place."""
+        if not self._world.may_cut(slot) or self._world.slot(slot)[0] is not machine:
+            return
+        if self._world.is_busy(slot):
+            self._saves[slot] = machine
+            return
+        machine.save_more(KEYS)
+        self.look(slot)
+        self._save_later(slot, machine)
 
     def _came(self, channel: Channel, number: int) -> None:
         slot = self._world.plan.slots[channel.target]

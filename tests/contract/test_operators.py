@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
+from slackwater.runtime.model.later import Later
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.close import CloseInTime
@@ -45,6 +46,7 @@ from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile
 from tests.support.examples import a_third
 from tests.support.rows import bound
+from tests.support.states import canonical
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
@@ -303,6 +305,29 @@ def test_snapshot_does_not_change_when_the_operator_goes_on(
     again = case.make()
     restore(again, state)
     assert run(again, iter(reads[half:])) == first
+
+
+@every_operator
+@any_stream
+def test_state_saved_in_steps_is_that_of_its_cut(
+    case: Case, data: st.DataObject, cut: Random
+) -> None:
+    reads = list(case.reads(draw_stream(case, data), cut))
+    operator, half = case.make(), len(reads) // 2
+    run(operator, iter(reads[:half]))
+    whole, later = deep_copy(to_plain(save(operator))), list[Later]()
+    state = to_plain(save(operator, later))
+    leaves: Leaves = []
+    for released in reads[half:]:  # keys are changed, begun and forgotten between the steps
+        while cut.random() < 0.5 and (open_parts := [part for part in later if not part.is_done]):
+            cut.choice(open_parts).step(cut.randint(1, 3))
+        leaves += leaves_of([operator.work(released, now_ns=0).rows])
+    for part in later:
+        part.finish()
+    assert canonical(state) == canonical(whole)
+    again = case.make()
+    restore(again, from_plain(deep_copy(state)))
+    assert run(again, iter(reads[half:])) == leaves
 
 
 @every_operator

@@ -18,7 +18,7 @@ from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
 """The values of a batch for an accumulator: the cells of rows, and an array of as many values, or
@@ -57,7 +57,7 @@ class FoldAccumulator:
         self, ufunc: np.ufunc, dtype: npt.DTypeLike, identity: Any, values: Values
     ) -> None:
         self._ufunc, self._identity, self._values = ufunc, identity, values
-        self._state = GrowableArray(dtype, fill=identity)
+        self._state = ChangingArray(dtype, fill=identity)
         self._dtype = self._state.values.dtype
 
     @property
@@ -79,7 +79,7 @@ class FoldAccumulator:
             return
         if isinstance(values, np.ndarray):
             values = values.astype(self._dtype, copy=False)
-        self._ufunc.at(self.state, cells, values)
+        self._state.change(self._ufunc, cells, values)
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:  # noqa: D102 - see Accumulator
         if pairs.are_single:
@@ -99,10 +99,10 @@ class MarkAccumulator:
     STATE = Fields(Field("_state", by=OWNER), elements={"_state": "_new_state"})
 
     def __init__(self) -> None:
-        self._state: GrowableArray | None = None
+        self._state: ChangingArray | None = None
 
-    def _new_state(self) -> GrowableArray:
-        return GrowableArray(np.uint8)
+    def _new_state(self) -> ChangingArray:
+        return ChangingArray(np.uint8)
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         if batch.marks is None:
@@ -110,7 +110,7 @@ class MarkAccumulator:
         if self._state is None:
             self._state = self._new_state()
         self._cover(size)
-        np.bitwise_or.at(self._state.values, cells, batch.marks)
+        self._state.change(np.bitwise_or, cells, batch.marks)
 
     def _cover(self, size: int) -> None:
         if self._state is not None and size > len(self._state):

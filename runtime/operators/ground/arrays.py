@@ -10,6 +10,10 @@ import numpy.typing as npt
 
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.divided import StayingNumbers
+from slackwater.runtime.model.later import Later
+
+_VALUES = 256
+"""Values that are saved in a step for each key that may be saved in it."""
 
 
 class GrowableArray:
@@ -76,6 +80,65 @@ class GrowableArray:
     def restore(self, state: npt.NDArray[Any]) -> None:
         """Hold a copy of saved values."""
         self.replace(state)
+
+
+class ChangingArray(GrowableArray):
+    """A growable array whose values change in their places, even while it is saved."""
+
+    def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0) -> None:
+        super().__init__(dtype, fill=fill)
+        self._saving: _SavedArray | None = None
+
+    def change(self, ufunc: np.ufunc, places: Int64Array, values: Any) -> None:
+        """Apply a function to the values at some places, as `ufunc.at` does."""
+        if self._saving is not None:
+            if self._saving.is_copied:
+                self._saving = None
+            else:
+                self._saving.note(self._data, places)
+        ufunc.at(self.values, places, values)
+
+    def snapshot_later(self) -> Later:
+        """Begin to save the values."""
+        if self._saving is not None:
+            self._saving.finish()
+        self._saving = _SavedArray(self._data, self._size)
+        return self._saving
+
+
+class _SavedArray(Later):
+    """Values of a `ChangingArray` at its cut: a copy, and earlier values of what changed.
+
+    Args:
+        data: the array's room, of which nothing else changes in its place.
+        size: number of its values.
+    """
+
+    def __init__(self, data: npt.NDArray[Any], size: int) -> None:
+        self._data, self._size = data, size
+        self._copied = 0
+        self._notes: list[tuple[Int64Array, npt.NDArray[Any]]] = []
+        self.plain = np.empty(size, dtype=data.dtype)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether changes need no note any more."""
+        return self.is_done or self._copied == self._size
+
+    def note(self, data: npt.NDArray[Any], places: Int64Array) -> None:
+        """Keep values that are about to change."""
+        if data is self._data:  # else it has moved to more room, and changes there
+            self._notes.append((places, data.take(places)))
+
+    def step(self, most: int) -> None:
+        if self._copied < self._size:
+            start, self._copied = self._copied, min(self._copied + most * _VALUES, self._size)
+            self.plain[start : self._copied] = self._data[start : self._copied]
+        elif self._notes:  # the latest first, so that the value at the cut is the last
+            places, values = self._notes.pop()
+            there = places < self._size
+            self.plain[places[there]] = values[there]
+        self.is_done = self._copied == self._size and not self._notes
 
 
 def starts_of_runs(values: Int64Array) -> Int64Array:
