@@ -12,9 +12,12 @@ then on the machine tells it what it is about to change.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["KEYS_AT_ONCE", "Later"]
+from slackwater.runtime.errors import SlackwaterError
+
+__all__ = ["KEYS_AT_ONCE", "Later", "LaterOfMany"]
 
 KEYS_AT_ONCE = 512
 """Keys that are saved in one step: a fraction of a millisecond."""
@@ -48,3 +51,62 @@ class Later(ABC):
     def give_up(self) -> None:
         """Stop: the state is not needed."""
         self.is_done = True
+
+
+class _Saved(Protocol):
+    cut: object | None
+
+
+T = TypeVar("T", bound=_Saved)
+
+
+class LaterOfMany(Later, Generic[T]):
+    """State of many objects, a row for each. Their attribute `cut` says in which cut each was saved.
+
+    Args:
+        every: the objects at the cut.
+    """
+
+    def __init__(self, every: Sequence[T]) -> None:
+        self._every, self._at = every, 0
+        self._mark = object()
+        self._early: dict[int, Any] = {}  # {id of an object: its row, or why there is none}
+        self.is_done = not every
+
+    @abstractmethod
+    def row(self, one: T) -> Any:
+        """Return the state of an object, which shares nothing that changes with it."""
+
+    @abstractmethod
+    def add(self, start: int, rows: Sequence[Any]) -> None:
+        """Add rows of objects to the plain value.
+
+        Args:
+            start: place of the first object.
+            rows: rows of it, and of those that follow.
+        """
+
+    def before(self, one: T) -> None:
+        """Save an object that is about to change, unless it is saved."""
+        if one.cut is self._mark or self.is_done:
+            return
+        one.cut = self._mark
+        try:
+            self._early[id(one)] = self.row(one)
+        except SlackwaterError as problem:  # of the checkpoint, and not of the slice
+            self._early[id(one)] = problem
+
+    def step(self, most: int) -> None:  # noqa: D102 - see Later
+        start, self._at = self._at, min(self._at + most, len(self._every))
+        rows = []
+        for one in self._every[start : self._at]:
+            if one.cut is not self._mark:
+                one.cut = self._mark
+                rows.append(self.row(one))
+                continue
+            row = self._early.pop(id(one))
+            if isinstance(row, SlackwaterError):
+                raise row
+            rows.append(row)
+        self.add(start, rows)
+        self.is_done = self._at == len(self._every)

@@ -120,7 +120,10 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("HeldColumns", "end"): ("positions begin anew", len),
     **{("JoinState", name): ("the index follows from the rows", _nothing)
        for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
-    ("ChangingArray", "_saving"): ("of a cut that is being saved", _nothing),
+    **{(name, "_saving"): ("of a cut that is being saved", _nothing)
+       for name in ("ChangingArray", "Objects", "Matchers")},
+    **{(name, "cut"): ("of a cut that is being saved", _nothing)
+       for name in ("Keyed", "KeyMatcher")},
     ("GrowableArray", "_data"): ("room for more", lambda growing: canonical(growing.values)),
     **{("HashCodes", name): ("values that a snapshot has had", _nothing)
        for name in ("_pieces",)},

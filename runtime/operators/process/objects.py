@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.divided import StayingNumbers
+from slackwater.runtime.model.later import Later, LaterOfMany
 from slackwater.runtime.model.plain import AS_THEY_ARE, from_plain, to_plain
 from slackwater.runtime.operators.ground.user_code import called, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
@@ -58,6 +60,7 @@ class Keyed:
         due_ns: when `on_time` is called next, by event time; None: not.
         called_ns: when `on_time` was called last, by event time.
         key_hash: hash of the key, where results leave in the order of hashes; else 0.
+        cut: the last cut in which it was saved; see `LaterOfMany`.
     """
 
     number: int
@@ -69,10 +72,14 @@ class Keyed:
     due_ns: int | None = None
     called_ns: int = START_NS
     key_hash: int = 0
+    cut: object | None = None
 
 
-_KNOWN = tuple(field.name for field in fields(Keyed) if field.name != "operator")
-"""Fields of a key's object that are saved as they are."""
+_KNOWN = tuple(
+    field.name for field in fields(Keyed) if field.name not in {"operator", "code", "cut"}
+)
+"""Fields of a key's object that are saved as they are, beside its code."""
+_known_of = attrgetter(*_KNOWN)
 
 
 class Objects:
@@ -94,9 +101,10 @@ class Objects:
         self.by_code: dict[int, Keyed] = {}
         self.forgotten = 0
         self._number = 0
+        self._saving: _SavedObjects | None = None
 
     def of(self, code: int, key: Any, time_ns: int) -> Keyed:
-        """Return a key's object at an event time, in place of a forgotten one."""
+        """Return a key's object, which will change, at an event time; or one for a forgotten one."""
         keyed = self.by_code.get(code)
         if keyed is None or self._is_over(keyed, time_ns):
             if keyed is not None:
@@ -104,7 +112,14 @@ class Objects:
             keyed = Keyed(self._number, code, key, self._copied(key))
             self._number += 1
             self.by_code[code] = keyed
+        self._will_change(keyed)
         return keyed
+
+    def _will_change(self, one: Keyed) -> None:
+        if self._saving is not None:
+            self._saving.before(one)
+            if self._saving.is_done:
+                self._saving = None
 
     def _copied(self, key: Any) -> Any:
         return called(
@@ -141,6 +156,7 @@ class Objects:
 
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
+        self._will_change(one)
         one.due_ns = one.operator.due_ns = None
         one.called_ns = time_ns
 
@@ -228,42 +244,26 @@ class Objects:
     def snapshot(self) -> dict[str, Any]:
         """Return all objects, as plain values: a list for each field, and for each attribute.
 
-        A slot stands still while it is made, so it makes no dict for each object.
-
         Raises:
             OperatorError: an attribute is no plain value; names the key and the attribute.
         """
-        every = list(self.by_code.values())
-        of_names: dict[tuple[str, ...], list[Keyed]] = {}
-        for one in every:
-            of_names.setdefault(tuple(vars(one.operator)), []).append(one)
-        places = {names: place for place, names in enumerate(of_names)}
-        return {
-            "number": self._number,
-            "forgotten": self.forgotten,
-            "objects": {name: [getattr(one, name) for one in every] for name in _KNOWN},
-            "attributes": [places[tuple(vars(one.operator))] for one in every],
-            "values": [
-                [(name, self._plain(name, own)) for name in names]
-                for names, own in of_names.items()
-            ],
-        }
+        plain: dict[str, Any] = self.snapshot_later().finish()
+        return plain
 
-    def _plain(self, name: str, objects: list[Keyed]) -> list[Any]:
-        """Return an attribute of objects, each as a plain value."""
-        values = [vars(one.operator)[name] for one in objects]
-        if AS_THEY_ARE.issuperset(map(type, values)):
-            return values
-        return [
-            self._plain_value(name, one, value) for one, value in zip(objects, values, strict=True)
-        ]
+    def snapshot_later(self) -> Later:
+        """Begin to save all objects."""
+        if self._saving is not None:
+            self._saving.finish()
+        self._saving = _SavedObjects(self.by_code, self._plain_value)
+        self._saving.plain |= {"number": self._number, "forgotten": self.forgotten}
+        return self._saving
 
-    def _plain_value(self, name: str, one: Keyed, value: Any) -> Any:
+    def _plain_value(self, name: str, key: Any, value: Any) -> Any:
         try:
             return copy.deepcopy(to_plain(value, where=f"{self._who}.{name}"))
         except TypeError as problem:
             raise OperatorError(
-                f"step {self._step.name!r}: the state of key {shown(one.key)} cannot be saved: "
+                f"step {self._step.name!r}: the state of key {shown(key)} cannot be saved: "
                 f"{text_of(problem)}"
             ) from problem
 
@@ -282,3 +282,54 @@ class Objects:
             }
             keyed = Keyed(operator=operator, **dict(zip(state["objects"], own_fields, strict=True)))
             self.by_code[keyed.code] = keyed
+
+
+class _Row(NamedTuple):
+    """State of an object: fields of `_KNOWN`, and its attributes."""
+
+    known: tuple[Any, ...]
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+
+class _SavedObjects(LaterOfMany[Keyed]):
+    """State of the objects of all keys, at a cut.
+
+    Args:
+        by_code: {code of a key: its object}.
+        plain_value: returns a value as a plain one, by its attribute and the object's key.
+    """
+
+    def __init__(
+        self, by_code: Mapping[int, Keyed], plain_value: Callable[[str, Any, Any], Any]
+    ) -> None:
+        super().__init__(list(by_code.values()))
+        self._plain_value = plain_value
+        self._of_names: dict[tuple[str, ...], int] = {}  # {names of attributes: place in `values`}
+        objects: dict[str, list[Any]] = {name: [] for name in _KNOWN}
+        self.plain = {"objects": {**objects, "code": list(by_code)}, "attributes": [], "values": []}
+
+    def row(self, one: Keyed) -> _Row:  # noqa: D102 - see LaterOfMany
+        attributes = vars(one.operator)
+        values = tuple(attributes.values())
+        if not AS_THEY_ARE.issuperset(map(type, values)):
+            values = tuple(
+                own if type(own) in AS_THEY_ARE else self._plain_value(name, one.key, own)
+                for name, own in attributes.items()
+            )
+        return _Row(_known_of(one), tuple(attributes), values)
+
+    def add(self, start: int, rows: Sequence[_Row]) -> None:  # noqa: D102 - see LaterOfMany
+        del start
+        known, names, _ = zip(*rows, strict=True)
+        objects, values = self.plain["objects"], self.plain["values"]
+        for name, column in zip(_KNOWN, zip(*known, strict=True), strict=True):
+            objects[name] += column
+        for own in dict.fromkeys(names):
+            if own not in self._of_names:
+                self._of_names[own] = len(values)
+                values.append([(name, list[Any]()) for name in own])
+            columns = zip(*[row.values for row in rows if row.names == own], strict=True)
+            for (_, of_name), column in zip(values[self._of_names[own]], columns, strict=False):
+                of_name += column
+        self.plain["attributes"] += map(self._of_names.__getitem__, names)
