@@ -219,7 +219,11 @@ class SlotHost(MovingStages, CuttingSlot):
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)
         if self._saved is not None:
-            restore_part(self._saved, self._slot, self._results, self._clock.now_ns())
+            gc.disable()  # each collection would look at all that is restored so far
+            try:
+                restore_part(self._saved, self._slot, self._results, self._clock.now_ns())
+            finally:
+                gc.enable()
             self._saved = None
         self._run()
 

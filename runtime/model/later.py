@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from slackwater.runtime.errors import SlackwaterError
 
-__all__ = ["KEYS_AT_ONCE", "Later", "LaterOfMany"]
+__all__ = ["KEYS_AT_ONCE", "Later", "LaterOfMany", "SavedEach"]
 
 KEYS_AT_ONCE = 512
 """Keys that are saved in one step: a fraction of a millisecond."""
@@ -53,60 +53,71 @@ class Later(ABC):
         self.is_done = True
 
 
-class _Saved(Protocol):
+class SavedEach(Protocol):
+    """Object of a key, of many.
+
+    Attributes:
+        code: code of its key.
+        cut: the last cut in which it was saved.
+        is_gone: whether another one has its place.
+    """
+
+    code: int
     cut: object | None
+    is_gone: bool
 
 
-T = TypeVar("T", bound=_Saved)
+T = TypeVar("T", bound=SavedEach)
 
 
 class LaterOfMany(Later, Generic[T]):
-    """State of many objects, a row for each. Their attribute `cut` says in which cut each was saved.
+    """State of many objects, a row for each.
 
     Args:
-        every: the objects at the cut.
+        every: objects at the cut, and after these more that are added later.
     """
 
     def __init__(self, every: Sequence[T]) -> None:
-        self._every, self._at = every, 0
+        self._every, self._size, self._at = every, len(every), 0
         self._mark = object()
-        self._early: dict[int, Any] = {}  # {id of an object: its row, or why there is none}
+        self._early: dict[int, Any] = {}  # {id of an object: its row, or an error}
         self.is_done = not every
 
     @abstractmethod
-    def row(self, one: T) -> Any:
+    def row(self, subject: T) -> Any:
         """Return the state of an object, which shares nothing that changes with it."""
 
     @abstractmethod
-    def add(self, start: int, rows: Sequence[Any]) -> None:
-        """Add rows of objects to the plain value.
+    def add(self, rows: Sequence[Any]) -> None:
+        """Add rows, in the order of the objects, to the plain value."""
 
-        Args:
-            start: place of the first object.
-            rows: rows of it, and of those that follow.
-        """
-
-    def before(self, one: T) -> None:
-        """Save an object that is about to change, unless it is saved."""
-        if one.cut is self._mark or self.is_done:
+    def before(self, subject: T) -> None:
+        """Save an object that will change, or be replaced, unless it is saved."""
+        if subject.cut is self._mark or self.is_done:
             return
-        one.cut = self._mark
+        subject.cut = self._mark
         try:
-            self._early[id(one)] = self.row(one)
+            self._early[id(subject)] = self.row(subject)
         except SlackwaterError as problem:  # of the checkpoint, and not of the slice
-            self._early[id(one)] = problem
+            self._early[id(subject)] = problem
+
+    def before_all(self) -> None:
+        """Save all objects: all of them are about to change."""
+        for subject in self._every[self._at : self._size]:
+            if not subject.is_gone:
+                self.before(subject)
 
     def step(self, most: int) -> None:  # noqa: D102 - see Later
-        start, self._at = self._at, min(self._at + most, len(self._every))
+        start, self._at = self._at, min(self._at + most, self._size)
         rows = []
-        for one in self._every[start : self._at]:
-            if one.cut is not self._mark:
-                one.cut = self._mark
-                rows.append(self.row(one))
-                continue
-            row = self._early.pop(id(one))
-            if isinstance(row, SlackwaterError):
-                raise row
-            rows.append(row)
-        self.add(start, rows)
-        self.is_done = self._at == len(self._every)
+        for subject in self._every[start : self._at]:
+            if subject.cut is self._mark:
+                if isinstance(row := self._early.pop(id(subject)), SlackwaterError):
+                    raise row
+                rows.append(row)
+            elif not subject.is_gone:
+                subject.cut = self._mark
+                rows.append(self.row(subject))
+        if rows:
+            self.add(rows)
+        self.is_done = self._at == self._size

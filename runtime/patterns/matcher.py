@@ -37,10 +37,14 @@ class KeyMatcher(ABC):
 
     Attributes:
         log: the events that may be in a match to come.
+        low: the least number that may be in a match to come.
         waiting: the windows and matches that wait for the end of a scope.
+        code: code of its key, among several.
+        cut: the last cut in which it was saved.
+        is_gone: whether the key has a newer matcher.
     """
 
-    STATE = Fields("log", "_low", "_used", "waiting", elements={"_used": set})
+    STATE = Fields("log", "low", "_used", "waiting", elements={"_used": set})
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         self._settings = settings
@@ -51,7 +55,9 @@ class KeyMatcher(ABC):
         self._waits = any(one.barred_after for one in settings.rules)
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
         self._orders = 0
-        self._low = 0  # the least number that may be in a match to come
+        self.low = 0
+        self.code, self.is_gone = 0, False
+        self.cut: object | None = None
 
     @abstractmethod
     def take(
@@ -85,7 +91,27 @@ class KeyMatcher(ABC):
     def turns_held(self) -> list[int]:
         """Return the places of events that may be in a match to come."""
         turns = self.log.turns
-        return [turns[number] for number in self.log.since(self._low)]
+        return [turns[number] for number in self.log.since(self.low)]
+
+    @property
+    def has_only_events(self) -> bool:
+        """Whether its state is surely no more than `low`, and events without values."""
+        return False
+
+    def begin_with(
+        self,
+        low: int,
+        numbers: list[int],
+        times_ns: list[int],
+        turns: list[int],
+        fits: list[tuple[int, ...]],
+    ) -> None:
+        """Continue with events, and no other state."""
+        log = self.log
+        self.low, log.numbers, log.times_ns = low, numbers, times_ns
+        log.turns = dict(zip(numbers, turns, strict=True))
+        log.fits = dict(zip(numbers, fits, strict=True))
+        self.derive()
 
     @property
     def _keeps_used(self) -> bool:

@@ -46,7 +46,7 @@ class ReachMatcher(KeyMatcher):
         ended = self._add(number, roles, values)
         if ended:
             matches += self._in_reach(number, time_ns, turn, ended)
-        low = self._low = self._scope.low(number, time_ns, self.log)
+        low = self.low = self._scope.low(number, time_ns, self.log)
         if self.log.forget(low):
             for chain in self._chains:
                 chain.forget(low)
@@ -70,6 +70,11 @@ class ReachMatcher(KeyMatcher):
                 matches.append(self._made(match, which, turn, time_ns, None))
                 self._consume(match)
         return matches
+
+    @property
+    def has_only_events(self) -> bool:  # noqa: D102 - see KeyMatcher
+        beside = self._used[0] or self.log.values or any(self._queues)
+        return not beside and not len(self.waiting)
 
     # -- what waits -------------------------------------------------------------------------
 

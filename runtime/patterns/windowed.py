@@ -364,7 +364,7 @@ class WindowMatcher(KeyMatcher):
     def _forget(self, number: int) -> None:
         """Forget events that no window has, if there are many."""
         open_low = self.windows.low(self.log)
-        low = self._low = number + 1 if open_low is None else open_low
+        low = self.low = number + 1 if open_low is None else open_low
         if not self.log.forget(low):
             return
         for chain in self._chains:

@@ -122,6 +122,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
        for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
     **{(name, "_saving"): ("of a cut that is being saved", _nothing)
        for name in ("ChangingArray", "Objects", "Matchers")},
+    ("OfKeys", "order"): ("replaced objects are left out", _nothing),
     **{(name, "cut"): ("of a cut that is being saved", _nothing)
        for name in ("Keyed", "KeyMatcher")},
     ("GrowableArray", "_data"): ("room for more", lambda growing: canonical(growing.values)),

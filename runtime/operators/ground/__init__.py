@@ -14,6 +14,7 @@
 - `keep.py`: `keep=` of joins, and the sources without promises, which keep rows until their end.
 - `keys.py`: Keys become one dense code per row, and codes become keys again.
 - `late_rows.py`: Late rows came too late to count in full: their count, and the rows themselves.
+- `of_keys.py`: Objects of keys, such as matchers, which a cut refers to without a copy.
 - `streams.py`: The base of streams for the methods that operators add: flow, columns, a new step.
 - `user_code.py`: Calls of the user's code, with errors that name the step whose code failed.
 """

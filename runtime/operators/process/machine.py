@@ -84,7 +84,7 @@ class ProcessMachine(LateOperator):
             self._done_ns = until_ns
             self._tidy()
             if until_ns == END_NS:
-                self._objects.by_code.clear()
+                self._objects.forget_all()
             self._forget_keys()
         # What follows is as new as a row, or a time, to come.
         failed = self._failed.take() if self._failed is not None else []

@@ -16,6 +16,7 @@ from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.divided import StayingNumbers
 from slackwater.runtime.model.later import Later, LaterOfMany
 from slackwater.runtime.model.plain import AS_THEY_ARE, from_plain, to_plain
+from slackwater.runtime.operators.ground.of_keys import OfKeys
 from slackwater.runtime.operators.ground.user_code import called, check_names
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.shown import a_kind, shown, text_of
@@ -60,7 +61,8 @@ class Keyed:
         due_ns: when `on_time` is called next, by event time; None: not.
         called_ns: when `on_time` was called last, by event time.
         key_hash: hash of the key, where results leave in the order of hashes; else 0.
-        cut: the last cut in which it was saved; see `LaterOfMany`.
+        cut: the last cut in which it was saved.
+        is_gone: whether the key has a newer object.
     """
 
     number: int
@@ -73,12 +75,13 @@ class Keyed:
     called_ns: int = START_NS
     key_hash: int = 0
     cut: object | None = None
+    is_gone: bool = False
 
 
 _KNOWN = tuple(
-    field.name for field in fields(Keyed) if field.name not in {"operator", "code", "cut"}
+    field.name for field in fields(Keyed) if field.name not in {"operator", "cut", "is_gone"}
 )
-"""Fields of a key's object that are saved as they are, beside its code."""
+"""Fields of a key's object that are saved as they are."""
 _known_of = attrgetter(*_KNOWN)
 
 
@@ -98,21 +101,22 @@ class Objects:
     def __init__(self, step: ProcessStep) -> None:
         self._step = step
         self._names = step.schema.names
-        self.by_code: dict[int, Keyed] = {}
+        self.by_code = OfKeys[Keyed]()
         self.forgotten = 0
         self._number = 0
         self._saving: _SavedObjects | None = None
 
     def of(self, code: int, key: Any, time_ns: int) -> Keyed:
-        """Return a key's object, which will change, at an event time; or one for a forgotten one."""
+        """Return a key's object at an event time, which will change."""
         keyed = self.by_code.get(code)
+        if keyed is not None:
+            self._will_change(keyed)
         if keyed is None or self._is_over(keyed, time_ns):
             if keyed is not None:
                 self.forgotten += 1
             keyed = Keyed(self._number, code, key, self._copied(key))
             self._number += 1
-            self.by_code[code] = keyed
-        self._will_change(keyed)
+            self.by_code.add(keyed)
         return keyed
 
     def _will_change(self, one: Keyed) -> None:
@@ -222,17 +226,22 @@ class Objects:
 
     def forget_before(self, time_ns: int) -> None:
         """Forget, and count, the objects that are over at an event time."""
-        left = {code: one for code, one in self.by_code.items() if not self._is_over(one, time_ns)}
+        left = [one for one in self.by_code.values() if not self._is_over(one, time_ns)]
         self.forgotten += len(self.by_code) - len(left)
-        self.by_code = left
+        self.by_code = OfKeys(left)
+
+    def forget_all(self) -> None:
+        """Forget the objects: no row and no call of theirs follows."""
+        self.by_code = OfKeys()
 
     def renumber(self, kept: StayingNumbers) -> None:
         """Keep the objects of keys that stay, with the new codes."""
-        objects = list(self.by_code.values())
+        if self._saving is not None:
+            self._saving.before_all()
         codes = kept.moved(np.array(list(self.by_code), dtype=np.int64)).tolist()
-        self.by_code = {code: one for code, one in zip(codes, objects, strict=True) if code >= 0}
-        for code, one in self.by_code.items():
+        for code, one in zip(codes, self.by_code.values(), strict=True):
             one.code = code
+        self.by_code = OfKeys([one for one in self.by_code.values() if one.code >= 0])
 
     def _is_over(self, one: Keyed, time_ns: int) -> bool:
         """Whether a row at that event time would begin with a new object."""
@@ -254,7 +263,7 @@ class Objects:
         """Begin to save all objects."""
         if self._saving is not None:
             self._saving.finish()
-        self._saving = _SavedObjects(self.by_code, self._plain_value)
+        self._saving = _SavedObjects(self.by_code.order, self._plain_value)
         self._saving.plain |= {"number": self._number, "forgotten": self.forgotten}
         return self._saving
 
@@ -269,7 +278,7 @@ class Objects:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._number, self.forgotten, self.by_code = state["number"], state["forgotten"], {}
+        self._number, self.forgotten, self.by_code = state["number"], state["forgotten"], OfKeys()
         columns = [
             [(name, iter(values)) for name, values in attributes] for attributes in state["values"]
         ]
@@ -281,7 +290,7 @@ class Objects:
                 for name, own in ((name, next(values)) for name, values in columns[place])
             }
             keyed = Keyed(operator=operator, **dict(zip(state["objects"], own_fields, strict=True)))
-            self.by_code[keyed.code] = keyed
+            self.by_code.add(keyed)
 
 
 class _Row(NamedTuple):
@@ -296,31 +305,28 @@ class _SavedObjects(LaterOfMany[Keyed]):
     """State of the objects of all keys, at a cut.
 
     Args:
-        by_code: {code of a key: its object}.
+        every: objects of all keys.
         plain_value: returns a value as a plain one, by its attribute and the object's key.
     """
 
-    def __init__(
-        self, by_code: Mapping[int, Keyed], plain_value: Callable[[str, Any, Any], Any]
-    ) -> None:
-        super().__init__(list(by_code.values()))
+    def __init__(self, every: Sequence[Keyed], plain_value: Callable[[str, Any, Any], Any]) -> None:
+        super().__init__(every)
         self._plain_value = plain_value
         self._of_names: dict[tuple[str, ...], int] = {}  # {names of attributes: place in `values`}
         objects: dict[str, list[Any]] = {name: [] for name in _KNOWN}
-        self.plain = {"objects": {**objects, "code": list(by_code)}, "attributes": [], "values": []}
+        self.plain = {"objects": objects, "attributes": [], "values": []}
 
-    def row(self, one: Keyed) -> _Row:  # noqa: D102 - see LaterOfMany
-        attributes = vars(one.operator)
+    def row(self, subject: Keyed) -> _Row:
+        attributes = vars(subject.operator)
         values = tuple(attributes.values())
         if not AS_THEY_ARE.issuperset(map(type, values)):
             values = tuple(
-                own if type(own) in AS_THEY_ARE else self._plain_value(name, one.key, own)
+                own if type(own) in AS_THEY_ARE else self._plain_value(name, subject.key, own)
                 for name, own in attributes.items()
             )
-        return _Row(_known_of(one), tuple(attributes), values)
+        return _Row(_known_of(subject), tuple(attributes), values)
 
-    def add(self, start: int, rows: Sequence[_Row]) -> None:  # noqa: D102 - see LaterOfMany
-        del start
+    def add(self, rows: Sequence[_Row]) -> None:
         known, names, _ = zip(*rows, strict=True)
         objects, values = self.plain["objects"], self.plain["values"]
         for name, column in zip(_KNOWN, zip(*known, strict=True), strict=True):
@@ -330,6 +336,6 @@ class _SavedObjects(LaterOfMany[Keyed]):
                 self._of_names[own] = len(values)
                 values.append([(name, list[Any]()) for name in own])
             columns = zip(*[row.values for row in rows if row.names == own], strict=True)
-            for (_, of_name), column in zip(values[self._of_names[own]], columns, strict=False):
-                of_name += column
+            for (_, whole), column in zip(values[self._of_names[own]], columns, strict=False):
+                whole.extend(column)
         self.plain["attributes"] += map(self._of_names.__getitem__, names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
-from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.model.divided import StayingNumbers
+from slackwater.runtime.model.later import Later
+from slackwater.runtime.operators.ground.of_keys import OfKeys
 from slackwater.runtime.patterns.matcher import KeyMatcher
+from slackwater.runtime.patterns.operator.saved_matchers import SavedMatchers, restored_matchers
 from slackwater.runtime.patterns.reach import ReachMatcher
 from slackwater.runtime.patterns.rules import MOST_ROLES
 from slackwater.runtime.patterns.scopes import Within
@@ -79,6 +82,8 @@ class Events:
 class Matchers:
     """Matchers gives each event to the matcher of its key.
 
+    It packs itself: events of all matchers are saved in columns.
+
     Args:
         settings: the settings of all keys.
         holds: evaluates predicates that read earlier events.
@@ -88,8 +93,6 @@ class Matchers:
     Attributes:
         of_key: {code: its matcher}.
     """
-
-    STATE = Fields(Field("of_key", by=OWNER), elements={"of_key": "_new_matcher"})
 
     def __init__(
         self,
@@ -106,11 +109,21 @@ class Matchers:
         self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
         self._due: list[tuple[int, int]] = []  # heap of (when, key): keys that wait, or did
-        self.of_key: dict[int, KeyMatcher] = {}
+        self.of_key = OfKeys[KeyMatcher]()
+        self._saving: SavedMatchers | None = None
+
+    def changing(self, code: int) -> KeyMatcher | None:
+        """Return the matcher of a key, which may change; None if it has none."""
+        matcher = self.of_key.get(code)
+        if self._saving is not None and matcher is not None:
+            self._saving.before(matcher)
+            if self._saving.is_done:
+                self._saving = None
+        return matcher
 
     def windowed(self, code: int) -> WindowMatcher | None:
-        """Return the matcher of a key, where windows are; None if it has none."""
-        matcher = self.of_key.get(code)
+        """Return the matcher of a key with windows; see `changing`."""
+        matcher = self.changing(code)
         assert matcher is None or isinstance(matcher, WindowMatcher)
         return matcher
 
@@ -127,7 +140,7 @@ class Matchers:
                     if opens is not None and not opens[i]:
                         continue
                     resting.remove(code)
-                matcher = self.of_key.get(code)
+                matcher = self.changing(code)
                 if matcher is None:
                     matcher = self._made(events, i, code, fits)
                     if matcher is None:
@@ -159,7 +172,9 @@ class Matchers:
         matches: list[Found] = []
         while self._due and self._due[0][0] < passed_ns:
             _, code = heapq.heappop(self._due)
-            waiting = self.of_key[code].waiting
+            matcher = self.changing(code)
+            assert matcher is not None, "it waits"
+            waiting = matcher.waiting
             key_matches = waiting.decided(passed_ns)
             matches += key_matches
             self._note_decided(code, key_matches)
@@ -202,7 +217,8 @@ class Matchers:
 
     def _begin(self, code: int) -> KeyMatcher:
         """Return a new matcher of a key, which is its matcher from now on."""
-        matcher = self.of_key[code] = self._new_matcher(code)
+        matcher = self._new_matcher(code)
+        self.of_key.add(matcher)
         return matcher
 
     def _push(self, matcher: KeyMatcher, code: int) -> None:
@@ -234,14 +250,43 @@ class Matchers:
             if matcher.waiting.due_ns is not None or matcher.log.newest_ns >= time_ns
         )
 
-    def derive(self) -> None:  # noqa: D102
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state of all matchers, as plain values."""
+        plain: dict[str, Any] = self.snapshot_later().finish()
+        return plain
+
+    def snapshot_later(self) -> Later:
+        """Begin to save all matchers."""
+        if self._saving is not None:
+            self._saving.finish()
+        self._saving = SavedMatchers(self.of_key.order, self._new_matcher(0))
+        return self._saving
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.of_key = OfKeys(restored_matchers(state, self._new_matcher))
+        self._derive()
+
+    def keep(self, stay: Int64Array) -> None:
+        """Forget all keys but those of these codes, which ascend; these close up."""
+        if self._saving is not None:
+            self._saving.before_all()
+        codes = np.fromiter(self.of_key, np.int64, len(self.of_key))
+        moved = StayingNumbers(stay).moved(codes).tolist()
+        for code, matcher in zip(moved, self.of_key.values(), strict=True):
+            matcher.code = code
+        self.of_key = OfKeys([own for own in self.of_key.values() if own.code >= 0])
+        self._derive()
+
+    def _derive(self) -> None:
         self._due = []
         for code, matcher in self.of_key.items():
             self._push(matcher, code)
 
     def _new_matcher(self, code: int) -> KeyMatcher:
-        del code
-        return new_matcher(self._settings, self._holds)
+        matcher = new_matcher(self._settings, self._holds)
+        matcher.code = code
+        return matcher
 
 
 def new_matcher(settings: Settings, holds: HoldsOfTurns) -> KeyMatcher:

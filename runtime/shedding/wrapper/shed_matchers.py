@@ -9,11 +9,12 @@ events of a read ──▶ nothing lost, nothing tried ──▶ Matchers.take, 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.model.state import Fields
+from slackwater.runtime.model.later import Later
 from slackwater.runtime.patterns.matcher import KeyMatcher
 from slackwater.runtime.patterns.operator.matchers import PART, Events, Matchers
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
@@ -32,8 +33,6 @@ class SheddingMatchers(Matchers):
     Attributes:
         hits: (code, match) of what left since they were last taken, if it learns.
     """
-
-    STATE = Matchers.STATE + Fields("_cut_ns")
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class SheddingMatchers(Matchers):
                 for trial, is_lost in kept.tried.get(place, ()):
                     known = tuple(kept.known[:, place].tolist())
                     trial.events.append(Seen(number, time_ns, turn, fits, given, is_lost, known))
-                one = self.of_key.get(code)
+                one = self.changing(code)
                 if one is None:
                     one = self._made(events, i, code, fits)
                     if one is None:
@@ -115,14 +114,27 @@ class SheddingMatchers(Matchers):
         """
         self._cut_ns = at_ns
         matches: list[Found] = []
-        for code, one in list(self.of_key.items()):
+        for code in list(self.of_key):
+            one = self.changing(code)
+            assert one is not None, "its code is there"
             matches += one.waiting.decided(at_ns)
             self._begin(code)
         return matches
 
+    def snapshot_later(self) -> Later:
+        """Begin to save all matchers; see `Matchers`."""
+        begun = super().snapshot_later()
+        begun.plain["cut_ns"] = self._cut_ns
+        return begun
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._cut_ns = state["cut_ns"]
+
     def _begin(self, code: int) -> KeyMatcher:
         """Return a new matcher of a key, with its windows so far given up."""
-        before = self.of_key.get(code)
+        before = self.changing(code)
         matcher = super()._begin(code)
         if self._cut_ns is not None:
             assert isinstance(matcher, WindowMatcher)

@@ -1,0 +1,36 @@
+"""Objects of keys, such as matchers, which a cut refers to without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from slackwater.runtime.model.later import SavedEach
+
+__all__ = ["OfKeys"]
+
+T = TypeVar("T", bound=SavedEach)
+
+
+class OfKeys(dict[int, T]):
+    """{code of a key: its object}. Entries are made by `add` only.
+
+    Args:
+        objects: the objects to begin with, each with its code.
+
+    Attributes:
+        order: all objects, and some that were replaced, to which more are only added.
+    """
+
+    def __init__(self, objects: Iterable[T] = ()) -> None:
+        super().__init__((subject.code, subject) for subject in objects)
+        self.order = list(self.values())
+
+    def add(self, subject: T) -> None:
+        """Add an object, perhaps in place of another subject of its key."""
+        if (before := self.get(subject.code)) is not None:
+            before.is_gone = True
+        self[subject.code] = subject
+        self.order.append(subject)
+        if len(self.order) > 2 * len(self) + 1024:
+            self.order = list(self.values())
