@@ -10,6 +10,7 @@ A job without checkpoints is measured for as long as its partner was.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -33,7 +34,8 @@ GAP_NS = 1_000  # of event time, between two rows of a source
 TYPES = 4
 FILL_S, LOOK_S = 120.0, 0.05
 MOST_RATIO, MOST_CUT_MS = 1.03, 5.0
-JOIN, PROCESS = "join", "process"
+RARE_S = 5.0
+JOIN, AGGREGATE, PATTERN, PROCESS = "join", "aggregate", "pattern", "process"
 MOST_INTERVAL_S = {JOIN: 3.0, PROCESS: 10.0}
 
 
@@ -42,22 +44,31 @@ class Extent:
     """Extent of a run.
 
     Attributes:
-        keys: numbers of keys of each flow but `process`, the most last.
-        objects: numbers of keys of `process`, the most last.
+        keys: numbers of keys of each flow, the most last.
         pairs: number of jobs with checkpoints, and of those without, of each flow and number.
-        checkpoints: number of checkpoints in what is measured.
+        checkpoints: number of checkpoints in what is measured; one if they are rare.
         window_s: longest time for these; the ratio stays open after it.
     """
 
-    keys: tuple[int, ...]
-    objects: tuple[int, ...]
+    keys: Mapping[str, tuple[int, ...]]
     pairs: int
     checkpoints: int
     window_s: float
 
 
-FULL = Extent((1_000, 1_000_000), (1_000, 100_000), 3, 3, 60.0)
-QUICK = Extent((100_000,), (100_000,), 1, 1, 8.0)
+FEW, MANY, OBJECTS = 1_000, 1_000_000, 100_000
+FULL = Extent(
+    {JOIN: (FEW, MANY), AGGREGATE: (FEW, MANY), PATTERN: (FEW, OBJECTS), PROCESS: (FEW, OBJECTS)},
+    pairs=3,
+    checkpoints=3,
+    window_s=60.0,
+)
+QUICK = Extent(
+    {JOIN: (100_000,), AGGREGATE: (100_000,), PATTERN: (10_000,), PROCESS: (20_000,)},
+    pairs=1,
+    checkpoints=1,
+    window_s=5.0,
+)
 
 
 @dataclass(frozen=True)
@@ -160,8 +171,8 @@ def _source(flow: sw.Dataflow, name: str, keys: int, *, shift: int = 0) -> sw.St
 
 FLOWS: Mapping[str, Callable[[sw.Dataflow, int], sw.Stream]] = {
     JOIN: _joined,
-    "aggregate": _counted,
-    "pattern": _matched,
+    AGGREGATE: _counted,
+    PATTERN: _matched,
     PROCESS: _processed,
 }
 
@@ -197,12 +208,12 @@ def run(options: Options) -> Result:
     )
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=1) as cluster:
         for name in FLOWS:
-            for keys in extent.objects if name == PROCESS else extent.keys:
+            for keys in extent.keys[name]:
                 pairs = _pairs(cluster, name, keys, extent, Path(folder))
-                _tell(result, name, keys, pairs, is_most=keys >= min(extent.keys[-1], 100_000))
+                _tell(result, name, keys, pairs, is_most=keys == extent.keys[name][-1])
     result.notes += [
         "CPU of all slots' processes, user and system, in steps of 10 ms, by rows that entered",
-        "keys: of the join, rows that it holds; of process, objects",
+        "keys: of the join, rows that it holds; of process, objects; a key of a pattern: 4 events",
         "the sources make their rows without an end, and nothing leaves: the slots are always busy",
         f"the interval grows where a checkpoint costs over 3 % of the time; load after it: "
         f"{os.getloadavg()[0]:.1f}",
@@ -254,10 +265,9 @@ def _measured(
         if folder is None:
             end = _when(job, lambda _: time.monotonic() - begin_s >= length_s, length_s + 1)
         else:
-            last = _number(begin) + extent.checkpoints
-            known = begin.checkpoint
-            is_soon = known is not None and known.interval_s <= extent.window_s
-            within_s = extent.window_s if is_soon else 1.0
+            interval_s = math.inf if begin.checkpoint is None else begin.checkpoint.interval_s
+            last = _number(begin) + (extent.checkpoints if interval_s < RARE_S else 1)
+            within_s = extent.window_s if interval_s <= extent.window_s else 1.0
             end = _when(job, lambda seen: _number(seen) >= last, within_s)
         cpu_s, took_s = _cpu_s(processes) - begin_cpu_s, time.monotonic() - begin_s
         events = end.ledger.entered - begin.ledger.entered
