@@ -133,6 +133,7 @@ class Matchers:
         stops = self._stops(events)
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
+        matcher_of = self.of_key.get if self._saving is None else self.changing
         while begin < count:
             end = min(begin + PART, count)
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
@@ -140,7 +141,7 @@ class Matchers:
                     if opens is not None and not opens[i]:
                         continue
                     resting.remove(code)
-                matcher = self.changing(code)
+                matcher = matcher_of(code)
                 if matcher is None:
                     matcher = self._made(events, i, code, fits)
                     if matcher is None:
