@@ -28,7 +28,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.idle_channels import may_be_older
 from slackwater.runtime.schedule.ready import ReadyStages
-from slackwater.runtime.schedule.slice_size import SliceSize
+from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SOURCE_GROWTH, SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["AwaitedSources", "SliceLengths"]
@@ -63,7 +63,14 @@ class SliceLengths:
         longest_ns = max(limits.longest_slice_ns, limits.slice_ns)
         if deadline_ns is not None:
             longest_ns = max(min(longest_ns, deadline_ns // SHARE_OF_DEADLINE), 1)
-        self.sizes = {name: SliceSize(limits, longest_ns=longest_ns) for name in stages}
+        self.sizes = {
+            name: SliceSize(
+                limits,
+                longest_ns=longest_ns,
+                most_growth=MOST_GROWTH if machine.source is None else SOURCE_GROWTH,
+            )
+            for name, machine in stages.items()
+        }
         # Of sources in other slots the plan knows only that their data exists.
         self._sees_sources = all(
             machine.stage.is_backlog

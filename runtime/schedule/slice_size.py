@@ -33,9 +33,11 @@ OUTLIER = 2
 """A slice that took longer than so many times the line says counts as one of that time."""
 FEW = 16
 """A slice of less than a sixteenth of the rows tells nothing of full ones."""
-MOST_GROWTH = 4
+MOST_GROWTH, SOURCE_GROWTH = 4, 64
 """A slice has at most so many times the rows of the one before: the line goes further than it was
-seen. Doubling from 64 rows took 32 of the 113 ms of a slot with a replica of a dense join."""
+seen. Doubling from 64 rows took 32 of the 113 ms of a slot with a replica of a dense join. A source
+looks at each row by itself, so its line goes on as it began; and each of its short slices is a
+message to each of its replicas, which costs as much as a long one."""
 SHORT_EVERY, SHORT = 12, 8
 LEAST_SPREAD = 0.1
 """Spread of lengths, by their mean, from which on they make a line."""
@@ -48,6 +50,7 @@ class SliceSize:
         limits: `slice_ns` is the time of a slice with a short fixed part; `min_slice_rows` are
             taken if their time is no longer than the fixed part; `max_slice_rows` the most.
         longest_ns: time of a slice with a long fixed part, or of rows that have waited.
+        most_growth: most rows of a slice by those of the one before.
 
     Attributes:
         rows: most rows of the next slice, if its rows have not waited.
@@ -56,8 +59,9 @@ class SliceSize:
 
     STATE = Fields("rows", "is_full", "_full", "_tried", "_sums", "_since_short")
 
-    def __init__(self, limits: Limits, *, longest_ns: int) -> None:
+    def __init__(self, limits: Limits, *, longest_ns: int, most_growth: int = MOST_GROWTH) -> None:
         self._limits, self._longest_ns = limits, longest_ns
+        self._most_growth = most_growth
         self._usual_ns = min(limits.slice_ns, longest_ns)
         self.rows = self._full = min(FIRST_ROWS, limits.max_slice_rows)
         self.is_full = False
@@ -89,7 +93,7 @@ class SliceSize:
         if (line := self._line) is None:
             full = self._without_line(rows, took_ns)
         else:
-            full = min(self._fitting(line, self._usual_ns), MOST_GROWTH * rows)
+            full = min(self._fitting(line, self._usual_ns), self._most_growth * rows)
         most = self._limits.max_slice_rows
         self._full = self.rows = max(1, min(full, most))
         self._since_short += 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.merge import SlackGate, Writer
-from slackwater.runtime.model import END_NS, Batch, ReleaseRule, batch_of
+from slackwater.runtime.model import END_NS, Batch, Progress, ReleaseRule, batch_of
 from tests.support.rules import rule
 from tests.support.told import put
 
@@ -258,3 +258,22 @@ def test_a_frontier_that_comes_on_is_told_though_all_rows_have_left_by_their_sla
     assert told is not None
     assert (told.ports, told.watermark_ns, told.progress.promise_ns) == ([None], 100, 95)
     assert gate.read() is None
+
+
+@pytest.mark.parametrize("writers", [1, 2, 40])
+def test_a_read_of_long_runs_keeps_its_limit_nearly_in_full(writers: int) -> None:
+    gate = SlackGate([Writer(0, rank) for rank in range(writers)])
+    chance = np.random.default_rng(7)
+    rows, limit = 40_000 // writers, 10_000
+    for writer in range(writers):
+        times = np.sort(chance.integers(0, 10**9, rows)).tolist()
+        batch = make_batch([(time, writer, number) for number, time in enumerate(times)])
+        gate.insert(writer, batch, Progress(END_NS, 0, times[-1]))
+    reads: list[list[Row]] = []
+    while (released := gate.read(limit=limit)) is not None:
+        reads.append(rows_of(released.ports[0]))
+    left = [row for own in reads for row in own]
+    assert len(left) == rows * writers
+    assert left == sorted(left)
+    for own in reads[:-1]:
+        assert limit * 7 // 8 <= len(own) <= limit

@@ -9,7 +9,7 @@ import pytest
 from slackwater.runtime.config import Limits
 from slackwater.runtime.foresight.observations import StageCost
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SliceSize
+from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SOURCE_GROWTH, SliceSize
 
 US, MS = 1_000, 1_000_000
 
@@ -57,6 +57,16 @@ def test_rows_beyond_the_line_are_tried_some_times_as_many_at_once() -> None:
     assert size.rows == 128, "64 rows alone tell no fixed part"
     size.took(128, MS)
     assert size.rows == MOST_GROWTH * 128
+
+
+def test_the_third_slice_of_a_source_is_as_long_as_its_line_says() -> None:
+    size = SliceSize(Limits(), longest_ns=20 * MS, most_growth=SOURCE_GROWTH)
+    size.took(64, MS + 64 * 100)
+    assert size.rows == 128, "64 rows alone tell no fixed part"
+    size.took(128, MS + 128 * 100)
+    assert size.rows == SOURCE_GROWTH * 128
+    size.took(size.rows, MS + size.rows * 100)
+    assert size.rows == pytest.approx(4 * MS / 100, rel=0.01)
 
 
 @pytest.mark.parametrize("row_ms", [1.5, 5, 40])
