@@ -14,6 +14,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import FlowError, OperatorError, SettingError
 from slackwater.runtime.measure.ledger import imbalances
+from slackwater.runtime.operators.aggregate import combine
 from slackwater.runtime.plan.plan import plan_stages
 
 ROWS = 4_000
@@ -121,6 +122,36 @@ def test_partial_results_change_no_bit_and_no_row_is_lost(window: Any, by: Any, 
         whole = whole or counts["filtered"]
         assert job.result("out").equals(expected)
         assert counts["filtered"] == whole
+
+
+@pytest.mark.parametrize("most_keys", [10, 65_536])
+@pytest.mark.parametrize("by", ["k", "text", ["text", "k"]])
+def test_keys_that_come_later_and_go_change_no_bit(
+    by: Any, most_keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some batches have known keys, some have new ones, and some are not combined."""
+    monkeypatch.setattr(combine, "_MOST_KEYS", most_keys)
+    rng = np.random.default_rng(3)
+    many = [5, 20, 400, 20, 900, 60, 5, 300]
+    keys = np.concatenate([rng.integers(0, least, 500) + least // 3 for least in many])
+    text = [None if key % 11 == 3 else f"t{key}" for key in keys.tolist()]
+    table = pa.table({"ts": np.arange(ROWS), "k": keys.astype(np.int16), "text": pa.array(text)})
+    results, combined = [], []
+    for replicas in (1, 3):
+        flow = sw.Dataflow("later")
+        rows = flow.source("rows", sw.table(table, batch_rows=500), event_time="ts", time_unit="ms")
+        rows.aggregate(
+            by=by,
+            window=sw.tumbling("300ms"),
+            n=sw.count(),
+            total=sw.sum("k"),
+            replicas=replicas,
+        ).sink("out", sw.collect_sink())
+        job = sw.Simulation(nodes=2).submit(flow)
+        combined.append(job.wait().ledger.counts.of_job()["combined"])
+        results.append(job.result("out"))
+    assert results[0].equals(results[1])
+    assert 1_000 < combined[1] < 2_500, "some batches are combined, and some are not"
 
 
 FLOATS = {

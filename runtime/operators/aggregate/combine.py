@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.expressions.whole import ends_of
-from slackwater.runtime.model import START_NS, Batch, Column, Columns, Int64Array
+from slackwater.runtime.model import Batch, Column, Columns, Int64Array, concat_columns
 from slackwater.runtime.model.nullable import Nullable, nulled, valid_of
 from slackwater.runtime.operators.aggregate.needs import fold_of
 from slackwater.runtime.operators.aggregate.step import CombineStep
@@ -39,14 +39,14 @@ _LARGEST = 2**62
 class CombineMachine(PlainStateless):
     """The machine of a `CombineStep`: no result depends on an earlier batch.
 
-    It remembers codes of keys, which saves finding them again.
+    It remembers keys and their codes, which saves looking for a row of each again.
     """
 
     def __init__(self, step: CombineStep) -> None:
         of = step.of
         self._aggregates, self._key_names = step.aggregates, of.keys
         self._pane_ns = Windows(of.window).pane_ns
-        self._keys = KeyIndex(len(of.keys))
+        self._forget_keys()
         sums = [
             aggregate.column
             for name, aggregate in step.aggregates.items()
@@ -54,48 +54,73 @@ class CombineMachine(PlainStateless):
         ]
         self._sums = [column for column in dict.fromkeys(sums) if column is not None]
 
+    def _forget_keys(self) -> None:
+        self._keys = KeyIndex(len(self._key_names))
+        self._key_columns: list[Column] = []  # the key of each code
+        self._known = 0  # number of these codes
+
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         times = batch.event_time_ns
         rows = len(times)
-        panes = times // self._pane_ns
         if rows < _FEW_ROWS or not self._fits(batch, rows):
-            return self._alone(batch, panes)
-        if len(self._keys) > _MOST_KEYS:
-            self._keys = KeyIndex(len(self._key_names))
-        codes = self._keys.codes([batch.columns[name] for name in self._key_names], rows)
-        keys, first = len(self._keys), panes.item(panes.argmin())
-        size = (panes.item(panes.argmax()) - first + 1) * keys
+            return self._alone(batch)
+        if self._known > _MOST_KEYS:
+            self._forget_keys()
+        columns = [batch.columns[name] for name in self._key_names]
+        cells, known = self._keys.codes(columns, rows), self._known
+        keys = self._known = len(self._keys)
+        if keys > known:
+            self._add_keys(columns, cells, known)
+        first, last = (end // self._pane_ns for end in ends_of(times))
+        size = (last - first + 1) * keys
         if size > 4 * rows:  # cells are as many as rows: little is gained
-            return self._alone(batch, panes)
-        return self._combined(batch, panes, (panes - first) * keys + codes, size)
+            return self._alone(batch)
+        if last > first:
+            panes = times // self._pane_ns
+            panes -= first
+            panes *= keys
+            cells += panes
+        return self._combined(batch, cells, size, first=first, keys=keys)
 
-    def _combined(self, batch: Batch, panes: Int64Array, cells: Int64Array, size: int) -> Batch:
+    def _add_keys(self, columns: list[Column], codes: Int64Array, known: int) -> None:
+        """Remember the keys of new codes, which are those from `known` on."""
+        rows = (codes >= known).nonzero()[0]
+        row_of = np.empty(self._known - known, dtype=np.int64)
+        row_of[codes.take(rows) - known] = rows
+        new = [column.take(row_of) for column in columns]
+        both = zip(self._key_columns, new, strict=True) if known else ((column,) for column in new)
+        self._key_columns = [concat_columns(parts) for parts in both]
+
+    def _combined(
+        self, batch: Batch, cells: Int64Array, size: int, *, first: int, keys: int
+    ) -> Batch:
         """Return a row for each cell, in the order of panes.
 
         Args:
-            batch: the rows.
-            panes: shape (rows,), the pane of each.
+            batch: rows that are put together.
             cells: shape (rows,), the cell of each, less than `size`.
             size: number of possible cells.
+            first: pane of the first cells.
+            keys: number of cells of each pane.
         """
-        rows = len(cells)
-        last = np.full(size, -1, dtype=np.int64)
-        last[cells] = np.arange(rows)  # of equal indices the last one stays
-        there = (last >= 0).nonzero()[0]
-        last = last.take(there)
-        columns = {name: batch.columns[name].take(last) for name in self._key_names}
+        rows = np.bincount(cells, minlength=size)
+        there = rows.nonzero()[0]
+        panes = there // keys
+        codes = there - panes * keys
+        columns = {
+            name: column.take(codes)
+            for name, column in zip(self._key_names, self._key_columns, strict=True)
+        }
         for name, aggregate in self._aggregates.items():
-            columns[name] = _of_cells(batch, aggregate, cells, size, there)
-        stimuli = np.full(size, START_NS, dtype=np.int64)
-        np.maximum.at(stimuli, cells, batch.stimulus_time_ns)
+            columns[name] = _of_cells(batch, aggregate, cells, rows, there)
         marks = batch.marks
         if marks is not None:
             of_cells = np.zeros(size, dtype=marks.dtype)
             np.bitwise_or.at(of_cells, cells, marks)
             marks = of_cells.take(there)
         return Batch(
-            event_time_ns=(panes.take(last) + 1) * self._pane_ns - 1,
-            stimulus_time_ns=stimuli.take(there),
+            event_time_ns=(panes + (first + 1)) * self._pane_ns - 1,
+            stimulus_time_ns=_latest(batch.stimulus_time_ns, cells, size).take(there),
             columns=columns,
             marks=marks,
         )
@@ -108,7 +133,7 @@ class CombineMachine(PlainStateless):
                 return False
         return True
 
-    def _alone(self, batch: Batch, panes: Int64Array) -> Batch:
+    def _alone(self, batch: Batch) -> Batch:
         """Return each row as a partial result of its own."""
         columns: Columns = {name: batch.columns[name] for name in self._key_names}
         for name, aggregate in self._aggregates.items():
@@ -118,16 +143,34 @@ class CombineMachine(PlainStateless):
                 assert aggregate.column is not None, "only a count needs no column"
                 column = batch.columns[aggregate.column]
                 columns[name] = _widened(column) if aggregate.kind == "sum" else column
-        times = (panes + 1) * self._pane_ns - 1
+        times = (batch.event_time_ns // self._pane_ns + 1) * self._pane_ns - 1
         return batch.with_(event_time_ns=times, columns=columns, writers=None)
 
 
+def _latest(stimuli: Int64Array, cells: Int64Array, size: int) -> Int64Array:
+    """Return the latest stimulus of each cell."""
+    earliest, latest = ends_of(stimuli)
+    of_cells = np.full(size, earliest, dtype=np.int64)
+    if latest > earliest:  # rows that are read at once have one
+        np.maximum.at(of_cells, cells, stimuli)
+    return of_cells
+
+
 def _of_cells(
-    batch: Batch, aggregate: Aggregate, cells: Int64Array, size: int, there: Int64Array
+    batch: Batch, aggregate: Aggregate, cells: Int64Array, rows: Int64Array, there: Int64Array
 ) -> Column:
-    """Return an aggregate of each cell that has rows; null where it has no value."""
+    """Return an aggregate of each cell that has rows; null where it has no value.
+
+    Args:
+        batch: rows that are put together.
+        aggregate: the aggregate of rows.
+        cells: shape (rows of the batch,), the cell of each.
+        rows: shape (cells,), the number of rows of each.
+        there: cells that have rows.
+    """
     if aggregate.column is None:
-        return np.bincount(cells, minlength=size).take(there)
+        return rows.take(there)
+    size = len(rows)
     column = batch.columns[aggregate.column]
     valid = valid_of(column)
     own = cells if valid is None else cells[valid]
