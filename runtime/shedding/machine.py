@@ -79,7 +79,7 @@ class Shedding:
         "_arrived",
         "_processed",
         "_busy_ns",
-        "_oldest_ns",
+        "_most_age_ns",
         "_newest_ns",
         "_before_ns",
         "_idle_ns",
@@ -121,7 +121,7 @@ class Shedding:
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
         self._idle_ns = self._idle_before_ns = 0  # of the slot: so far, and as of the last look
-        self._oldest_ns: int | None = None
+        self._most_age_ns = 0  # the most age with which a row came since the last look
         self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
         self._pairs = self._dropped = self._shed = 0
         self._work = [0, 0]  # the units of work so far, and the dropped ones of these
@@ -181,7 +181,8 @@ class Shedding:
         oldest_ns = rows.stimulus_time_ns.min().item()
         self._age_ns = now_ns - oldest_ns
         self._slowest_ns = max(self._slowest_ns, (self._age_ns, 0), key=sum)
-        self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
+        # Not its age now: rows of the last slices are done, and where few come, long since.
+        self._most_age_ns = max(self._most_age_ns, self._age_ns)
         before_ns = self._looked_ns
         if before_ns is None:
             self._newest_ns = oldest_ns
@@ -193,7 +194,6 @@ class Shedding:
 
     def _observe(self, now_ns: int, rows: Batch) -> None:
         """Look at the load, before these rows are worked on."""
-        assert self._oldest_ns is not None
         work, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
         verdict = self.observe(
             Load(
@@ -207,7 +207,7 @@ class Shedding:
                 dropped_share=dropped / work if work else 0.0,
                 pairs=work,
                 is_passing=self._passing.is_on,
-                age_ns=now_ns - self._oldest_ns,
+                age_ns=self._most_age_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
                 rest_ns=self._rest_ns,
@@ -235,7 +235,7 @@ class Shedding:
         self._before_ns, self._idle_before_ns = self._newest_ns, self._idle_ns
         self._looked_ns, self._seen = now_ns, list(self._work)
         self._arrived = self._processed = self._busy_ns = 0
-        self._oldest_ns = None
+        self._most_age_ns = 0
 
     def observe(self, load: Load) -> Verdict:
         """Return how much is dropped from now on."""

@@ -167,3 +167,32 @@ def test_what_a_gate_held_for_a_late_stream_is_not_dropped_for_that() -> None:
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     assert counts.dropped == 0
     assert "elsewhere" in counts.reason
+
+
+@pytest.mark.parametrize("replicas", [1, 5])
+def test_a_replica_that_seldom_gets_rows_sheds_none(replicas: int) -> None:
+    """Rows of the last look were done long before the next one, and are not that old."""
+    rng = np.random.default_rng(9)
+    rows = 1_000
+    table = pa.table(
+        {
+            "ts": np.sort(rng.integers(0, 60_000, rows)),
+            "key": rng.integers(0, 40, rows),
+            "kind": rng.integers(0, 3, rows),
+        }
+    )
+    made = sw.Dataflow("seldom")
+    stream = made.source("rows", sw.table(table), event_time="ts", time_unit="ms", speed=1.0)
+    kinds = [sw.patterns.event(name, where=sw.col("kind") == n) for n, name in enumerate("ab")]
+    stream.pattern(
+        sw.patterns.seq(*kinds),
+        by="key",
+        window=sw.tumbling("3s"),
+        shed=sw.shedding.espice(latency="200ms"),
+        replicas=replicas,
+    ).sink("out", sw.collect_sink())
+    report = sw.Simulation(nodes=3).submit(made).wait()
+    ages = [stage.shedding.slowest_ns for stage in report.stages if stage.shedding is not None]
+    assert len(ages) == replicas
+    assert max(ages) < 2 * MS
+    assert report.ledger.counts.of_job()["shed"] == 0
