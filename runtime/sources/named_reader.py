@@ -271,7 +271,9 @@ def called_by_name(
 
 def _named(problem: BaseException, source: str, what: str) -> IngestError:
     at, lines = where_raised(problem)
-    way_out = ", or let it return what it has and go on" if what.endswith(".poll") else ""
+    way_out = ""
+    if what.endswith(".poll"):
+        way_out = ", or let it return what it has and go on, or let retry= open it again"
     return IngestError(
         f"source {source!r}: {what} raised {in_words(problem, MOST_SHOWN)}{at}; mend "
         f"it there{way_out}\n{lines}"

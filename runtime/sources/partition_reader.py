@@ -233,14 +233,14 @@ class PartitionReader:
         )
 
     def _named(self, problem: IngestError) -> IngestError:
-        """Return an error with the partition, and how far it was read."""
-        if not self.name:
-            return problem
-        text = str(problem).removeprefix(f"source {self._source!r}: ")
-        return IngestError(
-            f"source {self._source!r}, partition {shown(self.name)} after {self.rows:,} rows: "
-            f"{text}"
-        )
+        """Return an error with the partition, how far it was read, and retries."""
+        where = f"source {self._source!r}"
+        text = str(problem).removeprefix(f"{where}: ")
+        if self.name:
+            where += f", partition {shown(self.name)} after {self.rows:,} rows"
+        if self._raised:
+            where += f", opened again {count_of(self._raised, 'time')}"
+        return IngestError(f"{where}: {text}") if self.name or self._raised else problem
 
     def _left(self, block: Block) -> pa.RecordBatch | BadRows | None:
         """Return a block without rows that were read before; None if all were."""
