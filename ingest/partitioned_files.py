@@ -75,7 +75,10 @@ class PartitionedFiles:
 
     def __post_init__(self) -> None:
         if self.most_open < 1:
-            raise SettingError(f"open_files={self.most_open} must be 1 or more")
+            raise SettingError(
+                f"open_files={self.most_open} must be 1 or more, the files of an input that are "
+                "open at once in each of its stages; omit it for the default"
+            )
 
     @property
     def on_bad(self) -> OnBad:

@@ -39,7 +39,10 @@ def partial_results(step: Step, steps: Mapping[str, Step]) -> PartialResults | N
     """Return the partial results of a step with replicas; None if it is sent rows."""
     if not isinstance(step, GatedStep) or why_rows_are_sent(step, steps):
         return None
-    return step.beside_source(steps[step.inputs[0]].schema, f"{step.name}.combine")
+    name = f"{step.name}.combine"
+    while name in steps:
+        name += "'"
+    return step.beside_source(steps[step.inputs[0]].schema, name)
 
 
 def why_rows_are_sent(step: GatedStep, steps: Mapping[str, Step]) -> str:

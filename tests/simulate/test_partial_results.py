@@ -309,6 +309,20 @@ def test_where_a_bit_could_change_or_a_row_be_late_rows_are_sent(
     assert not combines(flow_of(2, aggregates=aggregates, by=by, **source))
 
 
+def test_a_step_may_have_the_name_that_partial_results_would_have() -> None:
+    results = []
+    for name in ("most", "counts.combine"):
+        flow = sw.Dataflow("named")
+        stream = flow.source("rows", sw.table(rows(1)), event_time="ts", time_unit="ms")
+        stream.filter(sw.col("x") > 0.05, name=name).aggregate(
+            exact(), by="k", window=sw.tumbling("1s"), replicas=2, name="counts"
+        ).sink("out", sw.collect_sink())
+        job = sw.Simulation(nodes=2).submit(flow)
+        assert job.wait().ledger.counts.of_job()["combined"] > 0
+        results.append(job.result("out"))
+    assert results[0].equals(results[1])
+
+
 def test_rows_that_another_step_wants_are_sent_as_they_are() -> None:
     flow = flow_of(2)
     assert combines(flow)
