@@ -142,7 +142,8 @@ def main(say: Callable[[str], None] = print) -> None:
         nodes.submit(at_once(slow)).wait()
         say(f"again: {len(rows_of(path, 'slow'))} rows")
         for flow in (at_once(slow), held(counts)):
-            say(flow.explain(checkpoints=True).rpartition("\n")[2].strip())
+            lines = flow.explain(checkpoints=True).splitlines()
+            say(next(line.strip() for line in lines if "(sink): " in line))
 
 
 if __name__ == "__main__":
