@@ -28,6 +28,12 @@ def user_cause(problem: BaseException) -> str:
     return _shortened("\n".join(lines)) or type(problem).__name__
 
 
+def is_lost_jvm(problem: BaseException) -> bool:
+    """Return whether Spark's driver has no JVM any more."""
+    kinds = {kind.__name__ for kind in type(problem).__mro__}  # py4j has no types
+    return isinstance(problem, ConnectionError) or "Py4JNetworkError" in kinds
+
+
 def _python_cause(text: str) -> str:
     """Return the last Python traceback in a text, reduced to the user's own frames."""
     lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]

@@ -36,7 +36,7 @@ from slackwater.ingest.push.wire import (
     listening,
 )
 from slackwater.ingest.session import STOP_LIMIT_S
-from slackwater.ingest.spark_failure import user_cause
+from slackwater.ingest.spark_failure import is_lost_jvm, user_cause
 from slackwater.ingest.spark_process import within
 from slackwater.runtime.errors import IngestError
 
@@ -129,7 +129,13 @@ class Feeder:
                 if problem is not None:
                     raise problem
         except Exception as problem:  # any error of the user's code or the JVM
-            reason = f"the Spark stream failed: {user_cause(problem)}"
+            cause = user_cause(problem)
+            if is_lost_jvm(problem):
+                cause = (
+                    f"the JVM of Spark's driver has ended ({cause}); see spark.log for why, and "
+                    "run the same command again"
+                )
+            reason = f"the Spark stream failed: {cause}"
             last = Frame(Kind.FAILED, body=reason.encode())
         finally:
             self._finish(last)

@@ -35,6 +35,7 @@ class FakeSpark:
         self.jobs = 0
         self.id = "query-1"
         self.folders: list[str] = []
+        self.is_gone = False
         self.cancelled: list[str] = []
         self.is_stopped = threading.Event()
         self.may_stop = threading.Event()
@@ -53,6 +54,8 @@ class FakeSpark:
         return self
 
     def start(self) -> FakeSpark:
+        if self.is_gone:
+            raise ConnectionRefusedError(111, "Connection refused")
         self.is_stopped.clear()
         return self
 
@@ -181,3 +184,13 @@ def test_the_end_of_a_session_is_not_the_end_of_a_stream_that_is_spooled(
         last = heard(line)
     assert last.kind is Kind.FAILED
     assert "submit the flow again" in last.text
+
+
+def test_a_jvm_that_has_ended_is_named_with_the_way_on(feeder: Feeder, spark: FakeSpark) -> None:
+    spark.may_stop.set()
+    spark.is_gone = True
+    with contextmanager(hello)(feeder, "") as (line, _):
+        failed = heard(line)
+    assert failed.kind is Kind.FAILED
+    assert "the JVM of Spark's driver has ended" in failed.text
+    assert "run the same command again" in failed.text

@@ -19,7 +19,8 @@ from slackwater.runtime.simulate import (
     SlotRaises,
 )
 from slackwater.runtime.simulate.ordinal_sinks import OrdinalSinks
-from tests.simulate.test_replacing import READY_ONLY_SEEDS, in_order
+from tests.simulate.test_replacing import MOVES, READY_ONLY_SEEDS, in_order
+from tests.simulate.test_replacing import ran as moved
 from tests.support.any_flow import MS, any_flow
 from tests.support.read_once import spooling
 
@@ -69,3 +70,14 @@ def test_many_of_these_failures_strike_sources_that_had_read(tmp_path: Path) -> 
         simulation, _ = ran(plan, seed, (SlotDies(at_ns=400 * MS, slot=slot),))
         lost += len(simulation.run().recoveries)
     assert lost >= len(READY_ONLY_SEEDS) // 2, "else the test above tests nothing"
+
+
+@pytest.mark.parametrize("seed", READY_ONLY_SEEDS[:6])
+def test_a_source_that_is_read_once_moves_with_its_spool(seed: int, tmp_path: Path) -> None:
+    results, before = moved(any_flow(seed), seed=seed)
+    plan, _ = spooling(any_flow(seed), tmp_path)
+    within_ns = int(before.elapsed_s * 5e8) + 1
+    again, report = moved(plan, seed=seed, moves=MOVES, within_ns=within_ns)
+    assert report.state == "done", f"seed {seed}"
+    assert any(done.problem is None for done in report.replaced), f"seed {seed}: nothing moved"
+    assert in_order(plan, again) == in_order(plan, results), f"seed {seed}"

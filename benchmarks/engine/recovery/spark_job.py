@@ -18,7 +18,7 @@ CHECKPOINT = "500ms"
 
 def main(folder: Path) -> None:
     """Run the job until it is stopped or fails."""
-    with sw.Cluster.local(nodes=2, cores=2) as cluster:
+    with sw.Cluster.local(nodes=1, cores=2) as cluster:
         session = cluster.spark(executors=1, memory="512m").session
         reader = session.readStream.schema("t long, value long").option("maxFilesPerTrigger", 20)
         frame = reader.json(str(folder / "files"))
