@@ -1,4 +1,4 @@
-"""Faults of a job on simulated nodes: kills, halts of a process, a full disk."""
+"""Faults of a job on simulated nodes: kills, a lost node, halts of a process, a full disk."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class Fault:
         has_deadline: whether the flow has a deadline, and so a tuner.
         silence_s: limit of silence of the job.
         needs_disk: whether the checkpoints need a disk of their own.
+        nodes: nodes that it needs for itself, since it ends some; 0 if it ends none.
     """
 
     inject: Callable[[Scene], None]
@@ -65,6 +66,7 @@ class Fault:
     has_deadline: bool = False
     silence_s: float = 30.0
     needs_disk: bool = False
+    nodes: int = 0
 
 
 def _kill(role: str) -> Callable[[Scene], None]:
@@ -114,6 +116,18 @@ def _kill_tuner(scene: Scene) -> None:
         raise RuntimeError(f"no tuner among {[own.name() for own in below]}")
 
 
+def _kill_node(scene: Scene) -> None:
+    """Kill the raylet of the join's node; Ray ends the workers there."""
+    del scene
+    words = {own: own.cmdline() for own in psutil.Process().children(recursive=True)}
+    name = f"--node-name={ROLES['join']}"
+    raylets = [own for own, line in words.items() if line[0].endswith("raylet") and name in line]
+    for raylet in raylets:
+        raylet.kill()
+    if len(raylets) != 1:
+        raise RuntimeError(f"{len(raylets)} raylets of {ROLES['join']}")
+
+
 def _fill(scene: Scene) -> None:
     filler = scene.folder.parent / "filler"
     with filler.open("wb", buffering=0) as file:
@@ -136,6 +150,7 @@ FAULTS = {
     "halt": Fault(_halt(HALT_S), goes_back=False),
     "silence": Fault(_halt(2 * SILENCE_S + 1.0), silence_s=SILENCE_S),
     "tuner": Fault(_kill_tuner, goes_back=False, has_deadline=True),
+    "node": Fault(_kill_node, nodes=4),
     "disk": Fault(_fill, goes_back=False, needs_disk=True),
 }
 """{name: fault}."""

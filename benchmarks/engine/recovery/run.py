@@ -72,22 +72,36 @@ def run(options: Options) -> Result:
     """Inject each fault so often, each in a job of its own."""
     times, names = (QUICK_TIMES, QUICK) if options.quick else (TIMES, tuple(FAULTS))
     trials = [(name, n) for n in range(times) for name in names]
+    trials.sort(key=lambda trial: FAULTS[trial[0]].nodes)  # one process has one cluster at a time
     outcomes: list[Outcome] = []
     away: list[str] = []
     with tempfile.TemporaryDirectory(prefix="recovery-") as name:
         folder = Path(name)
         write_inputs(folder, seconds=SECONDS, seed=options.seed)
-        with sw.Cluster.local(nodes=3) as cluster:
-            expected = _expected(cluster, folder)
+        with _Nodes() as nodes:
+            expected = _expected(nodes.get(), folder)
             for fault, n in counted(trials, of=len(trials), what="faults"):
                 rng = random.Random(f"{options.seed} {fault} {n}")  # noqa: S311 chance
                 try:
                     own = folder / f"{fault}-{n}"
-                    outcomes.append(_outcome(cluster, folder, own, fault, rng, expected))
+                    outcomes.append(
+                        _outcome(nodes.get(FAULTS[fault].nodes), folder, own, fault, rng, expected)
+                    )
                 except NotHereError as problem:
                     away.append(str(problem))
         left = _left_over()
     return _result(outcomes, away, left)
+
+
+class _Nodes(ExitStack):
+    """The nodes of all jobs, and new ones for each fault that ends some."""
+
+    def get(self, own: int = 0) -> sw.Cluster:
+        """Return nodes: as many of its own for a fault that ends some, else those of before."""
+        if own or not hasattr(self, "_cluster"):
+            self.close()
+            self._cluster = self.enter_context(sw.Cluster.local(nodes=own or 3))
+        return self._cluster
 
 
 def _expected(cluster: sw.Cluster, folder: Path) -> Rows:
@@ -237,6 +251,7 @@ def _claims(
             "<=",
             SILENCE_S + 1.5,
         ),
+        Claim("a lost node: time between commits, most, s", most["node"], "<=", 5.0),
         Claim("full disk: time between commits, most, s", most["disk"], "<=", 1.0),
     ]
 
