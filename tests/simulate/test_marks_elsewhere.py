@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+import slackwater as sw
+from slackwater.runtime.placement.key_shares import key_groups_of, with_groups
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.recovery.checkpoint import SlotPart, part_of_stages
 from tests.simulate.test_marks import ALL_SEEDS, had, marked, travelled, went_on
@@ -40,3 +42,34 @@ def test_every_row_is_counted_in_other_slots(seed: int) -> None:
     run, _ = marked(plan, seed)
     for number, _, _, report in went_on(other, seed, run, partial(elsewhere, other)):
         assert report.ledger.is_balanced, f"seed {seed}, checkpoint {number}: {report.ledger}"
+
+
+def sums(placement: dict[str, str]) -> Plan:
+    """Sums of a backlog in two replicas, whose key groups follow from placement."""
+    flow = sw.Dataflow("sums")
+    n = list(range(6_000))
+    rows = sw.table({"ts": n, "key": [7 * k % 97 for k in n], "n": n}, batch_rows=100)
+    sums = flow.source("rows", rows, event_time="ts", time_unit="ms").aggregate(
+        by="key", window=sw.tumbling("500ms"), total=sw.sum("n"), replicas=2, name="sums"
+    )
+    sums.sink("out", sw.collect_sink())
+    with sw.Simulation(nodes=3) as nodes:
+        return nodes.plan(flow, placement=placement)
+
+
+def test_replicas_own_the_keys_of_the_checkpoint_in_other_slots() -> None:
+    plan = sums({"rows": "node-1", "sums.1": "node-1", "sums.2": "node-2", "out": "node-3"})
+    wanted = sums({"*": "node-2"})
+    groups = key_groups_of(plan)
+    assert groups != key_groups_of(wanted)
+    other = with_groups(wanted, groups)
+    assert key_groups_of(other) == groups
+    assert other.slots == wanted.slots
+    run, _ = marked(plan, 1)
+    went_on_from = 0
+    for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):
+        went_on_from += 1
+        rows = run.results["out"][: had(parts, "out")] + again["out"]
+        assert rows == run.results["out"], number
+        assert report.ledger.is_balanced
+    assert went_on_from
