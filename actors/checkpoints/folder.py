@@ -219,6 +219,17 @@ def remove(folder: Path, flow: str) -> None:
         remove_spools(folder, flow)
 
 
+def remove_empty(folder: Path) -> None:
+    """Remove a folder that the user has not named, if it is empty.
+
+    Args:
+        folder: folder of checkpoints, whose lock is released. Its parent goes with it, if empty.
+    """
+    for path in (folder, folder.parent):
+        with suppress(OSError):  # something is in it
+            path.rmdir()
+
+
 def rename(folder: Path, flow: str, names: Mapping[str, str]) -> None:
     """Let sources of a flow that were renamed find what they keep beside its checkpoints.
 

@@ -21,10 +21,12 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
 
+from slackwater.actors.checkpoints.folder import remove_empty
 from slackwater.actors.jobs.job import RayJob
 from slackwater.actors.jobs.lasting import Checkpointing, LastingJob
 from slackwater.actors.jobs.ray_errors import not_importable
@@ -295,6 +297,8 @@ class Coordinator:
     def _forget_order(self) -> None:
         if self._checkpoints is not None:
             forget_order(self._checkpoints.folder, self._record.id)
+            if self._checkpoints.is_by_default:
+                remove_empty(Path(self._checkpoints.folder))
 
     def _see_it_through(self) -> None:
         try:

@@ -30,6 +30,7 @@ from slackwater.actors.checkpoints.folder import (
     next_number,
     prune,
     remove,
+    remove_empty,
     rename,
     size,
     spool_size,
@@ -242,9 +243,7 @@ class LastingJob:
                     remove(self._folder, self._facts.flow)  # a later run begins at the start
             self._lock.release()
             if self._removes_folder:
-                for path in (self._folder, self._folder.parent):
-                    with suppress(OSError):  # it is not empty
-                        path.rmdir()
+                remove_empty(self._folder)
             with self._checkpointing:
                 self._over.set()
                 self._checkpointing.notify_all()
