@@ -15,7 +15,7 @@ from functools import partial, wraps
 from inspect import Parameter, Signature, isfunction, signature
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
 import numpy as np
 
@@ -89,8 +89,12 @@ def _checked(
     @wraps(function)
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
         for option in options:
-            if option not in named and not takes_any:
-                way_out = answer_to("call", f"{place}.{option}") or option_choices(option, named)
+            if option in named:
+                continue
+            others = _options_of(call, function) if takes_any else ()
+            if others is not None and option not in others:
+                way_out = answer_to("call", f"{place}.{option}")
+                way_out = way_out or option_choices(option, [*named, *others])
                 raise SettingError(f"{who}() has no option {option!r}; {way_out}{as_written}")
         try:
             bound = call.bind(*args, **options).arguments
@@ -108,6 +112,13 @@ def _checked(
         return function(*args, **options)
 
     return checked
+
+
+def _options_of(call: Signature, function: Callable[..., Any]) -> Sequence[str] | None:
+    """Return the options of `**how: Unpack[…]`; None if any are taken."""
+    (rest,) = (each for each in call.parameters.values() if each.kind is Parameter.VAR_KEYWORD)
+    kind = _kind(rest, function)
+    return [*get_args(kind)[0].__annotations__] if get_origin(kind) is Unpack else None
 
 
 def checked_methods(cls: _C) -> _C:

@@ -31,12 +31,12 @@ from slackwater.runtime.model import Duration
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.submitted import Planned
 
 if TYPE_CHECKING:
     from slackwater.actors.nodes.ray_nodes import RayNodes
     from slackwater.ingest.session import SparkOnRay
     from slackwater.runtime.foresight.shared_cores import SharedCores
-    from slackwater.submitted import Planned
 
 Say = Callable[[str], None]
 

@@ -15,12 +15,12 @@ from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.runtime.simulate.models import MeasuredCost
 from slackwater.simulated_job import SimulatedJob
+from slackwater.submitted import Planned
 
 if TYPE_CHECKING:
     from slackwater.runtime.foresight.predicted.asked import Ahead
     from slackwater.runtime.foresight.predicted.prediction import Prediction
     from slackwater.runtime.foresight.rates import Rate
-    from slackwater.submitted import Planned
 
 
 MOST_SLOTS = 1_000

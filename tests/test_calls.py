@@ -68,3 +68,11 @@ def test_a_word_that_is_none_of_a_few_is_refused(
 ) -> None:
     with pytest.raises(sw.SlackwaterError, match=" must be '"):
         call(word)
+
+
+def test_options_that_are_passed_on_are_refused_by_their_names_too() -> None:
+    with (
+        sw.Simulation(nodes=1) as nodes,
+        pytest.raises(sw.SlackwaterError, match=r"submit\(\) has no option 'limit'.*'limits'"),
+    ):
+        nodes.submit(sw.Dataflow("any"), limit=sw.Limits())  # type: ignore[call-arg]
