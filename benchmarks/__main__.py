@@ -24,6 +24,13 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "slices": ("engine.slices", "CPU beside the best fixed length of slices, also when busy"),
     "ground": ("engine.ground", "places of a promise, hops, contracts: counted in the code"),
+    "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
+    "before-after": (
+        "engine.before_after",
+        "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
+    ),
+    "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
     "checkpoints": (
         "engine.checkpoints",
         "1 M rows or keys: a cut, its file, the way back",
@@ -32,13 +39,6 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.checkpoint_cost",
         "CPU of four flows with checkpoints beside without, 1 k and 1 M keys, in turns",
     ),
-    "many-stages": ("engine.many_stages", "a row in a slot of 300 stages beside one of 10: CPU"),
-    "before-after": (
-        "engine.before_after",
-        "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
-    ),
-    "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
-    "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
     "recovery-simulated": (
         "engine.recovery_simulated",
         "5,000 runs that fail and recover: each row decided once",
@@ -128,6 +128,15 @@ PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named li
     "partitions": {"partitions"},
     "engine-cost": {"cost"},
     "live-poll": {"live-poll"},
+    "engine-recovery": {
+        "checkpoints",
+        "checkpoint-cost",
+        "recovery-simulated",
+        "recovery",
+        "recovery-spark",
+        "recovery-quiet",
+        "sink-kill",
+    },
     "recovery-peers": {"recovery-peers"},
     "values": {"values", "dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes"},

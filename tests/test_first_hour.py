@@ -64,7 +64,7 @@ def test_the_pages_lead_from_one_to_the_next() -> None:
 def test_what_a_page_for_users_of_others_says_to_write_is_there() -> None:
     page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
     ours = "".join(re.findall(r"^\| .+? \|(.+)\|$", page.partition("## Flink")[2], re.MULTILINE))
-    places = (sw, sw.Stream, sw.Dataflow)
+    places = (sw, sw.Stream, sw.Dataflow, sw.Cluster)
     calls = [call for place in places for _, call in inspect.getmembers(place, inspect.isfunction)]
     known = {*SourceOptions.__annotations__, *inspect.signature(sw.Dataflow).parameters}
     for call in calls:
