@@ -3,7 +3,9 @@
 One slot has everything, and `replicas=` is not written. Two slots have a source each, as far as
 there are two, and a replica each. Both are measured in turns, beside two flows of half the keys
 each, and between two runs of NumPy in two processes: that is the ceiling of the machine. What more
-slots give is simulated with the costs that were measured here (`cores_simulated.py`).
+slots give to the joins is simulated with costs that were measured here (`cores_simulated.py`). The
+simulated flow is that of a user with many slots: its inputs have as many partitions as there are
+slots, it has as many replicas, and its sink has no order.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from benchmarks.engine.cores_costs import measured_costs, read_costs, save_costs
 from benchmarks.engine.cores_one_slot import CHILD, PLACEMENT
 from benchmarks.engine.cores_simulated import report_simulated
 from benchmarks.engine.cores_work import DENSE, FAR, MEANS, SUMS, Sizes, Work, works_of
+from benchmarks.engine.workload import AREAS
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from benchmarks.jobs import TIMEOUT_S
 
@@ -43,23 +46,49 @@ SPUN_S = 120.0
 
 @dataclass(frozen=True)
 class Extent:
-    """How much runs: sizes of each work, turns, and the slots that are simulated."""
+    """How much runs.
+
+    Attributes:
+        sizes: sizes of each work on Ray.
+        turns: number of turns there.
+        spins: sorts of NumPy that tell the ceiling.
+        simulated: sizes of the joins that are simulated.
+        sampled: sizes of those by which costs are measured.
+        zipf: sizes with Zipf keys, of 200 areas.
+        areas: number of areas of the simulated joins: 200 for each slot.
+        slots: numbers of slots that are simulated.
+    """
 
     sizes: Sizes
     turns: int
-    simulated: Sizes
-    slots: tuple[int, ...]
     spins: int
+    simulated: Sizes
+    sampled: Sizes
+    zipf: Sizes
+    areas: int
+    slots: tuple[int, ...]
 
 
 FULL = Extent(
-    Sizes(25_000, 10_000, 10_000_000),
-    5,
-    Sizes(25_000, 10_000, 5_000_000),
-    (1, 2, 4, 8, 16, 32, 64),
-    SPINS,
+    sizes=Sizes(25_000, 10_000, 10_000_000),
+    turns=5,
+    spins=SPINS,
+    simulated=Sizes(1_250, 500, 0),
+    sampled=Sizes(500, 250, 0),
+    zipf=Sizes(10_000, 0, 0),
+    areas=64 * AREAS,
+    slots=(1, 2, 8, 64),
 )
-QUICK = Extent(Sizes(2_000, 500, 500_000), 1, Sizes(5_000, 1_000, 0), (1, 8), QUICK_SPINS)
+QUICK = Extent(
+    sizes=Sizes(2_000, 500, 500_000),
+    turns=1,
+    spins=QUICK_SPINS,
+    simulated=Sizes(200, 100, 0),
+    sampled=Sizes(100, 50, 0),
+    zipf=Sizes(1_000, 0, 0),
+    areas=8 * AREAS,
+    slots=(1, 8),
+)
 
 
 def run(options: Options) -> Result:
@@ -77,14 +106,11 @@ def run(options: Options) -> Result:
         else:
             path = Path(given)
             result.claims += [Claim(_named(work), None, ">=", TARGETS[work]) for work in TARGETS]
-        costs = read_costs(path)
-        for work in works_of(options.seed, extent.simulated, Path(name) / "simulated"):
-            if work.name in costs:
-                report_simulated(result, work, costs[work.name], slots=extent.slots)
-        few = tuple(n for n in extent.slots if n in (1, 8, 64))
-        zipf = Sizes(extent.simulated.dense_s, 0, 0)
-        for work in works_of(options.seed, zipf, Path(name) / "zipf", is_zipf=True):
-            report_simulated(result, work, costs[DENSE], slots=few)
+        costs, folder = read_costs(path), Path(name) / "simulated"
+        works = works_of(options.seed, extent.simulated, folder, areas=extent.areas)
+        works += works_of(options.seed, extent.zipf, Path(name) / "zipf", is_zipf=True)
+        for work in works:
+            report_simulated(result, work, costs[work.name], Path(name), slots=extent.slots)
     result.notes += [
         "one slot: everything in it, replicas= not written; two: replicas=2 by the simple rule, "
         "each slot a process of its own, on this machine's cores",
@@ -95,9 +121,14 @@ def run(options: Options) -> Result:
         "beside them, too",
         "the order of results is that of the keys' hashes: replicas=1 in one slot and replicas=2 "
         "in two had the same bytes",
-        "simulated: no result was timed. Costs of slices, rows, comparisons, sending and receiving "
-        f"are those of {path}, which a run measures unless COSTS=<file> names another; a slot is "
-        "a core, a hop takes 0.1 ms",
+        "simulated: no result was timed. Costs of slices, messages, rows, parts, comparisons, "
+        f"sending, receiving and writing are those of {path}, which a run measures unless "
+        "COSTS=<file> names another; a slot is a core, a hop takes 0.1 ms",
+        f"simulated on n slots: {extent.areas:,} areas, inputs in n partitions, replicas=n, a sink "
+        "with ordered=False that writes parts of each replica. On one: the same rows, an input in "
+        "order each, replicas= not written, all in one slot. Its joins search all areas, so a "
+        "comparison costs more there than in a replica. Zipf: 200 areas, one of which has 17 % of "
+        "the rows",
         "every run's results were compared with the offline query's",
     ]
     return result
@@ -114,9 +145,10 @@ def _measure(result: Result, folder: Path, options: Options, extent: Extent) -> 
         with _busy_loops(BUSY_LOOPS):
             for work in works[:1] if options.quick else works:
                 _report_busy(result, cluster, work, extent)
-        for work in works:
-            if work.is_exact and (not options.quick or work.name in (DENSE, FAR)):
-                costs[work.name] = measured_costs(cluster, work)
+        sampled = works_of(options.seed, extent.sampled, folder / "sampled", areas=extent.areas)
+        sampled += works_of(options.seed, extent.zipf, folder / "zipf sampled", is_zipf=True)
+        for work in sampled:
+            costs[work.name] = measured_costs(cluster, work, extent.slots)
     return save_costs(costs, is_kept=not options.quick)
 
 

@@ -1,20 +1,28 @@
-"""Costs of the flows of `cores`, measured on Ray in one slot, and those of a channel's two ends.
+"""Costs of the flows of `cores` on many slots: one of them is replayed alone.
 
-In one slot nothing else of the job competes for the core, and nothing is sent. What sending and
-receiving cost is measured between a sender and a receiver in one process.
+```
+simulation of n slots ─▶ log of the first slot ─▶ replayed alone, some times ─▶ least time a slice
+                                                                                        │
+costs of each of its steps  ◀──────── least squares over its slices ◀───────────────────┘
+```
 
-| cost | from |
+So each slice is as long, and of as many messages, as it is among n slots; but the slot has the
+caches of a core to itself. What sending and receiving cost is measured between a sender and a
+receiver in one process; what writing costs, by a job on Ray.
+
+| a step is charged for each | |
 | --- | --- |
-| slice and row of a source, of the whole step | two runs whose slices differ in length |
-| slice of a replica | two runs with 2 and 16 replicas: only slices differ |
-| a part more of a divided slice | the same two runs, at the source |
-| message to the gate of an ordered sink | the same two runs: one from each slice of a replica |
-| comparison | a run that compares, less its slices and rows |
-| frame and row, sent and received | frames of few rows and of many |
+| slice; slice that hands rows on | its fixed part, without rows and with them |
+| message | from another slot, since its slot's last slice: queued, then put into a gate |
+| row | that it hands on, or its gate releases |
+| piece | run of a writer's rows that a gate merges: one of each, as far as there are rows |
+| part, promise | a message that it makes: with rows, and without |
+| comparison | of a join |
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 import time
@@ -22,43 +30,101 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import zmq
 
 import slackwater as sw
 from benchmarks.engine.cores_work import Work
-from benchmarks.frame import hardware
+from benchmarks.frame import check, hardware
 from benchmarks.jobs import finished
 from slackwater.actors.slot.peers import codec_of
 from slackwater.actors.wire.channel import ChannelKeys, Receiver, Sender
 from slackwater.runtime.model import Message, Progress, batch_of
-from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.plan.plan import Channel, Plan
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import Send, Slice, make_slot
+from slackwater.runtime.schedule.stimulus_log import give, replaying
+from slackwater.runtime.simulate import Simulation
+from slackwater.runtime.simulate.models import MeasuredCost
 
-__all__ = ["Cost", "Costs", "Wire", "measured_costs", "read_costs", "save_costs"]
+__all__ = [
+    "Cost",
+    "Costs",
+    "SliceCosts",
+    "Wire",
+    "counted",
+    "fitted",
+    "measured_costs",
+    "read_costs",
+    "save_costs",
+    "step_costs",
+]
 
 KEPT = Path(__file__).with_name("cores_costs.json")
 """Costs of the last full run."""
-FEW, MANY = 2, 16  # replicas, to see what each of them more costs
-LONG, SHORT = 10_000, 500  # rows of a slice at most
-ONE_SLOT = {"*": "node-1/1"}
+REPLAYS = 5
+MOST_STIMULI = 10_000_000
 BURSTS, FRAMES, FRAME_ROWS = 20, 20, (10, 2_000)
 """Frames of a burst are there before the first is read: a busy slot reads several at once."""
 ARRIVES_S, MOST_S = 0.01, 30.0
 
+Floats = npt.NDArray[np.float64]
+
+
+class SliceCosts(NamedTuple):
+    """Costs of a step, or counts of what a slice is charged for: see above."""
+
+    slices: float = 0.0
+    handing: float = 0.0
+    messages: float = 0.0
+    rows: float = 0.0
+    pieces: float = 0.0
+    parts: float = 0.0
+    promises: float = 0.0
+    comparisons: float = 0.0
+
+    def of(self, counts: SliceCosts) -> float:
+        """Return the cost of a slice, ns."""
+        return sum(cost * count for cost, count in zip(self, counts, strict=True))
+
+
+def counted(done: Slice, messages: int, writers: int) -> SliceCosts:
+    """Return the counts of a slice.
+
+    Args:
+        done: slice.
+        messages: number of messages that came to its slot since the last slice there.
+        writers: number of channels that come to its stage.
+    """
+    sent = [action.message for action in done.actions if isinstance(action, Send)]
+    parts = sum(message.batch is not None for message in sent)
+    rows = done.released
+    return SliceCosts(
+        slices=1,
+        handing=rows > 0,
+        messages=messages,
+        rows=rows,
+        pieces=min(rows, writers),
+        parts=parts,
+        promises=len(sent) - parts,
+        comparisons=done.comparisons,
+    )
+
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a stage's work: each slice, and each row in it."""
+    """Cost of a frame, and of each row in it."""
 
-    per_slice_ns: float
+    per_frame_ns: float
     per_row_ns: float
 
 
 @dataclass(frozen=True)
 class Wire:
-    """Cost of a frame at both ends of a channel, and of each row in it."""
+    """Cost of a frame at both ends of a channel."""
 
     sent: Cost
     received: Cost
@@ -69,161 +135,136 @@ class Costs:
     """Costs of a flow.
 
     Attributes:
-        alone: {stage: its cost}, where `replicas=` is not written.
-        divided: {stage or step: its cost}, with two replicas; the step's is that of each replica.
-        per_part_ns: {source: cost of each further part of a slice that it divides}.
-        merged_ns: cost of a message to the gate of the ordered sink.
-        comparison_ns: of a join, alone and divided; 0 for an aggregate.
+        steps: {number of slots: {step: its costs}}.
+        written_ns: cost of a row that is written.
         wire: of a channel from a source to a replica.
     """
 
-    alone: Mapping[str, Cost]
-    divided: Mapping[str, Cost]
-    per_part_ns: Mapping[str, float]
-    merged_ns: float
-    comparison_ns: tuple[float, float]
+    steps: Mapping[int, Mapping[str, SliceCosts]]
+    written_ns: float
     wire: Wire
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Slices, rows, comparisons and busy time of some stages of a run."""
-
-    slices: int = 0
-    rows: int = 0
-    compared: int = 0
-    took_ns: int = 0
-
-    @classmethod
-    def of(cls, report: sw.JobReport, names: Sequence[str]) -> Tally:
-        """Return the sums over the stages of these names."""
-        own = [stage for stage in report.stages if stage.name in names]
-        return cls(
-            sum(stage.batches for stage in own),
-            sum(stage.rows_in for stage in own),
-            sum(stage.comparisons for stage in own),
-            sum(stage.service_ns for stage in own),
-        )
-
-
-def measured_costs(cluster: sw.Cluster, work: Work) -> Costs:
-    """Return the costs of a flow, from runs in one slot."""
-    whole = finished(cluster.submit(work.build(None), placement=ONE_SLOT))
-    parts = finished(cluster.submit(work.build(FEW), placement=ONE_SLOT))
-    alone, short, few, few_short, many = (
-        _light(cluster, work, replicas, rows=rows)
-        for replicas, rows in (
-            (None, LONG),
-            (None, SHORT),
-            (FEW, LONG),
-            (FEW, SHORT),
-            (MANY, LONG),
-        )
-    )
-    sources = [stage.name for stage in alone.stages if stage.kind == "source"]
-    of_alone = {name: _cost(alone, short, [name], [name]) for name in (*sources, work.operator)}
-    of_divided = {name: _cost(few, few_short, [name], [name]) for name in sources}
-    of_divided[work.operator] = _cost(few, many, _replicas(few, work), _replicas(many, work))
-    # A light join has few results, so the rows of its sink are those of the whole flow.
-    merged_ns = _merged_ns(few, many, work)
-    messages = Tally.of(parts, _replicas(parts, work)).slices
-    of_alone["out"] = _by_rows(whole, "out", rest_ns=0.0)
-    of_divided["out"] = _by_rows(parts, "out", rest_ns=messages * merged_ns)
-    per_part_ns = {}
-    for name in sources:
-        two, more = Tally.of(few, [name]), Tally.of(many, [name])
-        further = (MANY - FEW) * max(more.slices, 1)
-        per_part_ns[name] = max(0.0, (more.took_ns - two.took_ns) / further)
-    plan = cluster.plan(work.build(FEW))
+def measured_costs(cluster: sw.Cluster, work: Work, slots: Sequence[int]) -> Costs:
+    """Return the costs of a flow on each number of slots."""
+    assert work.spread is not None, "it is one of the joins"
+    with tempfile.TemporaryDirectory() as folder:
+        flow = work.spread(1, Path(folder) / "results")
+        one = finished(cluster.submit(flow, placement={"*": "node-1/1"}))
+    (sink,) = [stage for stage in one.stages if stage.kind == "sink"]
+    steps = {number: step_costs(work, number) for number in slots}
+    plan = cluster.plan(work.build(2))
     channel = next(c for c in plan.channels if c.owned is not None)
-    return Costs(
-        of_alone,
-        of_divided,
-        per_part_ns,
-        merged_ns,
-        (
-            _comparison_ns(whole, [work.operator], of_alone[work.operator]),
-            _comparison_ns(parts, _replicas(parts, work), of_divided[work.operator]),
-        ),
-        measured_wire(channel),
-    )
+    return Costs(steps, sink.service_ns / max(sink.rows_in, 1), measured_wire(channel))
 
 
 def save_costs(costs: Mapping[str, Costs], *, is_kept: bool) -> Path:
     """Write costs to a file, of the repository if they are kept; return its path."""
     path = KEPT if is_kept else Path(tempfile.gettempdir()) / KEPT.name
-    plain: dict[str, Any] = {"machine": hardware()}
-    plain["works"] = {work: asdict(one) for work, one in costs.items()}
+    works = {}
+    for work, one in costs.items():
+        works[work] = {
+            "written_ns": one.written_ns,
+            "wire": asdict(one.wire),
+            "steps": {
+                number: {step: own._asdict() for step, own in steps.items()}
+                for number, steps in one.steps.items()
+            },
+        }
+    plain = {"machine": hardware(), "works": works}
     path.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
     return path
 
 
 def read_costs(path: Path) -> dict[str, Costs]:
     """Return {work: its costs} of a file that `save_costs` wrote."""
-
-    def cost(plain: Mapping[str, float]) -> Cost:
-        return Cost(plain["per_slice_ns"], plain["per_row_ns"])
-
     works = json.loads(path.read_text(encoding="utf-8"))["works"]
     return {
         work: Costs(
-            {name: cost(own) for name, own in plain["alone"].items()},
-            {name: cost(own) for name, own in plain["divided"].items()},
-            plain["per_part_ns"],
-            plain["merged_ns"],
-            tuple(plain["comparison_ns"]),
-            Wire(cost(plain["wire"]["sent"]), cost(plain["wire"]["received"])),
+            {
+                int(number): {step: SliceCosts(**own) for step, own in steps.items()}
+                for number, steps in plain["steps"].items()
+            },
+            plain["written_ns"],
+            Wire(Cost(**plain["wire"]["sent"]), Cost(**plain["wire"]["received"])),
         )
         for work, plain in works.items()
     }
 
 
-def _replicas(report: sw.JobReport, work: Work) -> list[str]:
-    return [s.name for s in report.stages if s.name.startswith(f"{work.operator}.")]
+# -- one slot of many, alone -----------------------------------------------------------------------
 
 
-def _light(cluster: sw.Cluster, work: Work, replicas: int | None, *, rows: int) -> sw.JobReport:
-    limits = sw.Limits(max_slice_rows=rows, min_slice_rows=min(rows, 1_000))
-    return finished(cluster.submit(work.light(replicas), placement=ONE_SLOT, limits=limits))
+def step_costs(work: Work, slots: int) -> dict[str, SliceCosts]:
+    """Return the costs of each step of a flow, by the first of its slots."""
+    assert work.spread is not None, "it is one of the joins"
+    flow = work.spread(slots, Path("not written"))
+    host = sw.Simulation(nodes=1, cores=slots)
+    plan = host.plan(flow, limits=sw.Limits(log=MOST_STIMULI))
+    run = Simulation(plan, egress=lambda *_: None, cost=MeasuredCost(time.thread_time_ns))
+    check(run.run().ledger.is_balanced, f"{work.name}, {slots} slots: the ledger does not balance")
+    name = next(iter(plan.slots.values()))
+    log = run.logs()[name]
+    del run
+    turns = [_replayed(plan, name, log) for _ in range(REPLAYS)]
+    rows: dict[str, list[tuple[SliceCosts, float]]] = {}
+    subjects = {stage.name: stage.subject.step for stage in plan.stages}
+    for times in zip(*turns, strict=True):
+        stage, counts, _ = times[0]
+        rows.setdefault(subjects[stage], []).append((counts, min(took for *_, took in times)))
+    return {step: fitted(own) for step, own in rows.items()}
 
 
-def _cost(
-    long: sw.JobReport, short: sw.JobReport, names: Sequence[str], more_names: Sequence[str]
-) -> Cost:
-    """Return the cost of slices and rows, from two runs of which one has more slices.
+def _replayed(plan: Plan, name: str, log: Mapping[str, Any]) -> list[tuple[str, SliceCosts, float]]:
+    """Replay a slot; return the stage, the counts and the time of each of its slices."""
+    own = slot_plan(plan, name)
+    limits = sw.Limits()  # no log of the replay
+    stages = tuple(replaying(own.stages, log))
+    slot = make_slot(type(own)(name=name, node=own.node, stages=stages, limits=limits), start_ns=0)
+    writers = {stage.name: len(stage.inputs) for stage in stages}
+    slices: list[tuple[str, SliceCosts, float]] = []
+    messages, spent_ns = 0, 0
+    gc.collect()
+    gc.disable()  # a slot of its own has few objects, here are those of all
+    try:
+        for stimulus in log["stimuli"]:
+            began_ns = time.thread_time_ns()
+            came = give(slot, stimulus)
+            took_ns = time.thread_time_ns() - began_ns
+            if stimulus[0] == "deliver":
+                messages += 1
+            if stimulus[0] != "step" or came is None:
+                continue
+            if came.has_read:  # the next slice takes the rows
+                spent_ns += took_ns
+                continue
+            counts = counted(came, messages, writers[came.stage])
+            slices.append((came.stage, counts, float(took_ns + spent_ns)))
+            messages = spent_ns = 0
+    finally:
+        gc.enable()
+    return slices
 
-    Where it has hardly more, all is put down to the rows.
-    """
-    few, many = Tally.of(long, names), Tally.of(short, more_names)
-    per_slice_ns = 0.0
-    if many.slices > 1.5 * few.slices:
-        per_slice_ns = max(0.0, (many.took_ns - few.took_ns) / (many.slices - few.slices))
-        per_slice_ns = min(per_slice_ns, few.took_ns / max(few.slices, 1))
-    return Cost(per_slice_ns, (few.took_ns - few.slices * per_slice_ns) / max(few.rows, 1))
 
-
-def _by_rows(report: sw.JobReport, name: str, *, rest_ns: float) -> Cost:
-    """Return the cost of a stage's rows, beside the rest of its time."""
-    tally = Tally.of(report, [name])
-    return Cost(0.0, max(0.0, tally.took_ns - rest_ns) / max(tally.rows, 1))
-
-
-def _merged_ns(few: sw.JobReport, many: sw.JobReport, work: Work) -> float:
-    """Return the cost of a message to the sink's gate: each slice of a replica sends one."""
-    less, more = (Tally.of(each, ["out"]).took_ns for each in (few, many))
-    messages = (Tally.of(each, _replicas(each, work)).slices for each in (many, few))
-    return max(0.0, (more - less) / max(next(messages) - next(messages), 1))
-
-
-def _comparison_ns(report: sw.JobReport, names: Sequence[str], cost: Cost) -> float:
-    tally = Tally.of(report, names)
-    rest_ns = tally.slices * cost.per_slice_ns + tally.rows * cost.per_row_ns
-    return max(0.0, (tally.took_ns - rest_ns) / tally.compared) if tally.compared else 0.0
+def fitted(slices: Sequence[tuple[SliceCosts, float]]) -> SliceCosts:
+    """Return the costs, none below 0, whose sums over slices are their times."""
+    counts = np.array([own for own, _ in slices], dtype=float)
+    times = np.array([took for _, took in slices])
+    # Times scatter in proportion to their length, as of a few slow ones among many fast ones.
+    weights = 1 / np.sqrt(np.maximum(times, 1.0))
+    costs = np.zeros(counts.shape[1])
+    used = [n for n in range(len(costs)) if counts[:, n].any()]
+    while used:
+        found, *_ = np.linalg.lstsq(counts[:, used] * weights[:, None], times * weights, rcond=None)
+        if (found >= 0).all():
+            costs[used] = found
+            break
+        used.pop(int(found.argmin()))
+    scale = times.sum() / max(float((counts @ costs).sum()), 1.0)  # what is left over, evenly
+    return SliceCosts(*(costs * scale).tolist())
 
 
 # -- the wire --------------------------------------------------------------------------------------
-
-
 def measured_wire(channel: Channel) -> Wire:
     """Return what frames of a channel cost its sender and its receiver, over a Unix socket."""
     short, long = (_ends_ns(channel, rows) for rows in FRAME_ROWS)

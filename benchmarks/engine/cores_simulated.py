@@ -1,8 +1,11 @@
-"""The flows of `cores` on up to 64 slots of a node, in the simulator, with costs measured on Ray.
+"""The joins of `cores` on up to 64 slots of a node, in the simulator, with measured costs.
+
+A flow for n slots has partitions, n replicas and a sink without order (`cores_work.py`); on one
+slot everything is in it, without any of these. All have the same rows.
 
 ```
-slice of a source     slices, rows, each part more, each frame and row that it sends
-slice of a replica    frames and rows that came to its slot since; slices, rows, comparisons
+slice     its own costs (`cores_costs.py`), each frame and row that it sends
+          each frame and row that came to its slot since the last slice there
 ```
 
 No result of it was timed.
@@ -10,66 +13,103 @@ No result of it was timed.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
 import slackwater as sw
-from benchmarks.engine.cores_costs import FEW, Cost, Costs, Wire
+from benchmarks.engine.cores_costs import Cost, Costs, SliceCosts, Wire, counted
 from benchmarks.engine.cores_work import DENSE, FAR, Work
-from benchmarks.frame import Claim, Result
-from benchmarks.jobs import collected
+from benchmarks.frame import Claim, Result, check
+from benchmarks.jobs import finished
 from slackwater.runtime.schedule import Send, Slice
 
 TARGETS = {DENSE: {8: 0.65, 64: 0.5}, FAR: {8: 0.9, 64: 0.8}}
 """{work: {slots: part of linear}}"""
 WORTH_TELLING = 0.05  # of the time
-ROLES = {"source": "source", "sink": "the sink"}
+SINK = "out"
+
+
+@dataclass
+class Spent:
+    """Time that a slot has spent, by what for, ns; and frames that it has not read yet."""
+
+    by_cause: dict[str, float] = field(default_factory=dict)
+    frames: int = 0
+    frame_rows: int = 0
+
+    def add(self, cause: str, took_ns: float) -> float:
+        """Note a part of a slice's time; return it."""
+        self.by_cause[cause] = self.by_cause.get(cause, 0.0) + took_ns
+        return took_ns
 
 
 @dataclass(frozen=True, kw_only=True)
 class WiredCosts(sw.testing.CostModel):
-    """Costs of work, of dividing, and of both ends of channels between slots.
+    """Costs of slices, and of both ends of channels between slots.
 
     Attributes:
         slots: slot of each stage, {stage: slot}.
+        names: step of each stage, {stage: step}.
+        writers: number of channels that come to each stage, {stage: number}.
+        steps: costs of each step.
+        written_ns: cost of a row that is written.
         wire: costs of frames and their rows.
-        merged_ns: {stage: cost of a frame that goes to its gate}, beside that of receiving it.
-        due_ns: {slot: cost of frames that it has not read yet}; it pays with its next slice.
+        spent: {slot: what it has spent}.
     """
 
-    slots: Mapping[str, str] = field(default_factory=dict)
+    slots: Mapping[str, str]
+    names: Mapping[str, str]
+    writers: Mapping[str, int]
+    steps: Mapping[str, SliceCosts]
+    written_ns: float = 0.0
     wire: Wire = field(default_factory=lambda: Wire(Cost(0, 0), Cost(0, 0)))
-    merged_ns: Mapping[str, float] = field(default_factory=dict)
-    due_ns: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, Spent] = field(default_factory=dict)
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return the virtual time of a slice with its frames."""
-        took_ns: float = super().slice_ns(done, rng, now_ns=now_ns)
-        if done.has_read:
-            return round(took_ns)
-        took_ns += self.due_ns.pop(self.slots[done.stage], 0.0)
+        del rng, now_ns
+        if done.has_read:  # what it costs is in the slice that hands the rows over
+            return 0
+        step, own = self.names[done.stage], self._spent(self.slots[done.stage])
+        received, sent = self.wire.received, self.wire.sent
+        counts = counted(done, own.frames, self.writers[done.stage])
+        took_ns = own.add(step, self.steps[step].of(counts))
+        if step == SINK:
+            took_ns += own.add(step, done.rows * self.written_ns)
+        took_ns += own.add("receiving", _ends_ns(received, own.frames, own.frame_rows))
+        own.frames = own.frame_rows = 0
         for action in done.actions:
             if isinstance(action, Send):
-                rows, target = action.message.rows, self.slots[action.channel.target]
-                sent, received = self.wire.sent, self.wire.received
-                took_ns += sent.per_slice_ns + rows * sent.per_row_ns
-                owed_ns = received.per_slice_ns + rows * received.per_row_ns
-                owed_ns += self.merged_ns.get(action.channel.target, 0.0)
-                self.due_ns[target] = self.due_ns.get(target, 0.0) + owed_ns
-        return round(took_ns)
+                rows, other = action.message.rows, self._spent(self.slots[action.channel.target])
+                took_ns += own.add("sending", _ends_ns(sent, 1, rows))
+                other.frames += 1
+                other.frame_rows += rows
+        return max(1, round(took_ns))
+
+    def _spent(self, slot: str) -> Spent:
+        return self.spent.setdefault(slot, Spent())
 
 
-def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[int, ...]) -> None:
+def _ends_ns(cost: Cost, frames: int, rows: int) -> float:
+    return frames * cost.per_frame_ns + rows * cost.per_row_ns
+
+
+def report_simulated(
+    result: Result, work: Work, costs: Costs, folder: Path, *, slots: tuple[int, ...]
+) -> None:
     """Simulate a flow on each number of slots; say its part of linear, and what limits it."""
     rates: dict[int, float] = {}
     figures = {}
     for number in slots:
-        report = simulated(work, number, costs)
+        report, spent = simulated(work, number, costs, folder / f"{work.name} {number}")
         rates[number] = work.events / report.elapsed_s / 1e6
-        times = rates[number] / rates[1]
-        limit = _limit(report)
+        times = rates[number] / rates[slots[0]]
+        limit = _limit(report, spent)
         told = f"{times / number:.0%} of linear; {limit}"
         result.rows.append([work.name, number, "simulated", rates[number], times, told])
         figures[str(number)] = {
@@ -77,6 +117,9 @@ def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[i
             "times_one_slot": times,
             "part_of_linear": times / number,
             "limit": limit,
+            "cpu_ns_an_event": {
+                cause: ns / work.events for cause, ns in sorted(_sums(spent).items())
+            },
         }
         if (bound := TARGETS.get(work.name, {}).get(number)) is not None:
             what = f"{work.name}, simulated, {number} slots: part of linear"
@@ -84,42 +127,53 @@ def report_simulated(result: Result, work: Work, costs: Costs, *, slots: tuple[i
     result.figures[f"{work.name}, simulated"] = figures
 
 
-def simulated(work: Work, slots: int, costs: Costs) -> sw.JobReport:
-    """Run a flow in virtual time, with as many replicas as slots; in one slot without any."""
-    flow = work.build(slots if slots > 1 else None)
+def simulated(
+    work: Work, slots: int, costs: Costs, results: Path
+) -> tuple[sw.JobReport, dict[str, Spent]]:
+    """Run a flow in virtual time on some slots; its results go to a new folder.
+
+    Returns:
+        The report, and {slot: what it has spent}.
+    """
+    assert work.spread is not None, "it is one of the joins"
+    flow = work.spread(slots, results)
     plan = sw.Simulation(nodes=1, cores=slots).plan(flow)
-    known = costs.divided if slots > 1 else costs.alone
-    of_stages = {stage.name: known[stage.subject.step] for stage in plan.stages}
-    further = max(slots - FEW, 0)
     model = WiredCosts(
-        stages={name: cost.per_row_ns for name, cost in of_stages.items()},
-        slices={
-            name: cost.per_slice_ns + further * costs.per_part_ns.get(name, 0.0)
-            for name, cost in of_stages.items()
-        },
-        per_comparison_ns=costs.comparison_ns[slots > 1],
         slots=plan.slots,
+        names={stage.name: stage.subject.step for stage in plan.stages},
+        writers={stage.name: len(stage.inputs) for stage in plan.stages},
+        steps=costs.steps[slots],
+        written_ns=costs.written_ns,
         wire=costs.wire,
-        merged_ns={"out": costs.merged_ns} if slots > 1 else {},
     )
-    with sw.Simulation(nodes=1, cores=slots, seed=1, cost=model) as host:
-        report, rows = collected(host.submit(flow))
-    work.verify(rows)
-    return report
+    check(set(plan.slots.values()) == set(plan.slot_names), f"{work.name}: a slot has no stage")
+    gc.disable()  # it would look at all rows again and again
+    try:
+        with sw.Simulation(nodes=1, cores=slots, seed=1, cost=model) as host:
+            report = finished(host.submit(flow))
+    finally:
+        gc.enable()
+    work.verify(pq.read_table(results))
+    return report, model.spent
 
 
-def _limit(report: sw.JobReport) -> str:
-    """Return what the busiest slot was busy with, as shares of the run's time."""
-    busy: dict[str, dict[str, float]] = {}  # {slot: {what: part of the time}}
-    for stage in report.stages:
-        own = busy.setdefault(stage.slot, {})
-        what = ROLES.get(stage.kind, "replica")
-        part = stage.service_ns / 1e9 / report.elapsed_s
-        own[what] = own.get(what, 0.0) + part
-    slot, parts = max(busy.items(), key=lambda one: sum(one[1].values()))
+def _sums(spent: Mapping[str, Spent]) -> dict[str, float]:
+    """Return the time of all slots, by what for."""
+    sums: dict[str, float] = {}
+    for own in spent.values():
+        for cause, took_ns in own.by_cause.items():
+            sums[cause] = sums.get(cause, 0.0) + took_ns
+    return sums
+
+
+def _limit(report: sw.JobReport, spent: Mapping[str, Spent]) -> str:
+    """Return what the busiest slot was busy with, as shares of the run's time; and the mean."""
+    elapsed_ns = report.elapsed_s * 1e9
+    slot = max(spent, key=lambda name: sum(spent[name].by_cause.values()))
     told = [
-        f"{what} {part:.0%}"
-        for what, part in sorted(parts.items(), key=lambda one: -one[1])
-        if part >= WORTH_TELLING
+        f"{cause} {took_ns / elapsed_ns:.0%}"
+        for cause, took_ns in sorted(spent[slot].by_cause.items(), key=lambda one: -one[1])
+        if took_ns >= WORTH_TELLING * elapsed_ns
     ]
-    return f"{slot} busy with {', '.join(told)}"
+    mean = sum(_sums(spent).values()) / len(spent) / elapsed_ns
+    return f"{slot} busy with {', '.join(told)}; all slots {mean:.0%} busy"

@@ -1,10 +1,19 @@
-"""The flows of `cores`: two joins and two keyed aggregates, with their offline results."""
+"""The flows of `cores`: two joins and two keyed aggregates, with their offline results.
+
+The joins have another form for the simulation of many slots, as a user writes it for those:
+
+```
+one slot     a file of each source, in order; all steps in the slot; replicas= not written
+n slots      a source in n files, row by row in turn: partitions; replicas=n; a sink without an
+             order, so that each replica writes its own parts
+```
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +33,18 @@ from benchmarks.engine.workload import (
     WITHIN_NS,
     Ints,
     Mapped,
+    MappedParts,
     join_tables,
     late_table,
     write,
+    write_parts,
     written,
 )
 from benchmarks.frame import check
 from benchmarks.offline import pairs_within
 from slackwater.runtime.plan.traits import Share
 
-RATE = 200  # buses a second, and as many readings: that of `join-throughput`
+RATE = 200  # buses a second in 200 areas, and as many readings: that of `join-throughput`
 COUNTED_RATE = 10_000  # events a second of the aggregates
 FAR_WITHIN_NS = 300_000 * MS  # 50 comparisons for each row that reaches the join; 2 in 5 s
 FAR_FACTOR = 4  # of the predicate, so that few pairs leave
@@ -47,6 +58,7 @@ MOST_WHOLE = 10_000
 Floats = npt.NDArray[np.float64]
 ZIPF: Floats = 1 / np.arange(1, AREAS + 1)
 """Weights of areas: the first has 17 % of all rows."""
+AREAS_AT_ONCE = 8  # whose pairs are looked for: all would fill the memory
 
 
 @dataclass(frozen=True)
@@ -67,8 +79,8 @@ class Work:
         events: that its sources read.
         operator: the step with the replicas.
         build: makes the flow with `replicas=`; None if they are not written. Its sink is `out`.
-        light: makes the same, hardly comparing; `build` if nothing is compared.
         halves: makes two flows of half the keys each, as one job; sinks `out-1` and `out-2`.
+        spread: makes the flow for a number of slots, which writes to a folder; see above.
         verify: raises if a run's results are not those of the offline query.
         is_exact: whether results have the same bytes for any number of replicas.
     """
@@ -77,22 +89,35 @@ class Work:
     events: int
     operator: str
     build: Callable[[int | None], sw.Dataflow]
-    light: Callable[[int | None], sw.Dataflow]
     halves: Callable[[], sw.Dataflow]
     verify: Callable[[pa.Table], None]
     is_exact: bool = True
+    spread: Callable[[int, Path], sw.Dataflow] | None = None
 
 
-def works_of(seed: int, sizes: Sizes, folder: Path, *, is_zipf: bool = False) -> list[Work]:
-    """Return the works of some sizes; their inputs are written to a new folder."""
+def works_of(
+    seed: int, sizes: Sizes, folder: Path, *, areas: int = AREAS, is_zipf: bool = False
+) -> list[Work]:
+    """Return the works of some sizes; their inputs are written to a new folder.
+
+    Args:
+        seed: of all that is drawn.
+        sizes: how much each work has.
+        folder: folder to be made.
+        areas: number of areas; each has a bus a second, and a reading.
+        is_zipf: whether areas have weights, `ZIPF`.
+    """
     folder.mkdir()
     works = []
-    if sizes.dense_s:
-        works.append(_join_work(DENSE, seed, sizes.dense_s, WITHIN_NS, 1, folder, is_zipf=is_zipf))
-    if sizes.far_s:
-        works.append(
-            _join_work(FAR, seed, sizes.far_s, FAR_WITHIN_NS, FAR_FACTOR, folder, is_zipf=is_zipf)
-        )
+    joins = ((DENSE, sizes.dense_s, WITHIN_NS, 1), (FAR, sizes.far_s, FAR_WITHIN_NS, FAR_FACTOR))
+    for name, seconds, within_ns, factor in joins:
+        if seconds:
+            tables = join_tables(
+                seed, events=RATE * seconds * areas // AREAS, seconds=seconds, areas=areas
+            )
+            if is_zipf:
+                tables, name = with_areas(tables, ZIPF, seed), f"{name}, Zipf keys"  # noqa: PLW2901
+            works.append(_join_work(name, tables, within_ns, factor, folder))
     if sizes.counted:
         works += _aggregate_works(seed, sizes.counted, folder)
     return works
@@ -102,25 +127,14 @@ def works_of(seed: int, sizes: Sizes, folder: Path, *, is_zipf: bool = False) ->
 
 
 def _join_work(
-    name: str,
-    seed: int,
-    seconds: int,
-    within_ns: int,
-    factor: int,
-    folder: Path,
-    *,
-    is_zipf: bool,
+    name: str, tables: tuple[pa.Table, pa.Table], within_ns: int, factor: int, folder: Path
 ) -> Work:
-    tables = join_tables(seed, events=RATE * seconds, seconds=seconds)
-    if is_zipf:
-        tables = with_areas(tables, ZIPF, seed)
-        name = f"{name}, Zipf keys"
     paths = [write(t, folder / f"{name} {n}") for n, t in enumerate(tables)]
     over = factor * DENSE_OVER
     expected = pairs_of(*map(arrays_of, tables), within_ns=within_ns, over=over)
     parts = [_half(t, "area", folder / f"{name} half {n}") for n, t in enumerate(tables)]
 
-    def build(replicas: int | None, within_ns: int = within_ns) -> sw.Dataflow:
+    def build(replicas: int | None) -> sw.Dataflow:
         flow = sw.Dataflow("cores-join")
         add_join(flow, paths, within_ns, replicas, over=over)
         return flow
@@ -131,11 +145,23 @@ def _join_work(
             add_join(flow, half, within_ns, None, over=over, suffix=f"-{n}")
         return flow
 
+    @cache
+    def inputs(parts: int) -> Sequence[Mapped | MappedParts]:
+        if parts == 1:
+            return paths
+        return [write_parts(t, folder / f"{name} {n}", parts) for n, t in enumerate(tables)]
+
+    def spread(slots: int, results: Path) -> sw.Dataflow:
+        flow, replicas = sw.Dataflow("cores-spread"), slots if slots > 1 else None
+        sink = sw.parquet_sink(str(results))
+        add_join(flow, inputs(slots), within_ns, replicas, over=over, sink=sink)
+        return flow
+
     def verified(found: pa.Table) -> None:
         same_rows(arrays_of(found), expected, name)
 
-    events = 2 * RATE * seconds
-    return Work(name, events, JOIN, build, partial(build, within_ns=MS), halves, verified)
+    events = 2 * len(tables[0])
+    return Work(name, events, JOIN, build, halves, verified, spread=spread)
 
 
 def with_areas(
@@ -160,15 +186,17 @@ def _half(table: pa.Table, key: str, path: Path) -> list[Mapped]:
 
 def add_join(
     flow: sw.Dataflow,
-    inputs: Sequence[Mapped],
+    inputs: Sequence[Mapped | MappedParts],
     within_ns: int,
     replicas: int | None,
     *,
     over: int,
     suffix: str = "",
     share: Share = "keys",
+    sink: sw.connectors.Output | None = None,
 ) -> None:
-    """Add the join of late buses with readings to a flow."""
+    """Add the join of late buses with readings to a flow; to a sink of its own without order."""
+    order = {} if sink is None else {"ordered": False}
     left, right = (
         flow.source(f"{name}{suffix}", source, event_time="ts", time_unit="ms")
         for name, source in zip(("bus", "scats"), inputs, strict=True)
@@ -181,19 +209,24 @@ def add_join(
         share=share,
         name=f"{JOIN}{suffix}",
         **written(replicas),
-    ).select("vehicle", "sensor", "ts", "ts_right").sink(f"out{suffix}", sw.collect_sink())
+    ).select("vehicle", "sensor", "ts", "ts_right").sink(
+        f"out{suffix}", sink or sw.collect_sink(), **order
+    )
 
 
-def pairs_of(
-    bus: Arrays, loop: Arrays, *, within_ns: int, over: int, at_once: int = 2_000
-) -> Arrays:
-    """Return the pairs that the join must find, some buses at a time: all would fill the memory."""
+def pairs_of(bus: Arrays, loop: Arrays, *, within_ns: int, over: int) -> Arrays:
+    """Return the pairs that the join must find, looked for in some areas at a time."""
     late = np.flatnonzero(bus["delay_s"] > DELAY_OVER)
+    late, every = (
+        late[bus["area"][late].argsort(kind="stable")],
+        loop["area"].argsort(kind="stable"),
+    )
+    areas = int(max(bus["area"].max(), loop["area"].max())) + 1
+    stops = [*range(AREAS_AT_ONCE, areas, AREAS_AT_ONCE), areas]
+    somes = np.split(late, bus["area"][late].searchsorted(stops[:-1]))
+    nears = np.split(every, loop["area"][every].searchsorted(stops[:-1]))
     lefts, rights = [late[:0]], [late[:0]]
-    for begin in range(0, len(late), at_once):
-        some = late[begin : begin + at_once]
-        first, last = bus["ts"][some[[0, -1]]] + np.array([-1, 1]) * (within_ns // MS)
-        near = np.arange(*loop["ts"].searchsorted([first, last + 1]))
+    for some, near in zip(somes, nears, strict=True):
         left, right = pairs_within(
             bus["ts"][some] * MS,
             bus["area"][some].astype(np.int64),
@@ -279,7 +312,7 @@ def _aggregate_work(
             add(flow, half, None, f"-{n}")
         return flow
 
-    return Work(name, events, AGGREGATE, build, build, halves, verified, is_exact)
+    return Work(name, events, AGGREGATE, build, halves, verified, is_exact)
 
 
 def _sums(events: Arrays) -> Arrays:

@@ -57,6 +57,38 @@ class Mapped:
         return MappedReader(self)
 
 
+@dataclass(frozen=True)
+class MappedParts:
+    """Rows of several such files, each a partition with an order of its own.
+
+    Attributes:
+        files: its partitions.
+    """
+
+    reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
+    is_history: ClassVar[bool] = True
+    replay: ClassVar[str] = "exact"
+    files: tuple[Mapped, ...]
+
+    def describe(self) -> str:
+        """Return how many they are."""
+        return f"{len(self.files)} memory-mapped files"
+
+    def schema(self) -> pa.Schema:
+        """Return their columns."""
+        return self.files[0].schema()
+
+    def partitions(self) -> list[sw.connectors.Partition]:
+        """Return them by number."""
+        return [sw.connectors.Partition(str(number)) for number in range(len(self.files))]
+
+    def open(self, name: str = "", at: bytes | None = None) -> MappedReader:
+        """Map a partition, at its beginning."""
+        del at  # no position is given out
+        return self.files[int(name)].open()
+
+
 class MappedReader:
     """Hands the blocks of a file over, as views of it."""
 
@@ -84,40 +116,54 @@ def write(table: pa.Table, path: Path) -> Mapped:
     return Mapped(str(path))
 
 
-def join_tables(seed: int, *, events: int, seconds: int) -> tuple[pa.Table, pa.Table]:
+def write_parts(table: pa.Table, path: Path, parts: int) -> MappedParts:
+    """Write each row in turn to another file of several, and return them as partitions."""
+    places = np.arange(len(table))
+    return MappedParts(
+        tuple(
+            write(table.take(places[part::parts]), Path(f"{path} {part + 1} of {parts}"))
+            for part in range(parts)
+        )
+    )
+
+
+def join_tables(
+    seed: int, *, events: int, seconds: int, areas: int = AREAS
+) -> tuple[pa.Table, pa.Table]:
     """Return Bus(ts, area, delay_s, vehicle) and Scats(ts, area, flow, sensor), each in order.
 
     Args:
         seed: of all that is drawn.
         events: of each.
         seconds: of event time that they are spread over, at random.
+        areas: number of areas, all alike.
     """
     rng = np.random.default_rng(seed)
 
     def times() -> Ints:
         return np.sort(rng.integers(0, seconds * 1_000, events))
 
-    return _buses(rng, times()), _loops(rng, times())
+    return _buses(rng, times(), areas), _loops(rng, times(), areas)
 
 
-def _buses(rng: np.random.Generator, ts_ms: Ints) -> pa.Table:
+def _buses(rng: np.random.Generator, ts_ms: Ints, areas: int = AREAS) -> pa.Table:
     rows = len(ts_ms)
     return pa.table(
         {
             "ts": ts_ms,
-            "area": rng.integers(0, AREAS, rows, dtype=np.int32),
+            "area": rng.integers(0, areas, rows, dtype=np.int32),
             "delay_s": rng.exponential(MEAN_DELAY_S, rows).astype(np.int32),
             "vehicle": rng.integers(0, VEHICLES, rows, dtype=np.int32),
         }
     )
 
 
-def _loops(rng: np.random.Generator, ts_ms: Ints) -> pa.Table:
+def _loops(rng: np.random.Generator, ts_ms: Ints, areas: int = AREAS) -> pa.Table:
     rows = len(ts_ms)
     return pa.table(
         {
             "ts": ts_ms,
-            "area": rng.integers(0, AREAS, rows, dtype=np.int32),
+            "area": rng.integers(0, areas, rows, dtype=np.int32),
             "flow": rng.exponential(MEAN_FLOW, rows).astype(np.int32),
             "sensor": rng.integers(0, SENSORS, rows, dtype=np.int32),
         }

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from benchmarks.engine import cores_costs
-from benchmarks.engine.cores_costs import Cost, Costs, Wire, read_costs, save_costs
+from benchmarks.engine.cores_costs import (
+    Cost,
+    Costs,
+    SliceCosts,
+    Wire,
+    fitted,
+    read_costs,
+    save_costs,
+    step_costs,
+)
 from benchmarks.engine.cores_simulated import simulated
 from benchmarks.engine.cores_work import DENSE, Sizes, Work, works_of
 from benchmarks.frame import WrongResultError
 from benchmarks.jobs import collected
 
 SMALL = Sizes(100, 150, 20_000)
-FREE = Cost(0.0, 1.0)
-PLAIN = Costs(
-    alone={"bus": Cost(10.0, 1.0), "scats": FREE, "pairs": Cost(50_000.0, 1.0), "out": FREE},
-    divided={"bus": Cost(20.0, 2.0), "scats": FREE, "pairs": Cost(50_000.0, 1.0), "out": FREE},
-    per_part_ns={"bus": 7.0, "scats": 8.0},
-    merged_ns=0.0,
-    comparison_ns=(1.0, 2.0),
-    wire=Wire(Cost(0.0, 0.0), Cost(0.0, 0.0)),
-)
+STEPS = {
+    "bus": SliceCosts(slices=10_000, rows=1),
+    "scats": SliceCosts(slices=10_000, rows=1),
+    "pairs": SliceCosts(slices=50_000, rows=1, comparisons=1),
+    "out": SliceCosts(rows=1),
+}
+PLAIN = Costs({1: STEPS, 4: STEPS}, 1.0, Wire(Cost(0.0, 0.0), Cost(0.0, 0.0)))
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +65,49 @@ def test_costs_are_read_as_they_were_saved(tmp_path: Path, monkeypatch: pytest.M
     assert read_costs(path) == {DENSE: PLAIN}
 
 
+DEARER = {step: own._replace(messages=1e6) for step, own in STEPS.items()}
+
+
 @pytest.mark.parametrize(
     "dearer",
     [
         {"wire": Wire(Cost(1e6, 0.0), Cost(0.0, 0.0))},
         {"wire": Wire(Cost(0.0, 0.0), Cost(1e6, 0.0))},
-        {"merged_ns": 1e6},
+        {"steps": {1: DEARER, 4: DEARER}},
     ],
-    ids=["sending", "receiving", "merging"],
+    ids=["sending", "receiving", "queueing"],
 )
 def test_messages_between_slots_cost_time_at_either_end(
-    works: list[Work], dearer: dict[str, object]
+    works: list[Work], tmp_path: Path, dearer: dict[str, Any]
 ) -> None:
-    costs = replace(PLAIN, **dearer)  # type: ignore[arg-type]
-    assert simulated(works[0], 4, costs).elapsed_s > simulated(works[0], 4, PLAIN).elapsed_s
-    assert simulated(works[0], 1, costs).elapsed_s == simulated(works[0], 1, PLAIN).elapsed_s
+    costs = replace(PLAIN, **dearer)
+    for slots in (1, 4):
+        plain, _ = simulated(works[0], slots, PLAIN, tmp_path / f"plain {slots}")
+        more, _ = simulated(works[0], slots, costs, tmp_path / f"more {slots}")
+        assert (more.elapsed_s > plain.elapsed_s) == (slots > 1)
+
+
+def test_on_many_slots_each_has_a_part_of_both_inputs_a_replica_and_a_writer(
+    works: list[Work], tmp_path: Path
+) -> None:
+    assert works[0].spread is not None
+    plan = sw.Simulation(nodes=1, cores=3).plan(works[0].spread(3, tmp_path / "results"))
+    for slot in plan.slot_names:
+        steps = sorted(stage.subject.step for stage in plan.stages_of(slot))
+        assert steps == ["bus", "out", "pairs", "scats"]
+
+
+def test_costs_of_steps_are_measured_by_the_replay_of_a_slot(works: list[Work]) -> None:
+    steps = step_costs(works[0], 3)
+    assert steps.keys() == STEPS.keys()
+    for step, cost in steps.items():
+        assert min(cost) >= 0
+        assert cost.of(SliceCosts(1, 1, 1, 100, 3, 3, 3, 100)) > 0, step
+
+
+def test_costs_are_fitted_to_their_slices_and_none_is_negative() -> None:
+    true = SliceCosts(slices=1_000, rows=10, comparisons=2)
+    counts = [SliceCosts(slices=1, rows=n, comparisons=n * n) for n in range(1, 20)]
+    assert fitted([(own, true.of(own)) for own in counts]) == pytest.approx(true)
+    less = [(own, 1_000.0 - own.rows) for own in counts]
+    assert min(fitted(less)) >= 0
