@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 import threading
 from dataclasses import replace
@@ -138,3 +139,16 @@ def test_an_operator_that_cannot_be_copied_is_named() -> None:
     rows.key_by("n").process(Connected, N, within="1s", name="each").sink("o", sw.collect_sink())
     with pytest.raises(SlackwaterError, match=r"step 'each': .*cannot pickle"):
         sw.Simulation().predict(flow, rates=10.0)
+
+
+def test_a_table_in_short_blocks_takes_its_own_size_not_that_for_each_block() -> None:
+    text = pa.array([None, "a", "bcd", ""] * 2_500).dictionary_encode()
+    table = pa.table({"ts": range(10_000), "text": text, "nested": [[1], [], None, [2, 3]] * 2_500})
+    flow = sw.Dataflow("sent")
+    flow.source("rows", sw.table(table, batch_rows=10), event_time="ts").sink(
+        "out", sw.collect_sink()
+    )
+    data = pickled(sw.Simulation().plan(flow))
+    assert len(data) < 20 * table.nbytes
+    step = pickle.loads(data).stages[0].step  # noqa: S301 (our own)
+    assert pa.Table.from_batches(step.source.input.parts).equals(table)
