@@ -292,7 +292,7 @@ class Slot:
             self._ripe.setdefault(self._channels[channel].target, {})[channel] = None
 
     def _grant(self, machine: StageMachine, ripe: dict[str, None], actions: list[Action]) -> None:
-        for name in list(ripe):
+        for name in sorted(ripe):  # a restored slot has them in another order
             if not machine.grant(name):
                 continue
             channel, rows = self._channels[name], self._owed.pop(name)

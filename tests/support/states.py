@@ -86,6 +86,10 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Polls", "nothing_ns"): ("polled at once", _nothing),
     ("Polls", "_last_rows_ns"): ("polled at once", _nothing),
     ("Polls", "caught_up_ns"): ("lengths of slices, and no result, depend on it", _nothing),
+    ("Slot", "_ripe"): ("in order of coming", lambda slot: {
+        stage: sorted(ripe) for stage, ripe in slot._ripe.items() if ripe}),
+    ("PathQueues", "_heads"): ("entries out of date are left out", lambda queues:
+                                  queues.earliest_stimulus_ns()),
     ("Slot", "_ready"): ("next work of the stages, which are compared", _nothing),
     ("StageMachine", "on_next"): ("a method of the slot's", _nothing),
     ("Slot", "_has_requested"): ("a new one asks again, before its first slice", _nothing),

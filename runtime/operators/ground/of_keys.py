@@ -28,7 +28,7 @@ class OfKeys(dict[int, T]):
 
     def add(self, subject: T) -> None:
         """Add an object, perhaps in place of another subject of its key."""
-        if (before := self.get(subject.code)) is not None:
+        if (before := self.pop(subject.code, None)) is not None:  # the new one stands last
             before.is_gone = True
         self[subject.code] = subject
         self.order.append(subject)
