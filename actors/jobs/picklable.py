@@ -36,8 +36,8 @@ def pickled(plan: Plan) -> bytes:
     return stream.getvalue()
 
 
+class _Pickler(cloudpickle.CloudPickler):
     """Pickles parts of tables: Arrow's own pickle of a part has the whole table."""
-    """Pickles a part of a table without the rest: Arrow's own pickles have the whole of each."""
 
     def reducer_override(self, held: Any) -> Any:
         if isinstance(held, pa.RecordBatch | pa.Table):

@@ -29,7 +29,6 @@ from slackwater.runtime.notebook import fixed_width
 from slackwater.runtime.operators.ground.keep import gate_texts
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
-from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.plan.after_failure import guarantee_lines
 from slackwater.runtime.plan.by_default import default_line
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
@@ -212,14 +211,10 @@ class Dataflow(FlowMethods):
 
 
 def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
-    unknown = [option for option in options if option not in SourceOptions.__annotations__]
     missing = missing_methods(source)
     if missing or isinstance(source, type):
         way_out = _input_of(source, missing)
         raise TypeMismatch(f"source {name!r}: {shown(source, 60)} is not an input; {way_out}")
-    if unknown:
-        way_out = option_choices(unknown[0], SourceOptions.__annotations__)
-        raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
     if "event_time" not in options:
         columns = ", ".join(checks.outside_schema(name, source).names)
         raise FlowError(

@@ -80,7 +80,7 @@ def test_integer_event_time_keeps_its_type_as_a_column() -> None:
         ({"idle": "0s"}, SettingError, "source 'a': idle='0s' must be more than zero"),
         ({"ahead": "-2s"}, SettingError, "source 'a': ahead='-2s' is not a length of time"),
         ({"disorder": "soon"}, SettingError, "source 'a': disorder='soon' is not a length"),
-        ({"arival": "ts"}, FlowError, "no option 'arival'; the nearest is 'arrival'"),
+        ({"arival": "ts"}, SettingError, "no option 'arival'; the nearest is 'arrival'"),
     ],
 )
 def test_a_source_says_what_is_wrong_with_its_options(

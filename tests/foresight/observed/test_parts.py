@@ -24,7 +24,7 @@ def folder(path: Path, *, files: int, keys: np.ndarray) -> Path:
     rng = np.random.default_rng(1)
     for number, part in enumerate(np.array_split(keys, files)):
         times = np.sort(rng.integers(0, 10_000_000_000, len(part)))
-        columns = {"ts": pa.array(times, pa.timestamp("ns")), "k": part}
+        columns = {"ts": pa.array(times, pa.timestamp("ns")), "k": part, "x": part * 0.5}
         pq.write_table(pa.table(columns), path / f"{number}.parquet")
     return path
 
@@ -35,7 +35,7 @@ def counting(path: Path, replicas: int | str) -> sw.Dataflow:
     ticks = flow.source("ticks", sw.parquet(path, partitions="files"), event_time="ts")
     means = ticks.key_by("k").aggregate(
         window=sw.tumbling("1s"),
-        mean=sw.mean("k"),
+        mean=sw.mean("x"),  # of floats: rows are sent, not partial results
         name="means",
         replicas=replicas,  # type: ignore[arg-type]
     )
