@@ -269,7 +269,8 @@ def test_on_arrival_every_result_is_there_though_not_in_order(
 def test_explain_shows_where_each_stage_will_run(cluster: sw.Cluster, city: Any) -> None:
     text = cluster.explain(congestion(city), placement={"congestion": "node-1"})
     graph, rest = text.split("\n\nplacement\n")
-    placement, said = rest.split("\n\n")
+    placement, said, checkpoints = rest.split("\n\n")
+    assert "checkpoints" in checkpoints
     assert said.startswith("placed by the simple rule: no rates are known")
     assert graph == congestion(city).explain()
     assert placement.splitlines() == [

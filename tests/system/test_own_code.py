@@ -37,8 +37,8 @@ def test_prints_are_heard_by_step_and_a_source_that_never_returns_holds_up_nobod
     job.stop()
     report = job.report()
     assert report.state == "stopped"
-    (note,) = [note for note in report.notes if "'feed'" in note]
-    assert "Feed, a custom input" in note
+    (note,) = [note for note in report.notes if "Feed, a custom input" in note]
+    assert "source 'feed'" in note
     assert "has ended without it" in note
     assert job.result("out").num_rows == 50
     printed = capfd.readouterr()

@@ -15,6 +15,7 @@ import pytest
 
 import slackwater as sw
 from examples.exactly_once_postgres import PostgresTable, rows_of
+from tests.support.endless import HeldInput
 from tests.support.postgres import postgres
 from tests.support.waiting import until
 
@@ -31,14 +32,21 @@ def server() -> Iterator[str]:
         yield address
 
 
-def sums(sink: sw.connectors.Output, *, speed: float | None = 1.0, **options: Any) -> sw.Dataflow:
-    """A live source, sums of its windows per key, and a sink, in three slots."""
+def sums(sink: sw.connectors.Output, *, over: Path | None = None, **options: Any) -> sw.Dataflow:
+    """A source, sums of its windows per key, and a sink, in three slots.
+
+    Args:
+        sink: the sink.
+        over: a live source, whose last sixth of rows waits until this file is there; if given.
+    """
     rng = np.random.default_rng(1)
     times = np.arange(ROWS) * (1_000_000_000 // PER_S)
     data = {"ts": times, "key": np.arange(ROWS) % 20, "value": rng.integers(0, 100, ROWS)}
     flow = sw.Dataflow("sums", **options)
     table = sw.table(pa.table(data))
-    numbers = flow.source("numbers", table, event_time="ts", time_unit="ns", speed=speed)
+    held = table if over is None else HeldInput(table, str(over), ROWS * 5 // 6)
+    speed = None if over is None else 1.0
+    numbers = flow.source("numbers", held, event_time="ts", time_unit="ns", speed=speed)
     windows = numbers.aggregate(
         by="key", window=sw.tumbling("40ms"), total=sw.sum("value"), name="sums"
     )
@@ -61,8 +69,9 @@ def test_a_killed_sink_leaves_the_table_of_an_undisturbed_run(
 ) -> None:
     table = f"killed_{len(options)}"
     whole = PostgresTable(server, f"whole_{len(options)}")
-    cluster.submit(sums(whole, speed=None, **options), placement=PLACES).wait(timeout=LIMIT_S)
-    flow = sums(PostgresTable(server, table), **options)
+    cluster.submit(sums(whole, **options), placement=PLACES).wait(timeout=LIMIT_S)
+    over = tmp_path / "over"
+    flow = sums(PostgresTable(server, table), over=over, **options)
     word = "exactly once, held:" if options else "exactly once:"
     assert f"out (sink): {word}" in flow.explain(checkpoints=True)
     job = cluster.submit(
@@ -71,6 +80,8 @@ def test_a_killed_sink_leaves_the_table_of_an_undisturbed_run(
     until(partial(has_rows, server, table), within_s=SOON_S, what="rows")
     before = rows_of(server, table)
     os.kill(job.workers()["node-3"], signal.SIGKILL)
+    until(lambda: bool(job.metrics.recoveries), within_s=SOON_S, what="a recovery")
+    over.touch()
     report = job.wait(timeout=LIMIT_S)
     rows = rows_of(server, table)
     assert len(report.recoveries) == 1, "\n".join(own.cause for own in report.recoveries)
