@@ -14,6 +14,7 @@ from ray import cloudpickle
 
 from slackwater.actors.nodes.in_band import copied
 from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model.arrow_streams import block_of, stream_of
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
@@ -41,20 +42,15 @@ class _Pickler(cloudpickle.CloudPickler):
 
     def reducer_override(self, held: Any) -> Any:
         if isinstance(held, pa.RecordBatch | pa.Table):
-            return _rows_of, (_arrow_bytes(held), isinstance(held, pa.Table))
+            return _rows_of, (bytes(stream_of(held)), isinstance(held, pa.Table))
         return super().reducer_override(held)  # type: ignore[no-untyped-call]
 
 
-def _arrow_bytes(rows: pa.RecordBatch | pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write(rows)
-    return bytes(sink.getvalue())
-
-
 def _rows_of(data: bytes, is_table: bool) -> pa.RecordBatch | pa.Table:
+    if not is_table:
+        return block_of(data)
     with pa.ipc.open_stream(data) as reader:
-        return reader.read_all() if is_table else reader.read_next_batch()
+        return reader.read_all()
 
 
 def check_picklable(plan: Plan) -> None:

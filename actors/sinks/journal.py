@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from slackwater.actors.sinks.appended_file import AppendedFile
+from slackwater.runtime.model.arrow_streams import stream_of
 
 __all__ = ["Journal"]
 
@@ -52,10 +53,7 @@ class Journal:
         Raises:
             OSError: there is no room for them, or another program changed the file.
         """
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, rows.schema) as stream:
-            stream.write_batch(rows)
-        self._file.append(memoryview(buffer.getvalue()))
+        self._file.append(memoryview(stream_of(rows)))
 
     def sync(self) -> int:
         """Have the system write the rows to its disk; return the bytes of the file.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model.arrow_streams import stream_of
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.shown_rows import batch_shown
 from slackwater.runtime.sinks.output import Sink
@@ -43,10 +44,7 @@ class CollectSink(Sink):
 
     def stream(self) -> bytes:
         """Return all rows so far as an Arrow IPC stream."""
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, self._schema) as stream:
-            stream.write_table(self.table())
-        return bytes(buffer.getvalue())
+        return bytes(stream_of(self.table()))
 
 
 class CallbackSink(Sink):

@@ -20,6 +20,7 @@ import pyarrow as pa
 from slackwater.actors.checkpoints.spool import Spool, SpoolName
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import IngestError
+from slackwater.runtime.model.arrow_streams import stream_of
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
@@ -35,7 +36,7 @@ from slackwater.runtime.sources.spec import (
     Replay,
     traits_of,
 )
-from slackwater.runtime.sources.spool_records import DamagedSpool, Kind, Place, packed_rows
+from slackwater.runtime.sources.spool_records import DamagedSpool, Kind, Place
 
 __all__ = ["SpoolReader", "SpooledInput", "spooled"]
 
@@ -187,7 +188,7 @@ class SpoolReader:
 
     def _written(self, kind: Kind, block: Block) -> Block | EndOfInput | None:
         rows = block.rows.rows if isinstance(block.rows, BadRows) else block.rows
-        body = b"" if kind is Kind.END else memoryview(packed_rows(rows))
+        body = b"" if kind is Kind.END else memoryview(stream_of(rows))
         try:
             place = self._spool.append(kind, block.at or b"", body)
         except OSError as problem:

@@ -24,6 +24,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.model.arrow_streams import block_of, stream_of
+
 __all__ = [
     "copied_array",
     "copied_block",
@@ -178,11 +180,7 @@ def copied_array(values: pa.Array) -> pa.Array:
     if not _has_shared_parts(values.type):
         return pa.concat_arrays([values])
     block = pa.record_batch([values], ["values"])
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, block.schema) as writer:
-        writer.write_batch(block)
-    with pa.ipc.open_stream(stream.getvalue()) as reader:
-        return reader.read_next_batch().column(0)
+    return block_of(stream_of(block)).column(0)
 
 
 def _is_within(values: pa.Array | pa.RecordBatch) -> bool:

@@ -28,6 +28,7 @@ from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.model import Message, ReleaseRule
+from slackwater.runtime.model.arrow_streams import block_of, stream_of
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.subject import Subject
 from slackwater.runtime.plan.plan import Stage
@@ -282,11 +283,19 @@ class _LoggingReader:
             )
         elif isinstance(polled.rows, BadRows):
             self._slot.note(
-                "read", self._source, self._name, "bad", (_bytes_of(polled.rows.rows), polled.at)
+                "read",
+                self._source,
+                self._name,
+                "bad",
+                (bytes(stream_of(polled.rows.rows)), polled.at),
             )
         else:
             self._slot.note(
-                "read", self._source, self._name, "block", (_bytes_of(polled.rows), polled.at)
+                "read",
+                self._source,
+                self._name,
+                "block",
+                (bytes(stream_of(polled.rows)), polled.at),
             )
         return polled
 
@@ -328,7 +337,7 @@ class _LoggedReader:
             return END_OF_INPUT
         if what == "none":
             return None
-        rows, at = _block_of(of[0]), of[1]
+        rows, at = block_of(of[0]), of[1]
         return Block(BadRows(rows) if what == "bad" else rows, at)
 
     def close(self) -> None:
@@ -339,15 +348,3 @@ def _is_at(read: Sequence[Any], at: bytes) -> bool:
     """Whether a read returned the block of a position."""
     what, of = read
     return what in ("block", "bad") and of[1] == at
-
-
-def _bytes_of(block: pa.RecordBatch) -> bytes:
-    buffer = pa.BufferOutputStream()
-    with pa.ipc.new_stream(buffer, block.schema) as stream:
-        stream.write_batch(block)
-    return bytes(buffer.getvalue())
-
-
-def _block_of(plain: bytes) -> pa.RecordBatch:
-    with pa.ipc.open_stream(plain) as stream:
-        return stream.read_next_batch()

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from slackwater.runtime.model.arrow_streams import block_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
-__all__ = ["DamagedSpool", "Head", "Kind", "Place", "Record", "pack", "packed_rows", "unpack"]
+__all__ = ["DamagedSpool", "Head", "Kind", "Place", "Record", "pack", "unpack"]
 
 _FORMAT = 1
 _MAGIC = b"SWSP"
@@ -88,8 +89,7 @@ class Record(NamedTuple):
         """Return what the input had handed over."""
         if self.kind is Kind.END:
             return END_OF_INPUT
-        with pa.ipc.open_stream(self.body) as stream:
-            rows = stream.read_next_batch()
+        rows = block_of(self.body)
         return BadRows(rows) if self.kind is Kind.BAD_ROWS else rows
 
 
@@ -122,14 +122,6 @@ class Head(NamedTuple):
         if plain["format"] != _FORMAT:
             raise DamagedSpool(f"it is of format {plain['format']}, and {_FORMAT} can be read")
         return cls({int(n): end for n, end in plain["ends"].items()}, record.at)
-
-
-def packed_rows(rows: pa.RecordBatch) -> pa.Buffer:
-    """Return rows as an Arrow stream, with dictionaries and metadata."""
-    buffer = pa.BufferOutputStream()
-    with pa.ipc.new_stream(buffer, rows.schema) as stream:
-        stream.write_batch(rows)
-    return buffer.getvalue()
 
 
 def pack(kind: Kind, at: bytes = b"", body: bytes | pa.Buffer = b"") -> bytes:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.arrow_streams import stream_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
 from slackwater.runtime.sources.spool_records import (
     DamagedSpool,
@@ -15,7 +16,6 @@ from slackwater.runtime.sources.spool_records import (
     Place,
     Record,
     pack,
-    packed_rows,
     unpack,
 )
 
@@ -28,8 +28,8 @@ ROWS = pa.record_batch(
 ).replace_schema_metadata({"kept": "yes"})
 RECORDS = [
     pack(Kind.HEAD, b"", b"{}"),
-    pack(Kind.ROWS, b"7", packed_rows(ROWS)),
-    pack(Kind.BAD_ROWS, b"", packed_rows(ROWS)),
+    pack(Kind.ROWS, b"7", stream_of(ROWS)),
+    pack(Kind.BAD_ROWS, b"", stream_of(ROWS)),
     pack(Kind.END),
 ]
 WHOLE = b"".join(RECORDS)
