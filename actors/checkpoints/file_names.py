@@ -22,10 +22,18 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["LOCK", "OwnFile", "hidden_path", "manifest_name", "own_files", "part_name"]
+__all__ = [
+    "LOCK",
+    "OwnFile",
+    "for_people",
+    "hidden_path",
+    "manifest_name",
+    "own_files",
+    "part_name",
+]
 
 LOCK = ".slackwater.lock"
-_MOST_SLOT = 40  # characters of a slot's name in a file's name, for people
+_MOST_SHOWN = 40  # characters of a slot's or source's name in a file's name
 _MANIFEST = re.compile(r"checkpoint-(?P<number>\d{8,})\.json")
 _OWN = re.compile(
     r"checkpoint-(?P<number>\d{8,})\.(?:json|[\w-]*\.[0-9a-f]{16}\.arrow)"
@@ -57,8 +65,12 @@ def manifest_name(number: int) -> str:
 
 def part_name(number: int, slot: str) -> str:
     """Return a name for a slot's part that no file has had before."""
-    shown = re.sub(r"[^\w-]", "_", slot, flags=re.ASCII)[:_MOST_SLOT]
-    return f"checkpoint-{number:08d}.{shown}.{secrets.token_hex(8)}.arrow"
+    return f"checkpoint-{number:08d}.{for_people(slot)}.{secrets.token_hex(8)}.arrow"
+
+
+def for_people(name: str) -> str:
+    """Return as much of a name as a file's name may show."""
+    return re.sub(r"[^\w-]", "_", name, flags=re.ASCII)[:_MOST_SHOWN]
 
 
 def hidden_path(folder: Path, name: str) -> Path:

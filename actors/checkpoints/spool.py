@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from slackwater.actors.checkpoints.file_names import for_people
 from slackwater.actors.kernel.plain_files import private, sync
 from slackwater.actors.sinks.appended_file import AppendedFile
 from slackwater.runtime.errors import IngestError
@@ -38,8 +39,6 @@ from slackwater.runtime.sources.spool_records import (
 )
 
 __all__ = ["Spool", "SpoolName", "remove_spools", "rename_spools", "spool_bytes"]
-
-_MOST_SOURCE = 40  # characters of a source's name in a file's name, for people
 
 
 class SpoolName(NamedTuple):
@@ -57,8 +56,7 @@ class SpoolName(NamedTuple):
 
     @property
     def _start(self) -> str:
-        shown = re.sub(r"[^\w-]", "_", self.source, flags=re.ASCII)[:_MOST_SOURCE]
-        return f"{_start_of(self.flow)}{shown}.{_digest(self.source)}."
+        return f"{_start_of(self.flow)}{for_people(self.source)}.{_digest(self.source)}."
 
     def path(self, number: int) -> Path:
         """Return the path of a file."""
