@@ -56,7 +56,7 @@ class Flink:
     """Flink, with a program that is compiled.
 
     Attributes:
-        version: of Flink.
+        version: version of Flink, with its dots.
         java: the program that runs it.
         classes: where all is that it needs, as Java's class path.
     """

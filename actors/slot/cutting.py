@@ -55,7 +55,7 @@ class _AtCut(NamedTuple):
     Attributes:
         number: number of the checkpoint.
         results: state of the slot's `SlotResults`.
-        positions: {sink: its position}.
+        positions: position of each sink, {sink: position}.
         longest_ns: longest time, so far, for which the loop stood still for the checkpoint.
         sum_ns: sum of these times.
     """

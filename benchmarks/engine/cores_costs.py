@@ -95,7 +95,7 @@ def counted(done: Slice, messages: int, writers: int) -> SliceCosts:
     """Return the counts of a slice.
 
     Args:
-        done: slice.
+        done: slice that a slot has done.
         messages: number of messages that came to its slot since the last slice there.
         writers: number of channels that come to its stage.
     """
@@ -150,8 +150,8 @@ def measured_costs(cluster: sw.Cluster, work: Work, slots: Sequence[int]) -> Cos
     assert work.spread is not None, "it is one of the joins"
     with tempfile.TemporaryDirectory() as folder:
         flow = work.spread(1, Path(folder) / "results")
-        one = finished(cluster.submit(flow, placement={"*": "node-1/1"}))
-    (sink,) = [stage for stage in one.stages if stage.kind == "sink"]
+        report = finished(cluster.submit(flow, placement={"*": "node-1/1"}))
+    (sink,) = [stage for stage in report.stages if stage.kind == "sink"]
     steps = {number: step_costs(work, number) for number in slots}
     plan = cluster.plan(work.build(2))
     channel = next(c for c in plan.channels if c.owned is not None)
@@ -162,13 +162,13 @@ def save_costs(costs: Mapping[str, Costs], *, is_kept: bool) -> Path:
     """Write costs to a file, of the repository if they are kept; return its path."""
     path = KEPT if is_kept else Path(tempfile.gettempdir()) / KEPT.name
     works = {}
-    for work, one in costs.items():
+    for work, of_work in costs.items():
         works[work] = {
-            "written_ns": one.written_ns,
-            "wire": asdict(one.wire),
+            "written_ns": of_work.written_ns,
+            "wire": asdict(of_work.wire),
             "steps": {
                 number: {step: own._asdict() for step, own in steps.items()}
-                for number, steps in one.steps.items()
+                for number, steps in of_work.steps.items()
             },
         }
     plain = {"machine": hardware(), "works": works}

@@ -62,7 +62,7 @@ class MappedParts:
     """Rows of several such files, each a partition with an order of its own.
 
     Attributes:
-        files: its partitions.
+        files: files, each of them a partition.
     """
 
     reads_inline: ClassVar[bool] = True

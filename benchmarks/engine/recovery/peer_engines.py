@@ -71,7 +71,7 @@ class Sight:
     """Rows that a reader sees at a sink.
 
     Attributes:
-        rows: number of rows.
+        rows: number of rows that it sees.
         next_number: number of the last row, and one.
     """
 
@@ -84,7 +84,7 @@ class Engine(ABC):
 
     Args:
         folder: folder of the run, empty.
-        rate: rows a second.
+        rate: rows of its source, a second.
         rows: rows of the whole feed.
     """
 

@@ -65,7 +65,7 @@ Start = Callable[[Path], Engine]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reader of the sink has seen.
+    """Rows that a reader of the sink has seen.
 
     Attributes:
         gap_s: longest time without a new row, from the kill on.
