@@ -74,6 +74,7 @@ class Before(NamedTuple):
         start_ns: start of the sources, by the reference's clock.
         clock: clock of the attempt before; None in the first.
         runs: {sink: run that it wrote for}; empty if the job was just submitted.
+        hosts_have_answered: whether all hosts have answered a moment ago.
     """
 
     actors: Mapping[str, Any] = MappingProxyType({})
@@ -81,6 +82,7 @@ class Before(NamedTuple):
     start_ns: int | None = None
     clock: JobClock | None = None
     runs: Mapping[str, SinkRun] = MappingProxyType({})
+    hosts_have_answered: bool = False
 
 
 class RayJob:
@@ -126,8 +128,12 @@ class RayJob:
         self._change_lock = threading.Lock()  # moves and checkpoints
         self._plan, self._homes = plan, home_nodes(nodes)
         self.nodes = dict(nodes)
-        every_s = None if before is None else GOING_ON_S
-        self._hosts = HostMonitor(nodes.values(), every_s=every_s)
+        self._before, self._may_go_on = before or Before(), before is not None
+        self._hosts = HostMonitor(
+            nodes.values(),
+            every_s=GOING_ON_S if self._may_go_on else None,
+            have_answered=self._before.hosts_have_answered,
+        )
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)
         self._notes = list(notes)
@@ -137,7 +143,6 @@ class RayJob:
             "folder": os.getcwd() if folder is None else folder,
         }
         self._replacing: Replacing | None = None
-        self._before, self._may_go_on = before or Before(), before is not None
         self._warm: dict[str, Any] = {}  # actors that live, of an attempt that did not start
         warm = self._before.actors
         made = make_actors(
@@ -168,7 +173,9 @@ class RayJob:
             self._start()
         except SlackwaterError as problem:
             if self._may_go_on and ray.is_initialized():
-                self._warm = answering(self._actors)
+                lost = self.lost_nodes
+                there = {slot for slot, node in self.nodes.items() if node.node_id in lost}
+                self._warm = answering(self._actors, lost=there)
                 self._carrier.fail(problem)
             else:
                 self.give_up(problem)

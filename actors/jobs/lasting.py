@@ -293,13 +293,15 @@ class LastingJob:
         if number in self._places_of:
             self._plan, self._nodes = self._places_of[number]
         if before is not None:
+            warm, lived = before.warm_actors, before.nodes
+            self._nodes = {slot: lived.get(slot, node) for slot, node in self._nodes.items()}
             self._nodes = self._homes(before.lost_nodes)
             parts = {slot: SavedPart(folder) for slot in self._nodes}
-            unused = {s: own for s, own in before.warm_actors.items() if s not in self._nodes}
-            end_actors(unused)  # the checkpoint is of before stages moved there
-            warm = {s: own for s, own in before.warm_actors.items() if s not in unused}
-            warm |= self._spares.take({s: n for s, n in self._nodes.items() if s not in warm})
-            state = Before(warm, parts, self._start_ns, self._clock)
+            # Others are of slots that the checkpoint has not, or on hosts that were lost since.
+            used = {s: own for s, own in warm.items() if self._nodes.get(s) is lived[s]}
+            end_actors({slot: own for slot, own in warm.items() if slot not in used})
+            used |= self._spares.take({s: n for s, n in self._nodes.items() if s not in used})
+            state = Before(used, parts, self._start_ns, self._clock, hosts_have_answered=True)
         if number is not None:
             known, facts = self._known[number], self._known[number].facts
             parts = {
@@ -320,6 +322,8 @@ class LastingJob:
     def _homes(self, lost_nodes: Collection[str]) -> dict[str, NodeInfo]:
         """Return {slot: its node}; slots of lost nodes go to others, once these have room.
 
+        All these hosts have answered.
+
         Args:
             lost_nodes: nodes that were lost a moment ago; Ray may list them for half a minute.
         """
@@ -329,16 +333,19 @@ class LastingJob:
             lost_nodes = ()  # a host may be back by the next look
             lost = [slot for slot, node in self._nodes.items() if node.node_id not in nodes]
             moved = new_homes(lost, list(nodes.values()))
+            self._attempts.lost({self._nodes[slot].name for slot in lost})
             if len(moved) == len(lost):
+                self._attempts.waits(None)
                 self._notes += [
                     f"slot {slot!r} goes on on node {node.name}, as node {self._nodes[slot].name} "
                     "is lost"
                     for slot, node in moved.items()
                 ]
                 return {**self._nodes, **moved}
-            self._problem = (
-                f"{count_of(len(lost) - len(moved), 'slot')} of lost nodes "
-                f"{agreeing(len(lost) - len(moved), 'waits', 'wait')} for a node with a free CPU"
+            without = len(lost) - len(moved)
+            self._attempts.waits(
+                f"{count_of(without, 'slot')} of lost nodes {agreeing(without, 'waits', 'wait')} "
+                "for a node with a free CPU; stop what holds CPUs, or start a node"
             )
             if self._is_unwanted.wait(ROOM_S):
                 raise JobStopped(

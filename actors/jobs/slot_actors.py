@@ -105,10 +105,16 @@ def begin_again(
     }
 
 
-def answering(actors: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the actors whose processes answer, {slot: its actor}, and end the others."""
-    calls = {slot: actor.call.remote("identify") for slot, actor in actors.items()}
-    ray.wait(list(calls.values()), num_returns=len(calls), timeout=ANSWER_S)
+def answering(actors: Mapping[str, Any], *, lost: Collection[str] = ()) -> dict[str, Any]:
+    """Return the actors whose processes answer, {slot: its actor}, and end the others.
+
+    Args:
+        actors: {slot: its Ray actor}.
+        lost: slots on lost hosts, which are not asked: their answers would be waited for.
+    """
+    calls = {s: actor.call.remote("identify") for s, actor in actors.items() if s not in lost}
+    if calls:
+        ray.wait(list(calls.values()), num_returns=len(calls), timeout=ANSWER_S)
     living = {slot: actors[slot] for slot, call in calls.items() if _has_answered(call)}
     end_actors({slot: actor for slot, actor in actors.items() if slot not in living})
     return living

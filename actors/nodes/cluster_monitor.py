@@ -121,9 +121,10 @@ class ClusterMonitor:
                 if (gone := self.look()) is not None:
                     raise ClusterError(lost_cluster(gone))
                 if hosts is not None and (silent := hosts.look()):
+                    lost = ", ".join(hosts.lost_names)
                     raise WorkerDied(
-                        f"a node is gone: {next(iter(silent.values()))}; bring it back, or do "
-                        "without, and submit the flow again"
+                        f"no answer from {lost}: {'; '.join(silent.values())}; bring {lost} back, "
+                        "or do without, and submit the flow again"
                     )
         except OSError as problem:
             if not self._watched:  # of a client, whose caller handles it

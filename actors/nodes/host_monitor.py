@@ -38,6 +38,7 @@ class HostMonitor:
         nodes: nodes to ask; nodes of unknown port (0) are not asked.
         now_s: a clock, in seconds.
         every_s: time between two questions, and for an answer, in seconds; `ASK_EVERY_S` if None.
+        have_answered: whether all have answered a moment ago, so that each can be lost at once.
     """
 
     def __init__(
@@ -46,14 +47,16 @@ class HostMonitor:
         *,
         now_s: Callable[[], float] = time.monotonic,
         every_s: float | None = None,
+        have_answered: bool = False,
     ) -> None:
         self._every_s = ASK_EVERY_S if every_s is None else every_s
-        self._hosts = {node.node_id: _Host(node) for node in nodes if node.port}
+        self._hosts = {node.node_id: _Host(node, have_answered) for node in nodes if node.port}
         self._now_s = now_s
 
     def begin(self) -> None:
         """Find the hosts that answer now, within a second: only these can be lost later."""
-        for node in answering([host.node for host in self._hosts.values()]):
+        unknown = [host.node for host in self._hosts.values() if not host.has_answered]
+        for node in answering(unknown):
             self._hosts[node.node_id].has_answered = True
 
     def ask_too(self, nodes: Iterable[NodeInfo]) -> None:
@@ -78,6 +81,11 @@ class HostMonitor:
             if host.has_answered and host.failures >= LOST_AFTER
         }
 
+    @property
+    def lost_names(self) -> list[str]:
+        """Names of the lost nodes, as of the last look."""
+        return [self._hosts[node_id].node.name for node_id in self.lost]
+
     def close(self) -> None:
         """Stop asking."""
         for host in self._hosts.values():
@@ -85,10 +93,10 @@ class HostMonitor:
 
 
 class _Host:
-    def __init__(self, node: NodeInfo) -> None:
+    def __init__(self, node: NodeInfo, has_answered: bool = False) -> None:
         self.node = node
         self.failures = 0
-        self.has_answered = False  # else a firewall would look like a loss
+        self.has_answered = has_answered  # else a firewall would look like a loss
         self.problem = ""
         self._socket: socket.socket | None = None
         self._question_s = float("-inf")

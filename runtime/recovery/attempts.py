@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -90,6 +91,18 @@ class Attempts:
     def stop(self) -> None:
         """Take note that the user stops the job: no attempt follows."""
         self._is_unwanted = True
+
+    def lost(self, nodes: Iterable[str]) -> None:
+        """Take note of nodes that are lost, by their names: the next attempt omits them."""
+        self.recoveries[-1].lost_nodes = sorted(nodes)
+
+    def waits(self, room: str | None) -> None:
+        """Take note that the next attempt waits for room.
+
+        Args:
+            room: room that it waits for, in words; None once that is there.
+        """
+        self.recoveries[-1].waits = room
 
     def works(self, now_ns: int) -> None:
         """Take note that the slots of the next attempt work."""

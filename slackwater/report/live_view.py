@@ -156,6 +156,7 @@ def progress_line(report: JobReport, now: Rates) -> str:
         *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
         *(standing(standstill) for standstill in report.standstills),
+        *_waits(report),
     ]
     return "  ".join(parts)
 
@@ -221,6 +222,11 @@ def _deadline(report: JobReport) -> list[str]:
     ]
 
 
+def _waits(report: JobReport) -> list[str]:
+    """Return the room that a recovering job waits for."""
+    return [recovery.waits for recovery in report.recoveries[-1:] if recovery.waits is not None]
+
+
 def _latency(now: Rates) -> str:
     if now.latency is None:
         return "latency –"
@@ -247,4 +253,5 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
     still = [
         Text(sanitized(standing(standstill)), style="yellow") for standstill in report.standstills
     ]
-    return Group(facts, gates, *still)
+    waits = [Text(sanitized(text), style="yellow") for text in _waits(report)]
+    return Group(facts, gates, *still, *waits)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from slackwater.actors.nodes.placement import SLOTS
 from tests.hosts.hosts import HOME, ROOT, TOKEN, Host, Hosts
 
-__all__ = ["GCS_PORT", "started"]
+__all__ = ["GCS_PORT", "join", "started"]
 
 GCS_PORT = 6379
 START_S = 90.0
 
 
 @contextlib.contextmanager
-def started(hosts: Hosts, *, slots: int | None = None) -> Iterator[dict[str, str]]:
-    """Start Ray with authentication on every host, the first as the head.
+def started(
+    hosts: Hosts, *, slots: int | None = None, count: int | None = None
+) -> Iterator[dict[str, str]]:
+    """Start Ray with authentication on hosts, the first as the head.
 
     It ends with the hosts. Workers find this checkout, so that functions and inputs of tests and
     benchmarks need not be installed.
@@ -26,6 +28,7 @@ def started(hosts: Hosts, *, slots: int | None = None) -> Iterator[dict[str, str
     Args:
         hosts: all with 4 CPUs, as Ray counts them.
         slots: of each host; None: one for each CPU.
+        count: of hosts on which to start it, the first ones; None: on all.
 
     Returns:
         What a driver on one of the hosts must have in its environment.
@@ -35,14 +38,20 @@ def started(hosts: Hosts, *, slots: int | None = None) -> Iterator[dict[str, str
         "RAY_AUTH_TOKEN_PATH": f"{HOME}/{TOKEN}",
         "PYTHONPATH": str(ROOT),
     }
-    head, *others = hosts.hosts
+    head, *others = hosts.hosts[:count]
     more = [] if slots is None else [f"--resources={json.dumps({SLOTS: slots})}"]
     role = ["--head", "--include-dashboard=false", f"--port={GCS_PORT}", *more]
     _start(head, role, hosts, environment)
-    role = [f"--address={head.ip}:{GCS_PORT}", *more]
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda host: _start(host, role, hosts, environment), others))
+        list(pool.map(lambda host: join(host, hosts, environment, more=more), others))
     yield environment
+
+
+def join(
+    host: Host, hosts: Hosts, environment: dict[str, str], *, more: Sequence[str] = ()
+) -> None:
+    """Start Ray on a host, which joins the cluster of the first."""
+    _start(host, [f"--address={hosts.hosts[0].ip}:{GCS_PORT}", *more], hosts, environment)
 
 
 def _start(host: Host, role: list[str], hosts: Hosts, environment: dict[str, str]) -> None:

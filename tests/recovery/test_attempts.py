@@ -101,3 +101,17 @@ def test_each_recovery_is_reported_with_its_cause_and_how_long_slots_stood_still
     attempts.works(10 * S)
     assert (recovery.at_s, recovery.checkpoint, recovery.gap_s) == (2.0, None, 3.0)
     assert "worked again after 3.00 s" in recovery.text
+
+
+def test_a_recovery_names_nodes_that_were_lost_and_room_that_it_waits_for() -> None:
+    attempts = of(3)
+    attempts.failed(death(), 7 * S)
+    attempts.lost({"host-3", "host-2"})
+    attempts.waits("2 slots of lost nodes wait for a node with a free CPU")
+    (recovery,) = attempts.recoveries
+    assert recovery.text == (
+        "at 7.0 s all slots went back to checkpoint 3, without host-2 and host-3: WorkerDied: its "
+        "process 17 was killed; 2 slots of lost nodes wait for a node with a free CPU"
+    )
+    attempts.waits(None)
+    assert recovery.text.endswith("was killed")

@@ -15,6 +15,7 @@ from slackwater.runtime.simulate import (
     Checkpoints,
     CostModel,
     Fault,
+    HostFallsSilent,
     LinkModel,
     Simulation,
     SlotDies,
@@ -84,6 +85,23 @@ def test_two_failures_in_a_row_change_no_row(holds: bool, says_last: bool) -> No
     assert len(report.recoveries) == 2
     assert all(recovery.gap_s for recovery in report.recoveries)
     assert "all slots went back to checkpoint" in report_text(report)
+
+
+@pytest.mark.parametrize(("moment", "checkpoint"), [("mark", 2), ("commit", 3)])
+@pytest.mark.parametrize("number", range(3))
+def test_a_host_that_falls_silent_at_a_mark_or_a_commit_changes_no_row(
+    moment: str, checkpoint: int, number: int
+) -> None:
+    expected = Run()
+    expected.ended()
+    complete_ns = expected.simulation.marks.taken[3].at_ns
+    at_ns = {"mark": 3 * 200 * MS + 1, "commit": complete_ns + 1}[moment]
+    run = Run([HostFallsSilent(at_ns=at_ns, node=slots(number))])
+    report = run.ended()
+    assert run.simulation.strikes == [moment]
+    assert (report.state, imbalances(report)) == ("done", [])
+    assert [recovery.checkpoint for recovery in report.recoveries] == [checkpoint]
+    assert run.sinks.rows == expected.sinks.rows
 
 
 def test_the_end_of_held_rows_does_not_wait_for_the_interval() -> None:

@@ -119,3 +119,13 @@ def test_a_recovery_is_printed_once_as_soon_as_it_is_known() -> None:
         progress.update(replace(report, recoveries=[recovery]))
     said = [line for line in file.getvalue().splitlines() if "went back" in line]
     assert said == [recovery.text]
+
+
+def test_the_line_of_a_run_says_what_room_it_waits_for() -> None:
+    report = running(100, 2.0)
+    waits = "1 slot of lost nodes waits for a node with a free CPU"
+    report.recoveries = [Recovery(1.4, "WorkerDied", 3, waits=waits)]
+    assert lines_of([report], every_s=2.0)[-1].endswith(f"  {waits}")
+    assert waits in " ".join(report_text(report).split())
+    report.recoveries[0].waits = None
+    assert waits not in lines_of([report], every_s=2.0)[-1]
