@@ -72,8 +72,9 @@ TIME_LIMITS = TimeLimits()
 RECOVERING = TimeLimits(settle_s=0.3)
 """The same for a job that goes on after a failure: its cause is worth less than its time."""
 CALL_TIMEOUT_S = 10.0
-LOOK_S = 0.25
-"""Time between two looks at the hosts. The end of a slot, or a stop, ends the rest."""
+LOOK_S = 0.2
+"""Time between two looks at the hosts, a third of that between two questions (`GOING_ON_S`). The
+end of a slot, or a stop, ends the rest."""
 REPORT_TIMEOUT_S = 3.0
 """A slot publishes its report within 2 s; a slot that is silent longer keeps its last one."""
 STATE_S = 3.0

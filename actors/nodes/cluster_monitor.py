@@ -28,7 +28,7 @@ from slackwater.runtime.life import lost_cluster
 
 __all__ = ["ClusterMonitor", "own_cluster_monitor"]
 
-LOOK_S = 0.25
+LOOK_S = 0.2
 _GCS = "gcs"
 
 
