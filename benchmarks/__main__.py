@@ -43,7 +43,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.recovery_simulated",
         "5,000 runs that fail and recover: each row decided once",
     ),
-    "recovery": ("engine.recovery.run", "jobs that come back: kills, halts, a full disk; gaps"),
+    "recovery": (
+        "engine.recovery.run",
+        "jobs that come back: kills, halts, cut links, full disks; gaps",
+    ),
     "recovery-spark": ("engine.recovery.spark", "a Spark stream whose processes are killed"),
     "recovery-quiet": (
         "engine.recovery.quiet",

@@ -1,15 +1,17 @@
-"""Faults of a job on simulated nodes: kills, a lost node, halts of a process, a full disk."""
+"""Faults of a job: kills, a lost node, halts of a process, a cut link, a full disk."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +21,19 @@ import slackwater as sw
 from benchmarks.engine.recovery.flow import ROLES
 from benchmarks.frame import NotHereError
 
-SILENCE_S = 1.0
-"""Limit of silence of all jobs here, but those that a halt must not end."""
+LIMIT_S = 6.0
+"""Limit of silence of all jobs: the least that the targets allow is over 5 s."""
 HALT_S = 5.0
 """Halt after which a process wakes, and its job has not gone back."""
 FULL_S = 2.5
 """How long the disk is full: two checkpoints fail."""
 DISK_MB = 24
+LOOK_S = 0.02
 TUNER = "ray::Tuner"
+
+
+class NoFaultError(Exception):
+    """A fault could not come about: what it was to strike is not there."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +44,17 @@ class Scene:
         job: the job.
         folder: folder of its checkpoints.
         rng: chance.
+        driver: process that submitted the job, if that is not this one.
     """
 
     job: sw.Job
     folder: Path
     rng: random.Random
+    driver: subprocess.Popen[str] | None = None
 
     def pid(self, role: str) -> int:
         """Return the process of a slot now: source, join or sink."""
-        return self.job.workers()[ROLES[role]]
+        return self.job.workers()[self.job.placement[ROLES[role]]]
 
 
 @dataclass(frozen=True)
@@ -54,19 +63,25 @@ class Fault:
 
     Attributes:
         inject: brings it about.
+        times: how often a full run has it.
         goes_back: whether the job goes back to a checkpoint.
         has_deadline: whether the flow has a deadline, and so a tuner.
-        silence_s: limit of silence of the job.
+        is_detached: whether a coordinator runs the job.
+        has_driver: whether a process of its own submits the job.
         needs_disk: whether the checkpoints need a disk of their own.
         nodes: nodes that it needs for itself, since it ends some; 0 if it ends none.
+        on_hosts: whether it needs hosts with links between them.
     """
 
     inject: Callable[[Scene], None]
+    times: int = 12
     goes_back: bool = True
     has_deadline: bool = False
-    silence_s: float = 30.0
+    is_detached: bool = False
+    has_driver: bool = False
     needs_disk: bool = False
     nodes: int = 0
+    on_hosts: bool = False
 
 
 def _kill(role: str) -> Callable[[Scene], None]:
@@ -98,34 +113,70 @@ def _halt(seconds: float) -> Callable[[Scene], None]:
         halted = psutil.Process(scene.pid(scene.rng.choice(sorted(ROLES))))
         halted.suspend()
         time.sleep(seconds)
-        try:
+        with suppress(psutil.NoSuchProcess):  # the job has ended it
             halted.resume()
-        except psutil.NoSuchProcess:  # the job has ended it
-            return
 
     return inject
 
 
 def _kill_tuner(scene: Scene) -> None:
     del scene
-    below = psutil.Process().children(recursive=True)
-    tuners = [own for own in below if own.cmdline()[:1] == [TUNER] or TUNER in own.name()]
+    lines = _command_lines()
+    tuners = [own for own, line in lines.items() if line[0].startswith(TUNER)]
     for tuner in tuners:
         tuner.kill()
     if not tuners:
-        raise RuntimeError(f"no tuner among {[own.name() for own in below]}")
+        raise NoFaultError(f"no tuner among {[line[0] for line in lines.values()]}")
+
+
+def _kill_coordinator(scene: Scene) -> None:
+    where = scene.job.record.coordinator
+    if where is None:
+        raise NoFaultError("the job has no coordinator")
+    os.kill(where.pid, signal.SIGKILL)
+
+
+def _kill_driver(scene: Scene) -> None:
+    if scene.driver is None or scene.driver.poll() is not None:
+        raise NoFaultError("the driver has ended before the fault")
+    scene.driver.kill()
+    scene.driver.wait()
 
 
 def _kill_node(scene: Scene) -> None:
     """Kill the raylet of the join's node; Ray ends the workers there."""
-    del scene
-    words = {own: own.cmdline() for own in psutil.Process().children(recursive=True)}
-    name = f"--node-name={ROLES['join']}"
-    raylets = [own for own, line in words.items() if line[0].endswith("raylet") and name in line]
+    node = scene.job.placement[ROLES["join"]]
+    name = f"--node-name={node}"
+    lines = _command_lines()
+    raylets = [own for own, line in lines.items() if line[0].endswith("raylet") and name in line]
     for raylet in raylets:
         raylet.kill()
     if len(raylets) != 1:
-        raise RuntimeError(f"{len(raylets)} raylets of {ROLES['join']}")
+        raise NoFaultError(f"{len(raylets)} raylets of {node}")
+
+
+def _command_lines() -> dict[psutil.Process, list[str]]:
+    """Return the command lines of all processes below this one."""
+    lines = {}
+    for own in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            lines[own] = own.cmdline() or [""]
+    return lines
+
+
+def _cut_link(scene: Scene) -> None:
+    """Cut the link between two slots' hosts; mend it once the job has gone back."""
+    ask("cut")
+    until_s = time.monotonic() + 3 * LIMIT_S
+    while not scene.job.metrics.recoveries and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
+    ask("mend")
+
+
+def ask(what: str) -> None:
+    """Ask the benchmark, which is outside of the hosts, for something that only it can do."""
+    print(json.dumps({"ask": what}), flush=True)
+    sys.stdin.readline()
 
 
 def _fill(scene: Scene) -> None:
@@ -147,11 +198,14 @@ FAULTS = {
     "sink": Fault(_kill("sink")),
     "two": Fault(_kill_two),
     "again": Fault(_kill_again),
-    "halt": Fault(_halt(HALT_S), goes_back=False),
-    "silence": Fault(_halt(2 * SILENCE_S + 1.0), silence_s=SILENCE_S),
     "tuner": Fault(_kill_tuner, goes_back=False, has_deadline=True),
+    "coordinator": Fault(_kill_coordinator, goes_back=False, is_detached=True),
+    "driver": Fault(_kill_driver, goes_back=False, is_detached=True, has_driver=True),
+    "halt": Fault(_halt(HALT_S), goes_back=False),
+    "silence": Fault(_halt(2 * LIMIT_S), times=5),
+    "disk": Fault(_fill, times=5, goes_back=False, needs_disk=True),
     "node": Fault(_kill_node, nodes=4),
-    "disk": Fault(_fill, goes_back=False, needs_disk=True),
+    "link": Fault(_cut_link, on_hosts=True),
 }
 """{name: fault}."""
 

@@ -27,7 +27,8 @@ WITHIN_NS = 20_000_000
 KEYED = ("ts", "key")
 COMMIT_NS = 20_000_000
 PLACES = {"left": "node-1", "right": "node-1", "joined": "node-2", "out": "node-3"}
-ROLES = {"source": "node-1", "join": "node-2", "sink": "node-3"}
+ROLES = {"source": "left", "join": "joined", "sink": "out"}
+"""{role: a stage in its slot}."""
 
 Rows = list[tuple[int, str]]
 """(ordinal, text) of each row, in order."""
