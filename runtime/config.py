@@ -76,7 +76,7 @@ class Limits:
 
     lost_ns: int = 30_000_000_000
     """Silence of a worker's process after which it is lost, and the job fails, or goes back to a
-    checkpoint; a fifth more passes until it is noticed. It covers a snapshot of a virtual machine
+    checkpoint; a tenth more passes until it is noticed. It covers a snapshot of a virtual machine
     and a process that is stopped or swapped out. With checkpoints a loop that stands still while
     its process uses no CPU time counts as silent, too. A process that ends, and a host that does
     not answer, are noticed within 5 s."""

@@ -14,9 +14,12 @@ from slackwater.runtime.errors import FrameError
 Context = zmq.Context[zmq.Socket[bytes]]
 
 HEARTBEAT_TIMEOUT_S = 4.0
-"""A peer that is silent for longer, and a fifth more between two heartbeats, is lost, unless its
-end is given another limit. libzmq's own thread answers heartbeats, however busy the process is.
-Only a dead host, a cut link or a process that stands still is silent for longer."""
+"""A peer that is silent for longer, and up to a tenth more, is lost, unless its end has another
+limit. libzmq's own thread answers heartbeats, however busy the process is. Only a dead host, a cut
+link or a process that stands still is silent for longer."""
+HEARTBEATS = 20
+"""Heartbeats within that time. An end waits for one more: so the supervisor of a node, which looks
+as often, notices a process that stands still before its peers do."""
 LINGER_S = 5.0
 """How long a terminated context waits to flush the frames of a closed end."""
 PIECE_BYTES = 2**19
@@ -55,11 +58,12 @@ class End:
         self._polled = [(self._socket, _POLLIN)]
         self.may_hide = True
         timeout_ms = max(1, round(heartbeat_timeout_s * 1_000))
+        gap_ms = max(1, timeout_ms // HEARTBEATS)
         for option, value in (
             (zmq.SNDHWM, 0),
             (zmq.RCVHWM, 0),
-            (zmq.HEARTBEAT_IVL, max(1, timeout_ms // 5)),
-            (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
+            (zmq.HEARTBEAT_IVL, gap_ms),
+            (zmq.HEARTBEAT_TIMEOUT, timeout_ms + gap_ms),
             (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size),
         ):
             self._socket.setsockopt(option, value)

@@ -185,6 +185,15 @@ def test_a_frozen_peer_is_lost_when_its_heartbeat_stops(link: Link) -> None:
             peer.kill()
 
 
+def test_a_silent_peer_is_lost_after_its_limit_and_within_a_tenth_more(link: Link) -> None:
+    receiver = link.receiver(heartbeat_timeout_s=6.0)
+    gap_ms = receiver.socket.getsockopt(zmq.HEARTBEAT_IVL)
+    timeout_ms = receiver.socket.getsockopt(zmq.HEARTBEAT_TIMEOUT)
+    assert isinstance(gap_ms, int)
+    assert isinstance(timeout_ms, int)
+    assert 6_000 < timeout_ms <= timeout_ms + gap_ms <= 6_600
+
+
 def test_addresses_that_cannot_be_are_refused_by_name(tcp_link: Link) -> None:
     with pytest.raises(ClusterError, match=r"203\.0\.113\.9"):
         tcp_link.receiver(bind_host="203.0.113.9")
