@@ -58,14 +58,13 @@ from slackwater.runtime.plurals import agreeing, count_of
 from slackwater.runtime.recovery.attempts import Again, Attempts
 from slackwater.runtime.recovery.fingerprint import fingerprint_of
 from slackwater.runtime.recovery.manifest import CheckpointFacts, CheckpointManifest
+from slackwater.runtime.recovery.pace import Cost, Pace
 from slackwater.runtime.recovery.renamed import names_then
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
 __all__ = ["Checkpointing", "LastingJob"]
 
-MOST_COST = 0.03
-"""Part of a slot's time that checkpoints may cost: the interval gives way to that."""
 LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
 EXIT_S = 0.1
@@ -150,7 +149,8 @@ class LastingJob:
             key_groups=key_groups_of(plan),
             release=release(),
         )
-        self._interval_s = self._every_s  # longer where checkpoints cost much
+        self._pace = Pace(round(self._every_s * NS_PER_SECOND))
+        self._taken_ns = 0  # when the last checkpoint was complete, by the steady clock
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
         self.goes_on_from: int | None = None
@@ -180,6 +180,10 @@ class LastingJob:
         except BaseException:
             self._lock.release()
             raise
+
+    @property
+    def _interval_s(self) -> float:
+        return self._pace.interval_ns / NS_PER_SECOND
 
     def _find_newest(self, renamed: Mapping[str, str]) -> None:
         """Find the newest checkpoint of an earlier run of the flow, if any is there."""
@@ -394,7 +398,7 @@ class LastingJob:
                 self._problem = str(problem)
 
     def _take(self, attempt: RayJob) -> None:
-        number, self._number = self._number, self._number + 1
+        number, self._number, began_ns = self._number, self._number + 1, time.thread_time_ns()
         at_ns, began_s, plan = time.time_ns(), time.monotonic(), attempt.plan
         written = attempt.write_parts(number, str(self._folder))
         granted = {c: rows for own in written.values() for c, rows in own.granted.items()}
@@ -417,10 +421,12 @@ class LastingJob:
         attempt.tell_complete(number)
         took_s = time.monotonic() - began_s
         cut_s = max(own.cut_ns for own in written.values()) / NS_PER_SECOND
-        cpu_s = max(own.cpu_ns for own in written.values()) / NS_PER_SECOND
-        self._interval_s = max(self._every_s, cpu_s / MOST_COST)
         prune(self._folder, self._facts.flow)
         self._newest = _Newest(number, began_s, took_s, cut_s, size(self._folder))
+        now_ns = time.monotonic_ns()
+        since_ns, self._taken_ns = now_ns - (self._taken_ns or now_ns), now_ns
+        own_cost = Cost(time.thread_time_ns() - began_ns, since_ns, since_ns)
+        self._pace.took({**{s: own.cost for s, own in written.items()}, "": own_cost})
 
     # -- what it says ----------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["OccupiedClock"]
+__all__ = ["OccupiedClock", "queued_ns"]
 
 LEAST_WAIT_NS = 200_000
 """Shorter waits in one stretch are ignored: two clocks that are read one after the other differ
@@ -84,6 +84,15 @@ class OccupiedClock:
         except (OSError, ValueError):  # no Linux, or a kernel that keeps no such account
             self.close()
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.thread_time_ns()
+
+
+def queued_ns() -> int:
+    """Return how long this thread has waited for a core so far; 0 if the kernel does not say."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return _queued_ns(file.fileno())
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _queued_ns(file: int) -> int:

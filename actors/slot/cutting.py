@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from slackwater.actors.checkpoints.part_files import read_part, write_part
 from slackwater.actors.checkpoints.refusals import refusals
+from slackwater.actors.kernel.occupied import queued_ns
 from slackwater.actors.sinks.slot_sinks import SlotSinks
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.loop_mailbox import Mailbox
@@ -37,6 +38,7 @@ from slackwater.runtime.recovery.checkpoint import (
     with_credit,
 )
 from slackwater.runtime.recovery.manifest import PartEntry
+from slackwater.runtime.recovery.pace import Cost
 from slackwater.runtime.recovery.renamed import renamed_part
 from slackwater.runtime.schedule import Slot, SlotResults
 
@@ -49,22 +51,56 @@ SAVING_NS = 1_000_000
 """Time in which the loop saves more of a cut, between two looks at its channels."""
 
 
+class _Times(NamedTuple):
+    """Clocks of the loop's thread.
+
+    Attributes:
+        steady_ns: the steady clock.
+        cpu_ns: CPU time of the thread.
+        queued_ns: how long the thread has waited for a core.
+    """
+
+    steady_ns: int
+    cpu_ns: int
+    queued_ns: int
+
+    @classmethod
+    def now(cls) -> _Times:
+        """Read the clocks."""
+        return cls(time.monotonic_ns(), time.thread_time_ns(), queued_ns())
+
+    def since(self, begun: _Times) -> _Times:
+        """Return the time since an earlier reading, by each clock."""
+        return _Times(*(end - start for end, start in zip(self, begun, strict=True)))
+
+
 class _AtCut(NamedTuple):
-    """State of a slot's sinks at its cut, until its part is complete.
+    """State of a slot's sinks at its cut, until its part is complete; and what the cut has cost.
 
     Attributes:
         number: number of the checkpoint.
         results: state of the slot's `SlotResults`.
         positions: position of each sink, {sink: position}.
-        longest_ns: longest time, so far, for which the loop stood still for the checkpoint.
-        sum_ns: sum of these times.
+        passed: time since the cut before; none if this is the first.
+        longest_ns: longest time, so far, for which the loop stood still for the checkpoint, without
+            waits for a core.
+        cut_ns: CPU time of the loop at the cut.
+        steps_ns: CPU time of the loop for what is saved after the cut.
     """
 
     number: int
     results: dict[str, Any]
     positions: dict[str, bytes]
+    passed: _Times
     longest_ns: int = 0
-    sum_ns: int = 0
+    cut_ns: int = 0
+    steps_ns: int = 0
+
+    def cost(self, writing_ns: int) -> Cost:
+        """Return the cost in the slot's process, with the CPU time of the writing."""
+        cpu_ns = self.cut_ns + self.steps_ns + writing_ns
+        had_ns = self.passed.steady_ns - self.passed.queued_ns
+        return Cost(cpu_ns, had_ns, self.passed.steady_ns)
 
 
 class WrittenPart(NamedTuple):
@@ -74,13 +110,13 @@ class WrittenPart(NamedTuple):
         entry: its file, for the manifest.
         granted: credit that the slot had given by its cut, by channel.
         cut_ns: how long the slot's loop stood still for it.
-        cpu_ns: CPU time of the slot's process for it, as far as known: the cut, and the writing.
+        cost: cost in the slot's process: the cut, what was saved after it, and the writing.
     """
 
     entry: PartEntry
     granted: dict[str, int]
     cut_ns: int
-    cpu_ns: int
+    cost: Cost
 
 
 class SavedPart(NamedTuple):
@@ -128,6 +164,7 @@ class CuttingSlot(ABC):
 
     def __init__(self) -> None:
         self._at_cut: _AtCut | None = None
+        self._last_cut: _Times | None = None
         self._own_inputs: list[ReadAheadInput] = []
         self._can_be_cut = True
         self._saved: SlotPart | None = None  # what it goes on from, until its start
@@ -144,14 +181,14 @@ class CuttingSlot(ABC):
             CheckpointError: the part, or what it refers to, could not be written.
             OperatorError: state of a user's object is not plain; the slot goes on.
         """
-        part, at_cut = self._part_of(number)
         began_ns = time.thread_time_ns()
+        part, cut = self._part_of(number)
         with refusals(f"checkpoint {number}: rows could not be spooled to", Path(folder)):
             for own in self._own_inputs:  # a restore reads rows on from there
                 own.sync()
         entry = write_part(Path(folder), part)
-        cpu_ns = at_cut.sum_ns + time.thread_time_ns() - began_ns
-        return WrittenPart(entry, granted_by(part), at_cut.longest_ns, cpu_ns)
+        cost = cut.cost(time.thread_time_ns() - began_ns)
+        return WrittenPart(entry, granted_by(part), cut.longest_ns, cost)
 
     def complete(self, number: int) -> None:
         """Let what waited for a checkpoint leave: all its parts are on disk."""
@@ -186,23 +223,18 @@ class CuttingSlot(ABC):
                 f"checkpoint {number}: slot {slot.name!r} has ended before it was done; go on from "
                 "the checkpoint before"
             )
-        began_ns = time.monotonic_ns()
+        begun = _Times.now()
         if number > slot.marked:
             positions = self._sinks.positions()
             results = saved_results(self._results, number)
-            self._at_cut = _AtCut(number, results, positions)
+            passed = begun.since(self._last_cut or begun)
+            self._at_cut, self._last_cut = _AtCut(number, results, positions, passed), begun
         marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
         self._ends.mark(marks, Mark(number))
-        self._stood_still(number, began_ns)
-        self._save_more(LONGEST_NS if slot.is_finished else 0)  # no loop need go on
-
-    def _stood_still(self, number: int, began_ns: int) -> None:
-        """Take note that the loop did nothing but save since a time."""
         if (at_cut := self._at_cut) is not None and at_cut.number == number:
-            took_ns = time.monotonic_ns() - began_ns
-            self._at_cut = at_cut._replace(
-                longest_ns=max(at_cut.longest_ns, took_ns), sum_ns=at_cut.sum_ns + took_ns
-            )
+            took = _Times.now().since(begun)
+            self._at_cut = _stood_still(at_cut, took)._replace(cut_ns=at_cut.cut_ns + took.cpu_ns)
+        self._save_more(LONGEST_NS if slot.is_finished else 0)  # no loop need go on
 
     def _mark_came(self, channel: str, mark: Mark) -> None:
         self._cut(mark.number, channel)
@@ -213,14 +245,17 @@ class CuttingSlot(ABC):
         if slot is None:
             return
         if slot.is_saving and most_ns:
-            number, began_ns = slot.marked, time.monotonic_ns()
+            number, begun = slot.marked, _Times.now()
             try:
-                while slot.is_saving and time.monotonic_ns() - began_ns < most_ns:
+                while slot.is_saving and time.monotonic_ns() - begun.steady_ns < most_ns:
                     slot.save_more()
             except SlackwaterError as problem:  # no state of a user's object may end the job
                 slot.give_up_cut()
                 self._has_made(number, problem)
-            self._stood_still(number, began_ns)
+            if (at_cut := self._at_cut) is not None and at_cut.number == number:
+                took = _Times.now().since(begun)
+                at_cut = _stood_still(at_cut, took)
+                self._at_cut = at_cut._replace(steps_ns=at_cut.steps_ns + took.cpu_ns)
         self._take_cut()
 
     def _take_cut(self) -> None:
@@ -230,9 +265,17 @@ class CuttingSlot(ABC):
         known, self._at_cut = self._at_cut, None
         assert known is not None and known.number == cut.number, "they are cut together"  # noqa: PT018
         part = SlotPart.of(self._slot.name, cut, known.results, known.positions)
+        # A key that a slice has saved cost as much as another one in a step.
+        known = known._replace(steps_ns=round(known.steps_ns * (1 + cut.early_share)))
         self._has_made(cut.number, (part, known))
 
     def _has_made(self, number: int, made: tuple[SlotPart, _AtCut] | SlackwaterError) -> None:
         with self._has_part:
             self._parts = {number: made}
             self._has_part.notify_all()
+
+
+def _stood_still(at_cut: _AtCut, took: _Times) -> _AtCut:
+    """Return a cut after the loop did nothing else for a time."""
+    still_ns = took.steady_ns - took.queued_ns
+    return at_cut._replace(longest_ns=max(at_cut.longest_ns, still_ns))

@@ -12,7 +12,7 @@ then on the machine tells it what it is about to change.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from slackwater.runtime.errors import SlackwaterError
@@ -29,10 +29,13 @@ class Later(ABC):
     Attributes:
         plain: its plain value: whole once it is done, and the same object from the beginning.
         is_done: whether it is whole, or given up.
+        keys_in_steps: number of keys that steps have saved.
+        keys_early: number of keys that were saved before their step, as they were to change.
     """
 
     plain: Any
     is_done = False
+    keys_in_steps = keys_early = 0
 
     @abstractmethod
     def step(self, most: int) -> None:
@@ -71,7 +74,9 @@ T = TypeVar("T", bound=SavedEach)
 
 
 class LaterOfMany(Later, Generic[T]):
-    """State of many objects, a row for each.
+    """State of many objects: columns, to which each object adds its values once.
+
+    Objects that change before their step come earlier in the columns than the others.
 
     Args:
         every: objects at the cut, and after these more that are added later.
@@ -80,44 +85,44 @@ class LaterOfMany(Later, Generic[T]):
     def __init__(self, every: Sequence[T]) -> None:
         self._every, self._size, self._at = every, len(every), 0
         self._mark = object()
-        self._early: dict[int, Any] = {}  # {id of an object: its row, or an error}
+        self._problem: SlackwaterError | None = None
         self.is_done = not every
 
     @abstractmethod
-    def row(self, subject: T) -> Any:
-        """Return the state of an object, which shares nothing that changes with it."""
+    def add(self, subjects: Sequence[T]) -> None:
+        """Add objects to the plain value, which then shares nothing that changes with them."""
 
-    @abstractmethod
-    def add(self, rows: Sequence[Any]) -> None:
-        """Add rows, in the order of the objects, to the plain value."""
-
-    def before(self, subject: T) -> None:
-        """Save an object that will change, or be replaced, unless it is saved."""
-        if subject.cut is self._mark or self.is_done:
-            return
+    def began(self, subject: T) -> None:
+        """Take note of an object that has begun after the cut: it is not saved."""
         subject.cut = self._mark
+
+    def before(self, subjects: Iterable[T]) -> None:
+        """Save objects that will change, or be replaced, unless they are saved."""
+        if self.is_done:
+            return
         try:
-            self._early[id(subject)] = self.row(subject)
+            self.keys_early += self._save(subjects)
         except SlackwaterError as problem:  # of the checkpoint, and not of the slice
-            self._early[id(subject)] = problem
+            self._problem = problem
 
     def before_all(self) -> None:
         """Save all objects: all of them are about to change."""
-        for subject in self._every[self._at : self._size]:
-            if not subject.is_gone:
-                self.before(subject)
+        self.before(own for own in self._every[self._at : self._size] if not own.is_gone)
 
     def step(self, most: int) -> None:  # noqa: D102 - see Later
+        if self._problem is not None:
+            raise self._problem
         start, self._at = self._at, min(self._at + most, self._size)
-        rows = []
-        for subject in self._every[start : self._at]:
-            if subject.cut is self._mark:
-                if isinstance(row := self._early.pop(id(subject)), SlackwaterError):
-                    raise row
-                rows.append(row)
-            elif not subject.is_gone:
-                subject.cut = self._mark
-                rows.append(self.row(subject))
-        if rows:
-            self.add(rows)
+        here = self._every[start : self._at]
+        self.keys_in_steps += self._save(own for own in here if not own.is_gone)
         self.is_done = self._at == self._size
+
+    def _save(self, subjects: Iterable[T]) -> int:
+        mark, unsaved = self._mark, []
+        for subject in subjects:
+            if subject.cut is not mark:
+                subject.cut = mark
+                unsaved.append(subject)
+        if unsaved:
+            self.add(unsaved)
+        return len(unsaved)

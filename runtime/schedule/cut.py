@@ -47,6 +47,7 @@ class Cut:
         self._later = [part for part in later if not part.is_done]
         self.messages: dict[str, list[Message]] = {}
         self._awaited = set(awaited)
+        self._in_steps = self._early = 0  # keys of parts that are whole
 
     @property
     def is_complete(self) -> bool:
@@ -58,12 +59,19 @@ class Cut:
         """Whether a part of the state is not whole yet."""
         return bool(self._later)
 
+    @property
+    def early_share(self) -> float:
+        """Number of keys that the slot's own work saved, for each that a step saved."""
+        return self._early / max(self._in_steps, 1)
+
     def step(self, most: int) -> None:
         """Save more of the state; see `Later.step`."""
         part = self._later[-1]
         part.step(most)
         if part.is_done:
             self._later.pop()
+            self._in_steps += part.keys_in_steps
+            self._early += part.keys_early
 
     def give_up(self) -> None:
         """Save no more of the state."""

@@ -30,13 +30,11 @@ class SavedCounters(LaterOfMany[Counter]):
         super().__init__(every)
         self.plain: list[tuple[int, int]] = []
 
-    def row(self, one: Counter) -> tuple[int, int]:
-        if one.n < 0:
-            raise OperatorError(f"counter {one.code} cannot be saved")
-        return one.code, one.n
-
-    def add(self, rows: Sequence[Any]) -> None:
-        self.plain += rows
+    def add(self, subjects: Sequence[Counter]) -> None:
+        for one in subjects:
+            if one.n < 0:
+                raise OperatorError(f"counter {one.code} cannot be saved")
+            self.plain.append((one.code, one.n))
 
 
 def fresh(keys: int) -> OfKeys[Counter]:
@@ -81,19 +79,30 @@ def _acted(
     if act == "forget":
         return OfKeys([own for own in counters.values() if own.code != code])
     if one is not None and later is not None and act in {"change", "replace"}:
-        later.before(one)
+        later.before([one])
     if act == "replace" or one is None:
-        counters.add(Counter(code, 100))
+        counters.add(begun := Counter(code, 100))
+        if later is not None:
+            later.began(begun)
     elif act == "change":
         one.n += 1
     return counters
+
+
+def test_keys_are_counted_that_were_saved_before_their_step() -> None:
+    counters = fresh(5)
+    later = SavedCounters(counters.order)
+    later.step(2)
+    later.before([counters[0], counters[3], counters[4], counters[3]])
+    later.finish()
+    assert (later.keys_in_steps, later.keys_early) == (3, 2)
 
 
 def test_object_that_cannot_be_saved_fails_the_checkpoint_and_not_its_owner() -> None:
     counters = fresh(3)
     counters[1].n = -1
     later = SavedCounters(counters.order)
-    later.before(counters[1])
+    later.before([counters[1]])
     counters[1].n = 5
     with pytest.raises(OperatorError, match="counter 1 cannot be saved"):
         later.finish()

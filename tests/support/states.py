@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.state import save
+from slackwater.runtime.operators.ground.of_keys import OfKeys
 
 PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
@@ -176,7 +177,7 @@ def _differences(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) ->
             yield f"{path}: {one!r} and {other!r}"
         return
     seen.add((id(one), id(other)))
-    if isinstance(one, dict) and list(one) != list(other):
+    if isinstance(one, dict) and _keys(one) != _keys(other):
         yield f"{path}: keys {list(one)} and {list(other)}"
     elif isinstance(one, dict | list | tuple | deque):
         if len(one) != len(other):
@@ -186,6 +187,11 @@ def _differences(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) ->
             yield from _differences(one[key], other[key], f"{path}[{key!r}]", seen)
     else:
         yield from _of_objects(one, other, path, seen)
+
+
+def _keys(of: dict[Any, Any]) -> list[Any]:
+    """Return the keys in their order; objects that changed while they were saved come first."""
+    return sorted(of) if isinstance(of, OfKeys) else list(of)
 
 
 def _leaf(one: Any, other: Any) -> bool | None:  # noqa: PLR0911 - one for each kind

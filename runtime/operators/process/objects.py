@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -107,23 +107,26 @@ class Objects:
         self._saving: _SavedObjects | None = None
 
     def of(self, code: int, key: Any, time_ns: int) -> Keyed:
-        """Return a key's object at an event time, which will change."""
+        """Return a key's object at an event time; see `will_change`."""
         keyed = self.by_code.get(code)
-        if keyed is not None:
-            self._will_change(keyed)
         if keyed is None or self._is_over(keyed, time_ns):
             if keyed is not None:
                 self.forgotten += 1
             keyed = Keyed(self._number, code, key, self._copied(key))
             self._number += 1
             self.by_code.add(keyed)
+            if self._saving is not None:
+                self._saving.began(keyed)
         return keyed
 
-    def _will_change(self, one: Keyed) -> None:
-        if self._saving is not None:
-            self._saving.before(one)
-            if self._saving.is_done:
-                self._saving = None
+    def will_change(self, codes: Iterable[int]) -> None:
+        """Note that objects of some keys are about to change: rows, or times, come for them."""
+        if self._saving is None:
+            return
+        known = map(self.by_code.get, codes)
+        self._saving.before(keyed for keyed in known if keyed is not None)
+        if self._saving.is_done:
+            self._saving = None
 
     def _copied(self, key: Any) -> Any:
         return called(
@@ -160,7 +163,7 @@ class Objects:
 
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
-        self._will_change(one)
+        self.will_change((one.code,))
         one.due_ns = one.operator.due_ns = None
         one.called_ns = time_ns
 
@@ -251,7 +254,7 @@ class Objects:
         return time_ns - within_ns > one.last_row_ns
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all objects, as plain values: a list for each field, and for each attribute.
+        """Return all objects, as plain values: lists for each field, and for each attribute.
 
         Raises:
             OperatorError: an attribute is no plain value; names the key and the attribute.
@@ -279,26 +282,26 @@ class Objects:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
         self._number, self.forgotten, self.by_code = state["number"], state["forgotten"], OfKeys()
+        for part in state["parts"]:
+            self._restore_part(part)
+
+    def _restore_part(self, part: Mapping[str, Any]) -> None:
         columns = [
-            [(name, iter(values)) for name, values in attributes] for attributes in state["values"]
+            [(name, iter(values)) for name, values in attributes] for attributes in part["values"]
         ]
-        known = zip(*state["objects"].values(), strict=True)
-        for place, own_fields in zip(state["attributes"], known, strict=True):
+        known = zip(*part["objects"].values(), strict=True)
+        for place, own_fields in zip(part["attributes"], known, strict=True):
             operator = copy.copy(self._step.operator)
             operator.__dict__ = {
                 name: own if type(own) in AS_THEY_ARE else copy.deepcopy(from_plain(own))
                 for name, own in ((name, next(values)) for name, values in columns[place])
             }
-            keyed = Keyed(operator=operator, **dict(zip(state["objects"], own_fields, strict=True)))
+            keyed = Keyed(operator=operator, **dict(zip(part["objects"], own_fields, strict=True)))
             self.by_code.add(keyed)
 
 
-class _Row(NamedTuple):
-    """State of an object: fields of `_KNOWN`, and its attributes."""
-
-    known: tuple[Any, ...]
-    names: tuple[str, ...]
-    values: tuple[Any, ...]
+_PART = 1 << 15
+"""Objects of a part, and up to a slice's more: longer lists would be copied as they grow."""
 
 
 class _SavedObjects(LaterOfMany[Keyed]):
@@ -312,30 +315,39 @@ class _SavedObjects(LaterOfMany[Keyed]):
     def __init__(self, every: Sequence[Keyed], plain_value: Callable[[str, Any, Any], Any]) -> None:
         super().__init__(every)
         self._plain_value = plain_value
+        self.plain = {"parts": list[Any]()}
+        self._part: dict[str, Any] = {}  # the last of the parts
         self._of_names: dict[tuple[str, ...], int] = {}  # {names of attributes: place in `values`}
-        objects: dict[str, list[Any]] = {name: [] for name in _KNOWN}
-        self.plain = {"objects": objects, "attributes": [], "values": []}
 
-    def row(self, subject: Keyed) -> _Row:
-        attributes = vars(subject.operator)
-        values = tuple(attributes.values())
-        if not AS_THEY_ARE.issuperset(map(type, values)):
-            values = tuple(
-                own if type(own) in AS_THEY_ARE else self._plain_value(name, subject.key, own)
-                for name, own in attributes.items()
-            )
-        return _Row(_known_of(subject), tuple(attributes), values)
-
-    def add(self, rows: Sequence[_Row]) -> None:
-        known, names, _ = zip(*rows, strict=True)
-        objects, values = self.plain["objects"], self.plain["values"]
-        for name, column in zip(_KNOWN, zip(*known, strict=True), strict=True):
+    def add(self, subjects: Sequence[Keyed]) -> None:
+        if not self._part or len(self._part["attributes"]) >= _PART:
+            objects: dict[str, list[Any]] = {name: [] for name in _KNOWN}
+            self._part, self._of_names = {"objects": objects, "attributes": [], "values": []}, {}
+            self.plain["parts"].append(self._part)
+        objects = self._part["objects"]
+        for name, column in zip(_KNOWN, zip(*map(_known_of, subjects), strict=True), strict=True):
             objects[name] += column
-        for own in dict.fromkeys(names):
-            if own not in self._of_names:
-                self._of_names[own] = len(values)
-                values.append([(name, list[Any]()) for name in own])
-            columns = zip(*[row.values for row in rows if row.names == own], strict=True)
-            for (_, whole), column in zip(values[self._of_names[own]], columns, strict=False):
+        attributes = [vars(subject.operator) for subject in subjects]
+        names = [*map(tuple, attributes)]
+        for own_names in dict.fromkeys(names):
+            own = [at for at, other in enumerate(names) if other == own_names]
+            self._add_values(own_names, [subjects[at] for at in own], [attributes[at] for at in own])
+        self._part["attributes"] += map(self._of_names.__getitem__, names)
+
+    def _add_values(
+        self, names: tuple[str, ...], subjects: Sequence[Keyed], attributes: Sequence[dict[str, Any]]
+    ) -> None:
+        """Add values of objects with the same names of attributes."""
+        values = self._part["values"]
+        if names not in self._of_names:
+            self._of_names[names] = len(values)
+            values.append([(name, list[Any]()) for name in names])
+        columns = zip(*[own.values() for own in attributes], strict=True)
+        for (name, whole), column in zip(values[self._of_names[names]], columns, strict=False):
+            if AS_THEY_ARE.issuperset(map(type, column)):
                 whole.extend(column)
-        self.plain["attributes"] += map(self._of_names.__getitem__, names)
+                continue
+            whole += [
+                own if type(own) in AS_THEY_ARE else self._plain_value(name, subject.key, own)
+                for subject, own in zip(subjects, column, strict=True)
+            ]

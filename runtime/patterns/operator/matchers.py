@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -114,12 +114,16 @@ class Matchers:
 
     def changing(self, code: int) -> KeyMatcher | None:
         """Return the matcher of a key, which may change; None if it has none."""
-        matcher = self.of_key.get(code)
-        if self._saving is not None and matcher is not None:
-            self._saving.before(matcher)
-            if self._saving.is_done:
-                self._saving = None
-        return matcher
+        self._will_change((code,))
+        return self.of_key.get(code)
+
+    def _will_change(self, codes: Iterable[int]) -> None:
+        if self._saving is None:
+            return
+        known = map(self.of_key.get, codes)
+        self._saving.before(matcher for matcher in known if matcher is not None)
+        if self._saving.is_done:
+            self._saving = None
 
     def windowed(self, code: int) -> WindowMatcher | None:
         """Return the matcher of a key with windows; see `changing`."""
@@ -133,7 +137,8 @@ class Matchers:
         stops = self._stops(events)
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
-        matcher_of = self.of_key.get if self._saving is None else self.changing
+        if self._saving is not None:
+            self._will_change(dict.fromkeys(events.codes.tolist()))
         while begin < count:
             end = min(begin + PART, count)
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
@@ -141,7 +146,7 @@ class Matchers:
                     if opens is not None and not opens[i]:
                         continue
                     resting.remove(code)
-                matcher = matcher_of(code)
+                matcher = self.of_key.get(code)
                 if matcher is None:
                     matcher = self._made(events, i, code, fits)
                     if matcher is None:
@@ -220,6 +225,8 @@ class Matchers:
         """Return a new matcher of a key, which is its matcher from now on."""
         matcher = self._new_matcher(code)
         self.of_key.add(matcher)
+        if self._saving is not None:
+            self._saving.began(matcher)
         return matcher
 
     def _push(self, matcher: KeyMatcher, code: int) -> None:

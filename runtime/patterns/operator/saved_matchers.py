@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,19 +25,9 @@ __all__ = ["SavedMatchers", "restored_matchers"]
 
 _OF_EVENTS = ("numbers", "times_ns", "turns", "fits")
 _NUMBERS = ("codes", "low", "sizes", *_OF_EVENTS)
-"""Columns of whole numbers: arrays, once all are there."""
-
-
-class _Row(NamedTuple):
-    """State of a matcher: its events, and what it has beside them."""
-
-    code: int
-    low: int
-    numbers: tuple[int, ...]
-    times_ns: tuple[int, ...]
-    turns: tuple[int, ...]
-    fits: tuple[tuple[int, ...], ...]
-    rest: dict[str, Any] | None
+"""Columns of whole numbers, each a list of arrays, which follow each other."""
+_PART = 1 << 16
+"""Numbers of a column that are together: a longer array would be copied as it grows."""
 
 
 class SavedMatchers(LaterOfMany[KeyMatcher]):
@@ -54,39 +43,45 @@ class SavedMatchers(LaterOfMany[KeyMatcher]):
         self._fresh = _rest_of(fresh)
         self._places: dict[tuple[int, ...], int] = {}
         self._numbers = {name: array("q") for name in _NUMBERS}
+        self._saved = 0
         self.plain = {name: list[Any]() for name in (*_NUMBERS, "table", "rest")}
 
-    def row(self, subject: KeyMatcher) -> _Row:  # noqa: D102 - see LaterOfMany
-        rest = None
-        if not subject.has_only_events:
-            own = _rest_of(subject).items()
-            rest = {name: value for name, value in own if value != self._fresh[name]}
-        log = subject.log
-        turns, fits = tuple(log.turns.values()), tuple(log.fits.values())
-        return _Row(
-            subject.code, subject.low, tuple(log.numbers), tuple(log.times_ns), turns, fits, rest
-        )
-
-    def add(self, rows: Sequence[_Row]) -> None:  # noqa: D102 - see LaterOfMany
-        columns, places, start = self._numbers, self._places, len(self._numbers["codes"])
-        codes, lows, numbers, times_ns, turns, fits, rests = zip(*rows, strict=True)
-        columns["codes"].extend(codes)
-        columns["low"].extend(lows)
-        columns["sizes"].extend(map(len, numbers))
-        for name, own in (("numbers", numbers), ("times_ns", times_ns), ("turns", turns)):
-            columns[name].extend(chain.from_iterable(own))
-        columns["fits"].extend(
-            [places.setdefault(own, len(places)) for own in chain.from_iterable(fits)]
-        )
-        table, rest_of = self.plain["table"], self.plain["rest"]
+    def add(self, subjects: Sequence[KeyMatcher]) -> None:  # noqa: D102 - see LaterOfMany
+        columns, places, logs = self._numbers, self._places, [own.log for own in subjects]
+        columns["codes"].extend([own.code for own in subjects])
+        columns["low"].extend([own.low for own in subjects])
+        columns["sizes"].extend([len(log.numbers) for log in logs])
+        for log in logs:
+            columns["numbers"].extend(log.numbers)
+            columns["times_ns"].extend(log.times_ns)
+            columns["turns"].extend(log.turns.values())
+            columns["fits"].extend([places.setdefault(own, len(places)) for own in log.fits.values()])
+        table = self.plain["table"]
         table += list(places)[len(table) :]
-        rest_of += [(start + at, rest) for at, rest in enumerate(rests) if rest]
+        self.plain["rest"] += [
+            (at, rest)
+            for at, own in enumerate(subjects, self._saved)
+            if not own.has_only_events and (rest := self._beside(own))
+        ]
+        self._saved += len(subjects)
+        self._part_off(_PART)
 
     def step(self, most: int) -> None:  # noqa: D102 - see Later
         super().step(most)
         if self.is_done:
-            arrays = {name: np.frombuffer(own, np.int64) for name, own in self._numbers.items()}
-            self.plain |= arrays
+            self._part_off(1)
+
+    def _part_off(self, least: int) -> None:
+        """Move columns with at least so many numbers to the plain value."""
+        for name, own in self._numbers.items():
+            if len(own) >= least:
+                self.plain[name].append(np.frombuffer(own, np.int64))
+                self._numbers[name] = array("q")
+
+    def _beside(self, subject: KeyMatcher) -> dict[str, Any]:
+        """Return what a matcher has beside events, but not what a fresh one has, too."""
+        own = _rest_of(subject).items()
+        return {name: value for name, value in own if value != self._fresh[name]}
 
 
 def restored_matchers(
@@ -99,7 +94,8 @@ def restored_matchers(
         new: returns a matcher without events, by its code.
     """
     rests, table = dict(plain["rest"]), [tuple(fits) for fits in plain["table"]]
-    columns, end = {name: np.asarray(plain[name], np.int64).tolist() for name in _NUMBERS}, 0
+    columns = {name: [n for part in plain[name] for n in part.tolist()] for name in _NUMBERS}
+    end = 0
     for at, (code, low, size) in enumerate(
         zip(columns["codes"], columns["low"], columns["sizes"], strict=True)
     ):

@@ -1,0 +1,69 @@
+"""Pace of checkpoints: the next begins once they cost a small part of the time.
+
+```
+           cost 60 ms            cost 40 ms
+cut 1 ─────────────────▶ cut 2 ─────────────▶ cut 3      60 / 3 % = 2 s; a slot that gets half of
+        at least 2 s             1.3 s                   a core has half of the time, so 4 s
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["MOST_COST", "Cost", "Pace"]
+
+MOST_COST = 0.03
+"""Part of its time that a process may spend on checkpoints: the interval gives way to that."""
+LEAST_SHARE = 0.2
+"""Smallest part of the time for which a core is counted on: a shortage may be over soon."""
+
+
+class Cost(NamedTuple):
+    """Cost of a checkpoint in a process.
+
+    Attributes:
+        cpu_ns: CPU time that it took, all told.
+        had_ns: time since the checkpoint before, without the time in which it waited for a core.
+        since_ns: all the time since then.
+    """
+
+    cpu_ns: int
+    had_ns: int
+    since_ns: int
+
+
+class Pace:
+    """Pace keeps account of what checkpoints cost each process.
+
+    What the time since the checkpoint before has not paid is added to the next one. Time that paid
+    for more than the cost is not saved up.
+
+    Args:
+        every_ns: interval that the user wants.
+
+    Attributes:
+        interval_ns: time from the beginning of a checkpoint to that of the next.
+    """
+
+    def __init__(self, every_ns: int) -> None:
+        self._every_ns = every_ns
+        self._owed_ns: dict[str, float] = {}
+        self.interval_ns = every_ns
+
+    def took(self, costs: Mapping[str, Cost]) -> None:
+        """Take note of what a checkpoint has cost.
+
+        Args:
+            costs: cost in each process, by name; those that are not here have ended.
+        """
+        longest_ns: float = self._every_ns
+        owed_ns = {}
+        for name, cost in costs.items():
+            left_ns = self._owed_ns.get(name, 0.0) - cost.had_ns * MOST_COST
+            owed_ns[name] = max(left_ns, 0.0) + cost.cpu_ns
+            share = cost.had_ns / cost.since_ns if cost.since_ns > 0 else 1.0
+            share = min(max(share, LEAST_SHARE), 1.0)
+            longest_ns = max(longest_ns, owed_ns[name] / MOST_COST / share)
+        self._owed_ns, self.interval_ns = owed_ns, round(longest_ns)

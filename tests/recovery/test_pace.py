@@ -1,0 +1,60 @@
+"""Pace of checkpoints: they cost at most a part of the time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slackwater.runtime.recovery.pace import MOST_COST, Cost, Pace
+
+S, MS = 10**9, 10**6
+
+
+def test_cheap_checkpoints_keep_the_interval_that_is_wanted() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(30 * MS, S, S)})
+    assert pace.interval_ns == S
+
+
+def test_interval_pays_for_the_dearest_process() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(60 * MS, S, S), "b": Cost(90 * MS, S, S)})
+    assert pace.interval_ns == 3 * S
+
+
+def test_process_that_waits_for_a_core_has_less_time_to_pay_with() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(60 * MS, S // 2, S)})
+    assert pace.interval_ns == 4 * S
+
+
+def test_time_that_did_not_pay_for_a_checkpoint_is_added_to_the_next() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(60 * MS, 0, 0)})
+    pace.took({"a": Cost(60 * MS, S, S)})  # 30 ms are paid
+    assert pace.interval_ns == 3 * S
+
+
+def test_quiet_time_is_not_saved_up() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(60 * MS, 100 * S, 100 * S)})
+    assert pace.interval_ns == 2 * S
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10 * S), st.floats(0.2, 1.0)), min_size=1, max_size=30),
+    st.integers(50 * MS, 10 * S),
+)
+def test_next_interval_pays_for_all_checkpoints_so_far(
+    checkpoints: list[tuple[int, float]], every_ns: int
+) -> None:
+    pace, since_ns, had_ns, cost_ns = Pace(every_ns), 0, 0, 0
+    for cpu_ns, share in checkpoints:
+        own_ns = int(since_ns * share)
+        pace.took({"slot": Cost(cpu_ns, own_ns, since_ns)})
+        had_ns, cost_ns = had_ns + own_ns, cost_ns + cpu_ns
+        if since_ns == 0:
+            share = 1.0  # noqa: PLW2901 - of the first nothing is known
+        since_ns = pace.interval_ns
+        assert since_ns >= every_ns
+        assert cost_ns <= (had_ns + since_ns * share) * MOST_COST + 1e-6 * cost_ns + 10
