@@ -87,7 +87,7 @@ class OccupiedClock:
 
 
 def queued_ns() -> int:
-    """Return how long this thread has waited for a core so far; 0 if the kernel does not say."""
+    """Return how long this thread has waited for a core; 0 if unknown."""
     try:
         with open("/proc/thread-self/schedstat", "rb") as file:
             return _queued_ns(file.fileno())

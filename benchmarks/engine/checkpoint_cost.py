@@ -1,12 +1,11 @@
-"""CPU of a job with checkpoints beside the same job without, which runs at the same time.
+"""CPU of a job with checkpoints beside the same job without, in turns, on local nodes.
 
 ```
-job     runs ─▶ its state is full ─▶ a checkpoint is complete ─▶ … ─▶ another is
-                                     └──── CPU of its slots / events ───┘
-without runs ─▶ its state is full ───┴──── the same, in the same time ──┘
+job runs ─▶ its state is full ─▶ a checkpoint is complete ─▶ … ─▶ another is
+                                 └──── CPU of its slots / events ───┘
 ```
 
-What else the machine does in that time slows both.
+A job without checkpoints is measured for as long as its partner was.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -45,7 +44,7 @@ class Extent:
 
     Attributes:
         keys: numbers of keys of each flow, the most last.
-        pairs: number of pairs of jobs, of each flow and number.
+        pairs: number of jobs with checkpoints, and of those without, of each flow and number.
         checkpoints: number of checkpoints in what is measured; one if they are rare.
         window_s: longest time for these; the ratio stays open after it.
     """
@@ -207,7 +206,7 @@ def run(options: Options) -> Result:
     """Measure each flow with few keys and with many."""
     extent = QUICK if options.quick else FULL
     result = Result(
-        f"{extent.pairs} pairs of jobs at the same time, each in one slot, from a checkpoint to the next "
+        f"{extent.pairs} pairs of jobs in one slot, from a checkpoint to the next "
         f"{'one' if extent.checkpoints == 1 else f'{extent.checkpoints} of them'}, at most "
         f"{extent.window_s:g} s; checkpoint={EVERY!r}",
         ["flow", "keys", "CPU with / without", "CPU ns an event", "interval, s", "cut, ms"],
@@ -215,10 +214,7 @@ def run(options: Options) -> Result:
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=1) as cluster:
         for name in FLOWS:
             for keys in extent.keys[name]:
-                pairs = [
-                    _pair(cluster, name, keys, extent, Path(folder) / f"{name} {keys} {turn}")
-                    for turn in range(extent.pairs)
-                ]
+                pairs = _pairs(cluster, name, keys, extent, Path(folder))
                 _tell(result, name, keys, pairs, is_most=keys == extent.keys[name][-1])
     result.notes += [
         "CPU of all slots' processes, user and system, in steps of 10 ms, by rows that entered",
@@ -230,72 +226,67 @@ def run(options: Options) -> Result:
     return result
 
 
-class _Measured:
-    """A job, from the moment when it is filled.
-
-    Args:
-        job: job of a flow.
-        keys: number of keys.
-    """
-
-    def __init__(self, job: Any, keys: int) -> None:
-        self.job = job
-        self._processes = [psutil.Process(pid) for pid in job.workers().values()]
-        self.begin = _when(job, lambda seen: seen.ledger.entered >= 2 * keys + BLOCK_ROWS, FILL_S)
-        self._begun = (0.0, 0.0)
-
-    def start(self) -> None:
-        """Begin to measure."""
-        self.begin, self._begun = self.job.report(), (_cpu_s(self._processes), time.monotonic())
-
-    def window(self) -> Window:
-        """Return what was measured since the start."""
-        end = self.job.report()
-        cpu_s, took_s = _cpu_s(self._processes) - self._begun[0], time.monotonic() - self._begun[1]
-        events = end.ledger.entered - self.begin.ledger.entered
-        check(events > 0, f"no event in {took_s:.1f} s")
-        known = end.checkpoint
-        return Window(
-            cpu_s / events * 1e9,
-            took_s,
-            events / took_s,
-            None if known is None else known.interval_s,
-            None if known is None else known.cut_s,
-            _number(end) - _number(self.begin),
-        )
-
-
-def _pair(
+def _pairs(
     cluster: sw.Cluster, name: str, keys: int, extent: Extent, folder: Path
-) -> tuple[Window, Window]:
-    """Return windows (without, with checkpoints) of two jobs in the same time."""
-    with ExitStack() as jobs:
-        plain, cut = (
-            jobs.enter_context(closing(cluster.submit(_flow(name, keys, what), **how)))
-            for what, how in (
-                ("plain", {"checkpoint": None}),
-                ("cut", {"checkpoint": EVERY, "checkpoint_folder": folder}),
-            )
-        )
-        both = _Measured(plain, keys), _Measured(cut, keys)
-        last = _number(cut.report())
-        report = _when(cut, lambda seen: _number(seen) > last, extent.window_s)
-        for own in both:
-            own.start()
-        interval_s = math.inf if report.checkpoint is None else report.checkpoint.interval_s
-        last = _number(report) + (extent.checkpoints if interval_s < RARE_S else 1)
-        within_s = extent.window_s if interval_s <= extent.window_s else 1.0
-        _when(cut, lambda seen: _number(seen) >= last, within_s)
-        windows = both[0].window(), both[1].window()
-        for job in (plain, cut):
-            job.stop()
-    return windows
+) -> list[tuple[Window, Window]]:
+    """Return windows (without, with checkpoints) of jobs in turns."""
+    pairs, length_s = [], 1.5
+    for turn in range(extent.pairs):
+        with_first = turn % 2 == 1
+        own = folder / f"{name} {keys} {turn}"
+        if with_first:
+            taken = _measured(cluster, name, keys, extent, folder=own)
+            length_s = taken.seconds
+        plain = _measured(cluster, name, keys, extent, length_s=length_s)
+        if not with_first:
+            taken = _measured(cluster, name, keys, extent, folder=own)
+            length_s = taken.seconds
+        pairs.append((plain, taken))
+    return pairs
 
 
-def _flow(name: str, keys: int, what: str) -> sw.Dataflow:
-    flow = sw.Dataflow(f"{name}-{keys}-{what}")
+def _measured(
+    cluster: sw.Cluster,
+    name: str,
+    keys: int,
+    extent: Extent,
+    *,
+    folder: Path | None = None,
+    length_s: float = 0.0,
+) -> Window:
+    """Return the window of a job, with checkpoints if it has a folder for them."""
+    flow = sw.Dataflow(f"{name}-{keys}")
     FLOWS[name](flow, keys).sink("out", sw.collect_sink())
-    return flow
+    how: dict[str, Any] = {"checkpoint": None}
+    if folder is not None:
+        how = {"checkpoint": EVERY, "checkpoint_folder": folder}
+    with closing(cluster.submit(flow, **how)) as job:
+        processes = [psutil.Process(pid) for pid in job.workers().values()]
+        report = _when(job, lambda seen: seen.ledger.entered >= 2 * keys + BLOCK_ROWS, FILL_S)
+        if folder is not None:
+            last = _number(report)
+            _when(job, lambda seen: _number(seen) > last, extent.window_s)
+        begin, begin_cpu_s, begin_s = job.report(), _cpu_s(processes), time.monotonic()
+        if folder is None:
+            end = _when(job, lambda _: time.monotonic() - begin_s >= length_s, length_s + 1)
+        else:
+            interval_s = math.inf if begin.checkpoint is None else begin.checkpoint.interval_s
+            last = _number(begin) + (extent.checkpoints if interval_s < RARE_S else 1)
+            within_s = extent.window_s if interval_s <= extent.window_s else 1.0
+            end = _when(job, lambda seen: _number(seen) >= last, within_s)
+        cpu_s, took_s = _cpu_s(processes) - begin_cpu_s, time.monotonic() - begin_s
+        events = end.ledger.entered - begin.ledger.entered
+        check(events > 0, f"{name}: no event in {took_s:.1f} s")
+        job.stop()
+    known = end.checkpoint
+    return Window(
+        cpu_s / events * 1e9,
+        took_s,
+        events / took_s,
+        None if known is None else known.interval_s,
+        None if known is None else known.cut_s,
+        _number(end) - _number(begin),
+    )
 
 
 def _when(job: Any, is_there: Callable[[Any], bool], within_s: float) -> sw.JobReport:

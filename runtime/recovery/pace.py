@@ -17,14 +17,14 @@ __all__ = ["MOST_COST", "Cost", "Pace"]
 MOST_COST = 0.03
 """Part of its time that a process may spend on checkpoints: the interval gives way to that."""
 LEAST_SHARE = 0.2
-"""Smallest part of the time for which a core is counted on: a shortage may be over soon."""
+"""Least part of the time in which a core is expected: a shortage may be over soon."""
 
 
 class Cost(NamedTuple):
     """Cost of a checkpoint in a process.
 
     Attributes:
-        cpu_ns: CPU time that it took, all told.
+        cpu_ns: CPU time that all its threads took for it.
         had_ns: time since the checkpoint before, without the time in which it waited for a core.
         since_ns: all the time since then.
     """

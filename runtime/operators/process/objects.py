@@ -120,7 +120,7 @@ class Objects:
         return keyed
 
     def will_change(self, codes: Iterable[int]) -> None:
-        """Note that objects of some keys are about to change: rows, or times, come for them."""
+        """Note that the objects of these keys are about to change."""
         if self._saving is None:
             return
         known = map(self.by_code.get, codes)

@@ -55,7 +55,8 @@ class SavedMatchers(LaterOfMany[KeyMatcher]):
             columns["numbers"].extend(log.numbers)
             columns["times_ns"].extend(log.times_ns)
             columns["turns"].extend(log.turns.values())
-            columns["fits"].extend([places.setdefault(own, len(places)) for own in log.fits.values()])
+            fits = [places.setdefault(own, len(places)) for own in log.fits.values()]
+            columns["fits"].extend(fits)
         table = self.plain["table"]
         table += list(places)[len(table) :]
         self.plain["rest"] += [
@@ -72,14 +73,14 @@ class SavedMatchers(LaterOfMany[KeyMatcher]):
             self._part_off(1)
 
     def _part_off(self, least: int) -> None:
-        """Move columns with at least so many numbers to the plain value."""
+        """Move columns of at least this length to the plain value."""
         for name, own in self._numbers.items():
             if len(own) >= least:
                 self.plain[name].append(np.frombuffer(own, np.int64))
                 self._numbers[name] = array("q")
 
     def _beside(self, subject: KeyMatcher) -> dict[str, Any]:
-        """Return what a matcher has beside events, but not what a fresh one has, too."""
+        """Return what a matcher has beside events, as far as a fresh matcher differs."""
         own = _rest_of(subject).items()
         return {name: value for name, value in own if value != self._fresh[name]}
 

@@ -46,6 +46,7 @@ def test_a_part_tells_how_long_its_cut_took_though_the_mark_came_before_the_job_
 
     times = SimpleNamespace(monotonic_ns=lambda: clock.now_ns, thread_time_ns=lambda: clock.now_ns)
     monkeypatch.setattr(cutting, "time", times)
+    monkeypatch.setattr(cutting, "queued_ns", lambda: 0)
     monkeypatch.setattr(cutting, "saved_results", cut_slowly)
     slot = CutAlone(slot_plan(plan, "b"))
     (channel,) = plan.channels
