@@ -54,6 +54,7 @@ __all__ = [
     "next_number",
     "prune",
     "remove",
+    "remove_newer",
     "size",
     "spool_size",
     "take_lock",
@@ -217,6 +218,29 @@ def remove(folder: Path, flow: str) -> None:
         }
         _unlink(folder, [file for file in files if file.number not in others])
         remove_spools(folder, flow)
+
+
+def remove_newer(folder: Path, flow: str, number: int) -> None:
+    """Remove a flow's checkpoints after one: its job goes back there, and cuts its outputs.
+
+    Args:
+        folder: folder of the checkpoints, whose lock is ours.
+        flow: name of the flow.
+        number: number of the checkpoint that the job goes back to.
+
+    Raises:
+        CheckpointError: the system refuses.
+    """
+    with refusals("checkpoints could not be removed from", folder):
+        files, manifests = _contents(folder)
+        gone = {
+            n
+            for n, manifest in manifests.items()
+            if n > number
+            and isinstance(manifest, CheckpointManifest)
+            and manifest.facts.flow == flow
+        }
+        _unlink(folder, [file for file in files if file.number in gone])
 
 
 def remove_empty(folder: Path) -> None:

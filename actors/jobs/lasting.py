@@ -31,6 +31,7 @@ from slackwater.actors.checkpoints.folder import (
     prune,
     remove,
     remove_empty,
+    remove_newer,
     rename,
     size,
     spool_size,
@@ -283,9 +284,18 @@ class LastingJob:
                 f"job {self._plan.flow!r} was stopped while it recovered; submit the flow again, "
                 "and it goes on from its newest checkpoint"
             )
+        if again.checkpoint is not None and again.checkpoint < max(self._known):
+            self._go_back_to(again.checkpoint)
         self._attempt = self._attempt_from(again.checkpoint, before)
         self._begin()
         self._attempts.works(time.monotonic_ns())
+
+    def _go_back_to(self, number: int) -> None:
+        """Give up newer checkpoints: outputs will be cut to an older one, and lack their rows."""
+        remove_newer(self._folder, self._plan.flow, number)
+        for own in (self._known, self._places_of):
+            for newer in [n for n in own if n > number]:
+                del own[newer]
 
     def _begin(self) -> None:
         self._attempt.start()

@@ -25,6 +25,9 @@ __all__ = ["MOST_ALIKE", "Again", "Attempts"]
 
 MOST_ALIKE = 3
 """Failures alike from one checkpoint that end the job: a fourth would be like them."""
+PASSED = 10
+"""Checkpoints after which an attempt has passed what failed: the one before lies two intervals
+back, and rows may come slower again."""
 LONGEST_NS = 30 * NS_PER_SECOND
 """Longest wait before an attempt."""
 _FINAL = (errors.SettingError, errors.FlowError, errors.ClusterError, errors.JobStopped)
@@ -32,7 +35,7 @@ _FINAL = (errors.SettingError, errors.FlowError, errors.ClusterError, errors.Job
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 _Signature = tuple[str, tuple[str, ...], str]
-"""(kind of error, slots, text without numbers)."""
+"""(kind of error, slots, first line of its text without numbers): rows that follow may differ."""
 
 
 class Again(NamedTuple):
@@ -55,7 +58,8 @@ class Attempts:
         is_repeatable: whether the same rows come again in the same order, so that an older
             checkpoint may do: a flow that is ready-only, in one order. Sinks of others may have
             rows of the newer checkpoint, which would be decided twice.
-        checkpoints: numbers of complete checkpoints to begin with, ascending.
+        checkpoints: numbers of complete checkpoints to begin with, ascending. The start is tried
+            only without any: sources may have dropped their first rows.
 
     Attributes:
         recoveries: recoveries so far, for the report.
@@ -65,10 +69,11 @@ class Attempts:
         self, start_ns: int, *, is_repeatable: bool, checkpoints: tuple[int, ...] = ()
     ) -> None:
         self._start_ns, self._is_repeatable = start_ns, is_repeatable
-        self._checkpoints: list[int | None] = [None, *checkpoints]
+        self._checkpoints: list[int | None] = [*checkpoints] or [None]
         self._failures = 0  # since the last checkpoint that was complete
         self._alike: Counter[_Signature] = Counter()  # failures from the checkpoint
-        self._last: _Signature | None = None  # for which the checkpoint before is tried
+        self._last: _Signature | None = None  # for which the checkpoint before was tried
+        self._since = 0  # checkpoints that were complete since then
         self._is_unwanted = False
         self._failed_ns = start_ns
         self.recoveries: list[Recovery] = []
@@ -84,9 +89,12 @@ class Attempts:
         Args:
             number: number of the checkpoint, above all before, also those of failed attempts.
         """
-        self._checkpoints = [*self._checkpoints[-1:], number]
-        self._begin_again()
+        self._checkpoints = [*(n for n in self._checkpoints[-1:] if n is not None), number]
+        self._alike.clear()
         self._failures = 0
+        self._since += 1
+        if self._since == PASSED:
+            self._last = None
 
     def stop(self) -> None:
         """Take note that the user stops the job: no attempt follows."""
@@ -117,16 +125,16 @@ class Attempts:
         """
         if self._is_unwanted or issubclass(getattr(errors, cause.kind, Exception), _FINAL):
             return cause
-        signature = (cause.kind, cause.slots, _NUMBERS.sub("#", cause.message))
+        said = cause.message.partition("\n")[0]
+        signature = (cause.kind, cause.slots, _NUMBERS.sub("#", said))
         self._alike[signature] += 1
-        if signature == self._last:
-            return self._ended(cause)
-        if self._alike[signature] >= MOST_ALIKE:
-            if not self._is_repeatable or len(self._checkpoints) == 1:
-                return self._ended(cause)
+        was_tried = signature == self._last
+        if self._alike[signature] >= MOST_ALIKE or (was_tried and not self._since):
+            if not self._is_repeatable or was_tried or len(self._checkpoints) == 1:
+                return self._ended(cause, was_tried=was_tried)
             self._checkpoints.pop()
-            self._begin_again()
-            self._last = signature
+            self._alike.clear()
+            self._last, self._since = signature, 0
         self._failures += 1
         self._failed_ns = failed_ns
         self.recoveries.append(
@@ -139,13 +147,9 @@ class Attempts:
         wait_ns = 0 if self._failures == 1 else NS_PER_SECOND << min(self._failures - 2, 10)
         return Again(self.checkpoint, min(wait_ns, LONGEST_NS))
 
-    def _begin_again(self) -> None:
-        self._alike.clear()
-        self._last = None
-
-    def _ended(self, cause: Cause) -> Cause:
+    def _ended(self, cause: Cause, *, was_tried: bool) -> Cause:
         place = "the start" if self.checkpoint is None else f"checkpoint {self.checkpoint:,}"
-        tried = "the checkpoint before gave the same" if self._last else f"{MOST_ALIKE} times"
+        tried = "the checkpoint before gave the same" if was_tried else f"{MOST_ALIKE} times"
         return replace(
             cause,
             message=f"{cause.message} (the job did not recover: {tried}, last from {place})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slackwater.runtime.life import Cause
-from slackwater.runtime.recovery.attempts import LONGEST_NS, MOST_ALIKE, Again, Attempts
+from slackwater.runtime.recovery.attempts import LONGEST_NS, MOST_ALIKE, PASSED, Again, Attempts
 
 S = 1_000_000_000
 
@@ -70,12 +70,39 @@ def test_the_checkpoint_before_is_tried_once_where_the_same_rows_come_again() ->
     assert "the checkpoint before gave the same" in answers[-1].message
 
 
-def test_a_job_goes_on_from_the_checkpoint_before_if_that_one_does() -> None:
+def test_a_row_that_always_fails_ends_the_job_though_checkpoints_are_taken_before_it() -> None:
     attempts = of(3, 5)
     failures(attempts, *[death()] * MOST_ALIKE)
     attempts.complete(6)
+    *again, end = failures(attempts, *[death()] * MOST_ALIKE)
+    assert again == [Again(6, 0), Again(6, S)]
+    assert isinstance(end, Cause)
+    assert "the checkpoint before gave the same, last from checkpoint 6" in end.message
+
+
+def test_a_job_goes_on_from_the_checkpoint_before_if_that_one_does() -> None:
+    attempts = of(3, 5)
+    failures(attempts, *[death()] * MOST_ALIKE)
+    for number in range(6, 6 + PASSED):
+        attempts.complete(number)
     answers = failures(attempts, *[death()] * MOST_ALIKE)
-    assert [a.checkpoint for a in answers if isinstance(a, Again)] == [6, 6, 3]
+    newest = 5 + PASSED
+    assert [a.checkpoint for a in answers if isinstance(a, Again)] == [newest, newest, newest - 1]
+
+
+def test_the_start_is_not_tried_once_there_is_a_checkpoint() -> None:
+    attempts = of()
+    attempts.complete(1)
+    *again, end = failures(attempts, *[death()] * MOST_ALIKE)
+    assert again == [Again(1, 0), Again(1, S)]
+    assert isinstance(end, Cause)
+    assert "3 times, last from checkpoint 1" in end.message
+
+
+def test_rows_beside_an_error_do_not_make_it_another() -> None:
+    attempts = of(3, is_repeatable=False)
+    texts = [f"step 'a' raised{rows}" for rows in ("", "\nits row: x", "\nfirst of its rows: y")]
+    assert isinstance(failures(attempts, *[death(text=text) for text in texts])[-1], Cause)
 
 
 @pytest.mark.parametrize("kind", ["SettingError", "ColumnError", "ClusterError"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import signal
@@ -293,6 +294,36 @@ def test_an_error_that_comes_again_ends_the_job(cluster: sw.Cluster, tmp_path: P
         within_s=SOON_S,
         what="its workers to end",
     )
+
+
+def test_the_same_command_goes_on_once_the_cause_of_an_error_is_mended(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    away, file, folder = tmp_path / "away", tmp_path / "rows.jsonl", tmp_path / "checkpoints"
+    flow = sw.Dataflow("asking")
+    rows = sw.table({"ts": [*range(5_000)]})
+    numbers = flow.source("numbers", rows, event_time="ts", time_unit="ms", speed=1.0)
+    answers = numbers.map_rows(partial(_ask, away=str(away)), {"ts": "int64"}, name="asks")
+    answers.sink("out", sw.jsonl_sink(file))
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    until(partial(has_checkpoint_after, job, 2), within_s=SOON_S, what="a third checkpoint")
+    away.touch()
+    with pytest.raises(
+        OperatorError, match=r"asks.*away(.|\n)*the checkpoint before gave the same"
+    ):
+        job.wait(timeout=LIMIT_S)
+    away.unlink()
+    report = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder).wait(timeout=LIMIT_S)
+    assert report.ledger.is_balanced
+    assert any("goes on from checkpoint" in note for note in report.notes)
+    written = [json.loads(line)["ts"] for line in file.read_text(encoding="utf-8").splitlines()]
+    assert written == [*range(5_000)]
+
+
+def _ask(row: dict[str, Any], *, away: str) -> dict[str, Any]:
+    if os.path.exists(away):
+        raise ConnectionError("the service is away")
+    return row
 
 
 def _refuse_seven(row: dict[str, Any]) -> dict[str, Any]:

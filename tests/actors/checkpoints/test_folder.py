@@ -17,6 +17,7 @@ from slackwater.actors.checkpoints.folder import (
     next_number,
     prune,
     remove,
+    remove_newer,
     rename,
     size,
     take_lock,
@@ -271,6 +272,18 @@ def test_all_checkpoints_of_a_flow_go_and_those_of_others_stay(tmp_path: Path) -
     write_part(tmp_path, part_of(number=3))
     remove(tmp_path, "city")
     assert names(tmp_path) == {manifest_name(2), *(part.file for part in town.parts)}
+
+
+def test_checkpoints_after_the_one_that_a_job_goes_back_to_go(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        taken(tmp_path, number)
+    town = taken(tmp_path, 4, flow="town")
+    remove_newer(tmp_path, "city", 1)
+    looked = looked_up(tmp_path)
+    assert looked.checkpoint is not None
+    assert looked.checkpoint.number == 1
+    assert {file for file in names(tmp_path) if "00000002" in file or "00000003" in file} == set()
+    assert {manifest_name(4), *(part.file for part in town.parts)} <= names(tmp_path)
 
 
 def test_a_damaged_checkpoint_goes_once_three_newer_are_complete(tmp_path: Path) -> None:
