@@ -277,9 +277,13 @@ class Coordinator:
             self._me.leave.remote()
 
     def _start_again(self) -> None:
-        """Go on with the job of a coordinator that died."""
+        """Go on with the job of a coordinator that died, unless it had ended."""
         assert self._checkpoints is not None, "else none is made in its place"
         try:
+            self._record = self._records.read(self._record.id) or self._record
+            if self._record.has_ended:
+                self._has_ended.set()
+                return
             self._start(read_order(self._checkpoints.folder, self._record.id))
         except Exception as problem:
             traceback.print_exc()

@@ -20,6 +20,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
+from slackwater.actors.jobs.coordinator import coordinator_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.pairs import pairs
 from tests.support.pipes import PipeInput
@@ -350,6 +351,22 @@ def test_a_detached_job_goes_on_without_its_coordinator(
     assert job.record.coordinator.pid != coordinator.pid
     assert rows_of(path) == expected
     assert not [*folder.iterdir()], "a job that is done leaves nothing"
+
+
+def test_a_job_that_is_done_stays_so_though_its_coordinator_dies(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow = sw.Dataflow("kept")
+    rows = flow.source("rows", sw.table({"ts": [*range(9)]}), event_time="ts", time_unit="s")
+    rows.sink("out", sw.collect_sink())  # until they are fetched, the coordinator keeps them
+    folder = tmp_path / "checkpoints"
+    job = cluster.submit(flow, detach=True, checkpoint=EVERY, checkpoint_folder=folder)
+    job.wait(timeout=LIMIT_S)
+    coordinator = job.record.coordinator
+    assert coordinator is not None
+    os.kill(coordinator.pid, signal.SIGKILL)
+    until(lambda: coordinator_of(job.id) is None, within_s=SOON_S, what="its coordinators to end")
+    assert job.record.state == "done"
 
 
 def test_a_job_whose_stages_have_moved_comes_back_where_they_are(
