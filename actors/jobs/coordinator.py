@@ -283,6 +283,7 @@ class Coordinator:
             self._record = self._records.read(self._record.id) or self._record
             if self._record.has_ended:
                 self._has_ended.set()
+                self._may_leave.set()
                 return
             self._start(read_order(self._checkpoints.folder, self._record.id))
         except Exception as problem:

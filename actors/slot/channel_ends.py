@@ -123,6 +123,16 @@ class ChannelEnds:
         self._retired.clear()
         self.poller = ChannelPoller(self.all, waker=self._waker)
 
+    def had_ended(self, channels: Iterable[str]) -> None:
+        """Take note of streams that had ended at the checkpoint that the slot goes on from.
+
+        Their ends do not come again: nothing waits for them, and their peers may be gone.
+        """
+        ends = self.all
+        for name in channels:
+            if name in ends:
+                ends[name].had_ended()
+
     @property
     def all(self) -> dict[str, Receiver | Sender]:
         """{channel: its end here}."""

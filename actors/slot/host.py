@@ -222,6 +222,7 @@ class SlotHost(MovingStages, CuttingSlot):
             gc.disable()  # each collection would look at all that is restored so far
             try:
                 restore_part(self._saved, self._slot, self._results, self._clock.now_ns())
+                self._ends.had_ended(self._slot.ended)
             finally:
                 gc.enable()
             self._saved = None

@@ -180,8 +180,12 @@ class Sender(End):
 
         A receiver that is gone does not get it, and `is_peer_lost` says so.
         """
-        if not self._last_sent.is_end:
+        if not (self._last_sent.is_end or self._is_settled):
             self._is_lost = self._is_lost or not self._put(self._codec.encode_mark(mark))
+
+    def had_ended(self) -> None:
+        """Take note that the receiver had the end of the stream before it came to this channel."""
+        self._is_settled = True
 
     def poll(self) -> list[int]:
         """Return granted credit: rows of each grant, in order."""
@@ -258,6 +262,10 @@ class Receiver(End):
     def has_ended(self) -> bool:
         """Whether the end of the stream has been received."""
         return self._has_ended
+
+    def had_ended(self) -> None:
+        """Take note that the end of the stream was received before there was this channel."""
+        self._has_ended = True
 
     @property
     def is_peer_lost(self) -> bool:

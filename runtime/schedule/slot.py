@@ -379,6 +379,12 @@ class Slot:
         return self._ready.all_have_ended
 
     @property
+    def ended(self) -> set[str]:
+        """Channels whose stream has ended: its end has come, or was sent."""
+        finished = [machine for machine in self._stages.values() if machine.is_finished]
+        return self._ended.union(*(machine.output_names for machine in finished))
+
+    @property
     def stages(self) -> dict[str, StageMachine]:
         """The machines, by stage name."""
         return self._stages

@@ -22,6 +22,7 @@ import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.actors.jobs.coordinator import coordinator_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
+from tests.support.endless import HeldInput
 from tests.support.pairs import pairs
 from tests.support.pipes import PipeInput
 from tests.support.small_disks import mounted
@@ -351,6 +352,34 @@ def test_a_detached_job_goes_on_without_its_coordinator(
     assert job.record.coordinator.pid != coordinator.pid
     assert rows_of(path) == expected
     assert not [*folder.iterdir()], "a job that is done leaves nothing"
+
+
+def test_a_stream_that_ended_before_the_checkpoint_holds_nothing_up(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    over, file = tmp_path / "over", tmp_path / "short.jsonl"
+    flow = sw.Dataflow("uneven")
+    long = HeldInput(sw.table({"ts": [*range(2_000)]}), str(over), 1_000)
+    for name, rows in (("short", sw.table({"ts": [*range(50)]})), ("long", long)):
+        stream = flow.source(name, rows, event_time="ts", time_unit="ms", speed=1.0)
+        counts = stream.aggregate(window=sw.tumbling("10ms"), n=sw.count(), name=f"{name}-counts")
+        counts.sink(f"{name}-out", sw.jsonl_sink(tmp_path / f"{name}.jsonl"))
+    stages = {
+        **dict.fromkeys(("short", "long"), "node-1"),
+        **{f"{name}-{step}": "node-2" for name in ("short", "long") for step in ("counts", "out")},
+    }
+    job = cluster.submit(
+        flow, placement=stages, checkpoint=EVERY, checkpoint_folder=tmp_path / "checkpoints"
+    )
+    until(file.exists, within_s=SOON_S, what="the end of the short stream")
+    number = job.metrics.checkpoint.number or 0 if job.metrics.checkpoint else 0
+    until(partial(has_checkpoint_after, job, number + 1), within_s=SOON_S, what="a checkpoint")
+    kill(job, "node-2")
+    over.touch()
+    report = job.wait(timeout=LIMIT_S)
+    assert (report.state, len(report.recoveries)) == ("done", 1)
+    for name, windows in (("short", 5), ("long", 200)):
+        assert len((tmp_path / f"{name}.jsonl").read_text().splitlines()) == windows
 
 
 def test_a_job_that_is_done_stays_so_though_its_coordinator_dies(

@@ -12,6 +12,7 @@ import zmq
 from slackwater.actors.wire.channel import Receiver, Sender, wait
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import END_NS
+from slackwater.runtime.model.message import Mark
 from tests.actors.wire.links import END, KEYS, Link, codec, is_lost, message, receive, speeds, until
 from tests.support.told import message_of
 
@@ -40,6 +41,20 @@ def test_30_000_messages_arrive_once_and_in_order(link: Link) -> None:
     until(lambda: sender.poll() == [] and sender.is_settled, [sender])
     assert not is_lost(sender)
     assert not is_lost(receiver)
+
+
+def test_a_channel_whose_stream_had_ended_before_it_waits_for_nothing(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    for end in (sender, receiver):
+        end.had_ended()
+    assert sender.is_settled
+    assert receiver.has_ended
+    sender.mark(Mark(1))
+    sender.close()
+    assert not is_lost(receiver)
+    assert receiver.receive(0) == []
+    assert receiver.refused == 0
 
 
 def test_credit_bounds_what_a_sender_holds_for_a_slow_receiver(link: Link) -> None:
