@@ -53,6 +53,7 @@ from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.placement.key_shares import key_groups_of, with_groups
+from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plurals import agreeing, count_of
@@ -60,7 +61,6 @@ from slackwater.runtime.recovery.attempts import Again, Attempts
 from slackwater.runtime.recovery.fingerprint import fingerprint_of
 from slackwater.runtime.recovery.manifest import CheckpointFacts, CheckpointManifest
 from slackwater.runtime.recovery.pace import Cost, Pace
-from slackwater.runtime.recovery.renamed import names_then
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
@@ -155,7 +155,7 @@ class LastingJob:
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
         self.goes_on_from: int | None = None
-        self._names: dict[str, str] = {}  # {old: new}, where the user has renamed steps
+        self._names = SAME_NAMES  # of the checkpoint of an earlier start
         self._number = 1  # of the next checkpoint
         self._checkpointing = threading.Condition()  # one checkpoint at a time; told of each
         self._is_wanted = threading.Event()
@@ -195,16 +195,15 @@ class LastingJob:
         self._number = next_number(self._folder)
         self._notes += [refused.reason for refused in known.refused]
         if known.checkpoint is not None:
-            then = names_then(self._plan, renamed)
-            self._names = {old: now for now, old in then.items()}
-            rename(self._folder, self._plan.flow, self._names)
-            self._go_on_from(known.checkpoint.renamed(self._names))
+            self._names = FormerNames.of(self._plan, renamed)
+            rename(self._folder, self._plan.flow, self._names.by_former_name)
+            self._go_on_from(known.checkpoint)
 
     def _go_on_from(self, manifest: CheckpointManifest) -> None:
         """Let the first attempt begin at a checkpoint of an earlier run."""
         self.goes_on_from = manifest.number
         self._known[manifest.number] = manifest
-        self._plan = with_groups(self._plan, manifest.facts.key_groups)
+        self._plan = with_groups(self._plan, self._names.by_name_now(manifest.facts.key_groups))
         self._facts = replace(self._facts, key_groups=key_groups_of(self._plan))
         self._settings["job_id"] = manifest.facts.job  # its outputs are of that job
         self._notes.append(
@@ -318,13 +317,18 @@ class LastingJob:
             state = Before(used, parts, self._start_ns, self._clock, hosts_have_answered=True)
         if number is not None:
             known, facts = self._known[number], self._known[number].facts
+            names = self._names if number == self.goes_on_from else SAME_NAMES
             parts = {
                 slot: SavedPart(
-                    folder, known.parts_of(self._plan.stages_of(slot)), facts.granted, self._names
+                    folder,
+                    known.parts_of(self._plan.stages_of(slot), names),
+                    facts.granted,
+                    names,
                 )
                 for slot in self._nodes
             }
-            state = state._replace(parts=parts, start_ns=facts.start_ns, runs=facts.runs)
+            runs = names.by_name_now(facts.runs)
+            state = state._replace(parts=parts, start_ns=facts.start_ns, runs=runs)
         places = {
             slot: replace(place, node=self._nodes[slot].name)
             for slot, place in self._plan.places.items()

@@ -29,6 +29,7 @@ from slackwater.actors.slot.read_ahead import ReadAheadInput
 from slackwater.actors.wire.channel import Waker
 from slackwater.runtime.errors import ClusterError, SlackwaterError
 from slackwater.runtime.model import Mark
+from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.recovery.checkpoint import (
     SlotPart,
@@ -39,7 +40,6 @@ from slackwater.runtime.recovery.checkpoint import (
 )
 from slackwater.runtime.recovery.manifest import PartEntry
 from slackwater.runtime.recovery.pace import Cost
-from slackwater.runtime.recovery.renamed import renamed_part
 from slackwater.runtime.schedule import Slot, SlotResults
 
 __all__ = ["LONGEST_NS", "CuttingSlot", "SavedPart", "WrittenPart"]
@@ -126,13 +126,13 @@ class SavedPart(NamedTuple):
         folder: folder of the checkpoints.
         entries: files of the parts that have its stages; none if the job begins at its start.
         granted: credit that all slots had given by their cuts, by channel.
-        names: new names of steps, stages and channels that were renamed since, {old: new}.
+        names: names in these parts.
     """
 
     folder: str
     entries: tuple[PartEntry, ...] = ()
     granted: Mapping[str, int] = MappingProxyType({})
-    names: Mapping[str, str] = MappingProxyType({})
+    names: FormerNames = SAME_NAMES
 
     def read(self, plan: SlotPlan) -> SlotPart | None:
         """Return the part of a slot; None if the job begins at its start.
@@ -146,9 +146,8 @@ class SavedPart(NamedTuple):
         if not self.entries:
             return None
         folder = Path(self.folder)
-        read = [with_credit(read_part(folder, entry), self.granted) for entry in self.entries]
-        parts = [renamed_part(part, self.names) for part in read]
-        return part_of_stages(plan.stages, parts, slot=plan.name)
+        parts = [with_credit(read_part(folder, entry), self.granted) for entry in self.entries]
+        return part_of_stages(plan.stages, parts, slot=plan.name, names=self.names)
 
 
 class CuttingSlot(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -323,7 +323,8 @@ class StageMeter:
 
     @_samples.setter
     def _samples(self, plain: list[dict[str, Any]]) -> None:
-        self._over.extend(map(StageSample.from_json, plain))
+        samples = map(StageSample.from_json, plain)  # of the step's name at that time
+        self._over.extend(replace(sample, subject=self._subject) for sample in samples)
 
     def take(self) -> list[StageSample]:
         """Return each sample of a past second once."""

@@ -10,6 +10,8 @@
 - `expected.py`: Expected latency: the prediction of a plan, which travels with it for a later
   comparison.
 - `flow_fingerprints.py`: Fingerprints of flows: whether a later run can resume a sink's output.
+- `former_names.py`: Former names of steps that a user has renamed, for whoever reads state of
+  before.
 - `graph.py`: Graph of a flow's steps: their order, checks, and the columns that they need.
 - `partial_results.py`: Partial results beside the source, for steps whose replicas get rows by key.
 - `parts.py`: Parts of steps: from a subject to the stages of a plan.

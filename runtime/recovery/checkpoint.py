@@ -13,10 +13,15 @@ from typing import Any, NamedTuple
 
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule import Slot, SlotResults
 from slackwater.runtime.schedule.cut import Cut
-from slackwater.runtime.schedule.rearranged import results_of_sinks, state_of_stages
+from slackwater.runtime.schedule.rearranged import (
+    results_of_sinks,
+    state_of_stages,
+    values_of,
+)
 
 __all__ = [
     "SlotPart",
@@ -97,30 +102,35 @@ def with_credit(part: SlotPart, granted: Mapping[str, int]) -> SlotPart:
     return part._replace(state={**part.state, "stream": stream})
 
 
-def part_of_stages(stages: Sequence[Stage], parts: Iterable[SlotPart], *, slot: str) -> SlotPart:
-    """Return the part of a slot whose stages may have moved since.
+def part_of_stages(
+    stages: Sequence[Stage],
+    parts: Iterable[SlotPart],
+    *,
+    slot: str,
+    names: FormerNames = SAME_NAMES,
+) -> SlotPart:
+    """Return the part of a slot whose stages may have moved, or been renamed.
 
     Args:
         stages: stages of the slot now, at least one.
         parts: parts of the slots that had them, with the credit that was on its way.
         slot: name of the slot.
+        names: names in the parts.
     """
     then = {name: part for part in parts for name in part.state["stream"]["stages"]}
-    was_in = {stage.name: then[stage.name] for stage in stages}
-    sinks = {stage.name: was_in[stage.name] for stage in stages if stage.kind == "sink"}
+    was_in = {stage.name: then[names.then(stage.name)] for stage in stages}
+    sinks = {stage.name: was_in[stage.name]._asdict() for stage in stages if stage.kind == "sink"}
     number = next(iter(was_in.values())).number
-    channels = {c.name: was_in[stage.name].messages for stage in stages for c in stage.inputs}
+    channels = {c.name: was_in[s.name]._asdict() for s in stages for c in s.inputs}
     return SlotPart(
         slot=slot,
         number=number,
         state=state_of_stages(
-            stages, {name: part.state for name, part in was_in.items()}, list(was_in)
+            stages, {name: part.state for name, part in was_in.items()}, list(was_in), names
         ),
-        results=results_of_sinks({sink: part.results for sink, part in sinks.items()}),
-        messages={name: came[name] for name, came in channels.items() if name in came},
-        positions={
-            sink: part.positions[sink] for sink, part in sinks.items() if sink in part.positions
-        },
+        results=results_of_sinks({sink: own["results"] for sink, own in sinks.items()}, names),
+        messages=values_of(channels, "messages", names),
+        positions=values_of(sinks, "positions", names),
     )
 
 

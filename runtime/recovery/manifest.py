@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.recovery.fingerprint import renamed_fingerprint
 from slackwater.runtime.schedule.cut import STAYING
@@ -115,25 +116,12 @@ class CheckpointManifest(JsonObject):
     facts: CheckpointFacts
     parts: tuple[PartEntry, ...]
 
-    def renamed(self, names: Mapping[str, str]) -> CheckpointManifest:
-        """Return the manifest with other names of stages and sinks, {old: new}."""
-
-        def now(own: Mapping[str, Any]) -> dict[str, Any]:
-            return {names.get(name, name): value for name, value in own.items()}
-
-        parts = tuple(
-            replace(part, stages=tuple(names.get(name, name) for name in part.stages))
-            for part in self.parts
-        )
-        facts = replace(
-            self.facts, key_groups=now(self.facts.key_groups), runs=now(self.facts.runs)
-        )
-        return replace(self, facts=facts, parts=parts)
-
-    def parts_of(self, stages: Iterable[Stage]) -> tuple[PartEntry, ...]:
-        """Return the parts that have the state of some stages."""
-        names = {stage.name for stage in stages}
-        return tuple(part for part in self.parts if names & {*part.stages})
+    def parts_of(
+        self, stages: Iterable[Stage], names: FormerNames = SAME_NAMES
+    ) -> tuple[PartEntry, ...]:
+        """Return the parts that have the state of some stages, whose names there `names` says."""
+        then = {names.then(stage.name) for stage in stages}
+        return tuple(part for part in self.parts if then & {*part.stages})
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values, with a digest of them."""

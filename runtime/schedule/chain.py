@@ -128,8 +128,9 @@ def count_alone(report: StageReport) -> None:
 
 
 def restore_report(report: StageReport, state: Mapping[str, Any]) -> None:
-    """Continue a report of a snapshot; the objects that count steps stay."""
+    """Continue the counts of a snapshot; names, and the objects that count steps, stay."""
     steps, restored = report.steps, StageReport.from_json(state)
-    vars(report).update({**vars(restored), "steps": steps})
+    names = {name: getattr(report, name) for name in ("name", "kind", "node", "slot")}
+    vars(report).update({**vars(restored), **names, "steps": steps})
     for own, counted in zip(steps, restored.steps, strict=True):
         own.rows_in[:], own.rows_out = counted.rows_in, counted.rows_out

@@ -56,14 +56,13 @@ class IdleChannels:
         start_ns: wall clock; no channel could have spoken before.
 
     Attributes:
-        marks: {source: how often its channel was marked idle}.
+        marks: how often each channel was marked idle, by writer.
     """
 
     STATE = Fields("_spoke_ns", "_since_ns", "_word_ns", "_full", "_excused", "_moved_ns", "marks")
 
     def __init__(self, inputs: Sequence[Channel], *, start_ns: int) -> None:
         self._names = [channel.name for channel in inputs]
-        self._sources = [channel.source for channel in inputs]
         self._idle_ns = [channel.idle_ns for channel in inputs]
         self._by_clock = [channel.by_clock for channel in inputs]
         self._shortest_ns = min([idle for idle in self._idle_ns if idle is not None])
@@ -74,7 +73,7 @@ class IdleChannels:
         self._moved_ns = start_ns  # wall clock at which time last went on by it
         self._full: set[int] = set()  # writers without credit, since the gate has enough of them
         self._excused: set[int] = set()  # writers to be waited for again: all had paused
-        self.marks: dict[str, int] = {}
+        self.marks = [0] * len(inputs)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a message has come."""
@@ -130,8 +129,7 @@ class IdleChannels:
                 if not self._may_go_on(gate):
                     return
                 gate.mark_idle(writer)
-                source = self._sources[writer]
-                self.marks[source] = self.marks.get(source, 0) + 1
+                self.marks[writer] += 1
         if self._goes_by_clock(gate) and now_ns > self._moved_ns:
             self._moved_ns = now_ns
             gate.move_by_clock(self._time_ns(gate, now_ns), now_ns)

@@ -9,6 +9,7 @@ queue ─▶ GateIntake    as the stage's own gate lets them go
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -158,7 +159,7 @@ class Intake(ABC, Generic[_H]):
 class GateIntake(Intake[SlackGate]):
     """Intake of a stage with its own gate."""
 
-    STATE = Intake.STATE + Fields("_arrivals", "_idle")
+    STATE = Intake.STATE + Fields("_arrivals", "_idle", "_older", "_held_back")
 
     def __init__(
         self,
@@ -174,6 +175,8 @@ class GateIntake(Intake[SlackGate]):
         self._stage, self._is_uneven = stage.name, stage.is_uneven
         self._arrivals = ArrivalFrontier.of(stage)
         self._sources = [channel.source for channel in stage.inputs]
+        self._older = [0] * len(stage.inputs)  # by writer: its rows, older than promised
+        self._held_back = [0] * len(stage.inputs)  # by writer: reads that kept rows, due to it
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._may_be_older = list(map(may_be_older, stage.inputs))
         self._window_ns: int | None = None  # how far a frontier may lag before rows wait for it
@@ -243,15 +246,14 @@ class GateIntake(Intake[SlackGate]):
         times, frontier_ns = batch.event_time_ns, self._held.counts().frontier_ns
         if times.item(0) < frontier_ns or (self._is_mixed[writer] and frontier_ns > START_NS):
             older = int((times < frontier_ns).sum())
-            if older:
-                _count_in(self._report.older_than_promised, self._sources[writer], older)
+            self._older[writer] += older
 
     def _count_held_back(self, released: GateRead) -> None:
         """Count whose promise it is that rows are now kept for beyond their window."""
         assert self._window_ns is not None
         if released.watermark_ns - released.progress.promise_ns > self._window_ns:
             for writer in self._held.holders():
-                _count_in(self._report.held_back, self._sources[writer], 1)
+                self._held_back[writer] += 1
 
     def has_room(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
@@ -290,8 +292,17 @@ class GateIntake(Intake[SlackGate]):
         if self._arrivals is not None:  # on the way to who puts rows in order: none is late here
             report.slack_ready += report.late
             report.late = 0
+        report.older_than_promised = self._by_source(self._older)
+        report.held_back = self._by_source(self._held_back)
         if self._idle is not None:
-            report.idle_marks = dict(self._idle.marks)
+            report.idle_marks = self._by_source(self._idle.marks)
+
+    def _by_source(self, counts: Sequence[int]) -> dict[str, int]:
+        """Return counts of writers, summed by source, of those that have any."""
+        sums = Counter[str]()
+        for source, count in zip(self._sources, counts, strict=True):
+            sums[source] += count
+        return dict(+sums)
 
 
 class SplitIntake(Intake[ReplicaReads]):
@@ -337,7 +348,3 @@ def intake_of(
     if isinstance(held, SlackGate):
         return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
     return SplitIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
-
-
-def _count_in(counts: dict[str, int], name: str, more: int) -> None:
-    counts[name] = counts.get(name, 0) + more

@@ -108,7 +108,7 @@ class StageOutputs:
         tells_arrivals: whether one of them tells how far arrivals have come.
         least_requested_ns: promise that a consumer needs first; END_NS if none was requested.
         owed_ns: when promises that were withheld are due; END_NS if none was withheld.
-        withheld: {channel: number of promises that went with a later message, or not at all}.
+        withheld: numbers of promises that went with a later message, or not at all, by place.
     """
 
     STATE = Fields("progress", "_sent_ns", "_told_ns", "_asked_ns", "_moves", "_sent_moves")
@@ -137,7 +137,7 @@ class StageOutputs:
         self._is_paced = False  # whether promises alone are withheld on one of these
         self._moves = 0  # number of promises so far
         self._sent_moves = [0] * len(outputs)  # of those, the last that was told
-        self.withheld = {channel.name: 0 for channel in outputs}
+        self.withheld = [0] * len(outputs)
         # {place: what a promise alone must reach to be of use}, of channels to stages that ask
         self._asked_ns: dict[int, int] = {}
         self.least_requested_ns = END_NS
@@ -201,6 +201,13 @@ class StageOutputs:
         self._settle()
         return sends
 
+    def withheld_by_channel(self) -> dict[str, int]:
+        """Return {channel: number of promises that were withheld on it}."""
+        return {
+            channel.name: count
+            for (channel, _, _), count in zip(self._outputs, self.withheld, strict=True)
+        }
+
     def owed(self, now_ns: int) -> list[tuple[Channel, Message]]:
         """Return the promises that were withheld, on channels without a message for long.
 
@@ -226,7 +233,7 @@ class StageOutputs:
         self._told_ns[at] = self.progress.promise_ns
         missed = self._moves - self._sent_moves[at]
         if missed > 1:
-            self.withheld[self._outputs[at][0].name] += missed - 1
+            self.withheld[at] += missed - 1
         self._sent_moves[at] = self._moves
 
     def _settle(self) -> None:

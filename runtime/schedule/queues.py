@@ -85,11 +85,11 @@ class Path:
 class PathQueues:
     """FIFO queues, one per input channel; that with the earliest stimulus goes first."""
 
-    STATE = Fields("_paths", "_messages", "rows", "wait_ns")
+    STATE = Fields("_by_place", "_messages", "rows", "wait_ns")
 
     def __init__(self, channels: Iterable[str]) -> None:
         self._paths = {channel: Path(place) for place, channel in enumerate(channels)}
-        self._names = list(self._paths)
+        self._names, self._by_place = list(self._paths), list(self._paths.values())
         # Heap of (earliest stimulus, place) of paths with messages; some entries are out of date.
         self._heads: list[tuple[int, int]] = []
         self._messages = 0
@@ -165,12 +165,12 @@ class PathQueues:
 
     def _first_head(self) -> str | None:
         """Return the channel with the earliest stimulus; of equals the first."""
-        heads, paths, names = self._heads, self._paths, self._names
+        heads, paths = self._heads, self._by_place
         while heads:
             earliest_ns, place = heads[0]
-            path = paths[names[place]]
+            path = paths[place]
             if path.messages and path.earliest_ns == earliest_ns:
-                return names[place]
+                return self._names[place]
             heapq.heappop(heads)
         return None
 

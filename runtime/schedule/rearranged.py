@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.relocation import Relocation
 
@@ -26,6 +27,7 @@ __all__ = [
     "rearranged_results",
     "results_of_sinks",
     "state_of_stages",
+    "values_of",
 ]
 
 _SENDERS = ("rows_sent", "messages", "promises", "bytes_sent")
@@ -53,7 +55,10 @@ def rearranged(
 
 
 def state_of_stages(
-    stages: Sequence[Stage], was_in: Mapping[str, Mapping[str, Any]], arriving: Sequence[str]
+    stages: Sequence[Stage],
+    was_in: Mapping[str, Mapping[str, Any]],
+    arriving: Sequence[str],
+    names: FormerNames = SAME_NAMES,
 ) -> dict[str, Any]:
     """Return the snapshot of a slot, put together of those of its stages' former slots.
 
@@ -61,20 +66,23 @@ def state_of_stages(
         stages: stages of the slot, at least one.
         was_in: {stage: snapshot of its former slot}.
         arriving: stages whose own state is in it; the others go on as they are.
+        names: names in the snapshots.
     """
     ins = {c.name: was_in[c.target] for stage in stages for c in stage.inputs}
     outs = {c.name: was_in[c.source] for stage in stages for c in stage.outputs}
     was = next(iter(was_in.values()))
     return {
         "version": was["version"],
-        "stream": _stream(arriving, was_in, ins, outs),
+        "stream": _stream(arriving, was_in, ins, outs, names),
         "measures": {
-            "stages": {name: was_in[name]["measures"]["stages"][name] for name in arriving},
+            "stages": {
+                name: was_in[name]["measures"]["stages"][names.then(name)] for name in arriving
+            },
             "channels": {
-                name: _counts(name, outs.get(name), ins.get(name))
+                name: _counts(names.then(name), outs.get(name), ins.get(name))
                 for name in dict.fromkeys([*ins, *outs])
             },
-            "slice_sizes": _own("measures", "slice_sizes", was_in),
+            "slice_sizes": _own("measures", "slice_sizes", was_in, names),
             "idle": was["measures"]["idle"],
         },
     }
@@ -92,17 +100,34 @@ def rearranged_results(
     return results
 
 
-def results_of_sinks(was_in: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the state of a slot's `SlotResults`, {sink: that of its former slot}."""
+def results_of_sinks(
+    was_in: Mapping[str, Mapping[str, Any]], names: FormerNames = SAME_NAMES
+) -> dict[str, Any]:
+    """Return the state of a slot's `SlotResults`, put together of its sinks' former slots.
+
+    Args:
+        was_in: {sink: state of its former slot}.
+        names: names in these states.
+    """
+    fields = ("meters", "open", "parts", "committed", "held")
+    return {field: values_of(was_in, field, names) for field in fields}
+
+
+def values_of(
+    was_in: Mapping[str, Mapping[str, Any]], field: str, names: FormerNames = SAME_NAMES
+) -> dict[str, Any]:
+    """Return a field that is by stage, channel or sink, of those that have it.
+
+    Args:
+        was_in: {stage, channel or sink: state that it was in}.
+        field: name of the field.
+        names: names in these states.
+    """
     return {
-        "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
-        "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
-        **{field: _present(was_in, field) for field in ("parts", "committed", "held")},
+        name: state[field][then]
+        for name, state in was_in.items()
+        if (then := names.then(name)) in state[field]
     }
-
-
-def _present(was_in: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, Any]:
-    return {sink: state[field][sink] for sink, state in was_in.items() if sink in state[field]}
 
 
 def bytes_of(plain: Any) -> int:
@@ -123,32 +148,36 @@ _Snapshots = Mapping[str, Mapping[str, Any]]
 """{stage or channel: the snapshot of the slot that it was in}."""
 
 
-def _own(part: str, field: str, was_in: _Snapshots) -> dict[str, Any]:
-    """Return a field by stage or channel, of those that have it."""
-    return {n: s[part][field][n] for n, s in was_in.items() if n in s[part][field]}
+def _own(part: str, field: str, was_in: _Snapshots, names: FormerNames) -> dict[str, Any]:
+    """Return a field of a part of snapshots by stage or channel, of those that have it."""
+    return values_of({name: state[part] for name, state in was_in.items()}, field, names)
 
 
 def _stream(
-    arriving: Sequence[str], was_in: _Snapshots, ins: _Snapshots, outs: _Snapshots
+    arriving: Sequence[str],
+    was_in: _Snapshots,
+    ins: _Snapshots,
+    outs: _Snapshots,
+    names: FormerNames,
 ) -> dict[str, Any]:
     """Return what the stages and channels of one slot need to go on."""
     return {
-        "stages": {name: was_in[name]["stream"]["stages"][name] for name in arriving},
-        "sent": _own("stream", "sent", outs),
-        "received": _own("stream", "received", ins),
-        "credit": _own("stream", "credit", outs),
-        "owed": _own("stream", "owed", ins),
-        "granted": _own("stream", "granted", ins),
-        "credited": _own("stream", "credited", outs),
-        "ended": [name for name, state in ins.items() if name in state["stream"]["ended"]],
+        "stages": _own("stream", "stages", {name: was_in[name] for name in arriving}, names),
+        "sent": _own("stream", "sent", outs, names),
+        "received": _own("stream", "received", ins, names),
+        "credit": _own("stream", "credit", outs, names),
+        "owed": _own("stream", "owed", ins, names),
+        "granted": _own("stream", "granted", ins, names),
+        "credited": _own("stream", "credited", outs, names),
+        "ended": [n for n, state in ins.items() if names.then(n) in state["stream"]["ended"]],
         "marked": max(state["stream"]["marked"] for state in was_in.values()),
         "newest": {
-            subject: number
+            f"{subject.partition(' ')[0]} {name}": number
             for name, state in was_in.items()
             for subject, number in state["stream"]["newest"].items()
-            if subject.partition(" ")[2] == name
+            if subject.partition(" ")[2] == names.then(name)
         },
-        "turns": _own("stream", "turns", was_in),
+        "turns": _own("stream", "turns", was_in, names),
         "looks": next(iter(was_in.values()))["stream"]["looks"],
     }
 

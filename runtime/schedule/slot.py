@@ -400,7 +400,7 @@ class Slot:
         withheld = {
             name: count
             for machine in self._stages.values()
-            for name, count in machine.outputs.withheld.items()
+            for name, count in machine.outputs.withheld_by_channel().items()
         }
         channels = [
             replace(report, withheld=withheld.get(name, 0))

@@ -444,13 +444,13 @@ class StageMachine:
         return {
             "counts": self.report.to_json(),
             "samples": samples,
-            "withheld": dict(self.outputs.withheld),
+            "withheld": list(self.outputs.withheld),
         }
 
     def restore_measures(self, state: Mapping[str, Any]) -> None:
         """Continue saved counts and samples."""
         restore_report(self.report, state["counts"])
-        self.outputs.withheld.update(state["withheld"])
+        self.outputs.withheld[:] = state["withheld"]
         # A snapshot of a slot that took no samples may go on in one that does, and vice versa.
         if self._sampler is not None and state["samples"] is not None:
             restore(self._sampler, state["samples"])
