@@ -346,8 +346,7 @@ class Cluster(FlowHost):
         bound = [
             stage.name
             for stage in plan.stages
-            if isinstance(stage.step, SourceStep)
-            and getattr(stage.step.source.input, "ends_with_driver", False)
+            if isinstance(stage.step, SourceStep) and stage.step.source.traits.ends_with_driver
         ]
         detach = self.detaches and not bound if wish is None else wish
         if detach and bound:

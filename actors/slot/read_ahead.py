@@ -14,19 +14,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from slackwater.actors.slot.spooled import SpooledInput, spooled
 from slackwater.runtime.errors import IngestError
-from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.input_part import name_of_input
 from slackwater.runtime.sources.named_reader import NamedReader
 from slackwater.runtime.sources.spec import (
@@ -34,9 +34,7 @@ from slackwater.runtime.sources.spec import (
     Block,
     EndOfInput,
     Input,
-    Partition,
-    Replay,
-    traits_of,
+    InputTraits,
 )
 
 __all__ = ["BlockKind", "ReadAhead", "ReadAheadInput", "read_ahead"]
@@ -72,61 +70,30 @@ def read_ahead(
     if not isinstance(stage.step, SourceStep) or stage.step.source.traits.reads_inline:
         return stage, None
     own = stage.step.source
-    threaded = ReadAheadInput(
-        stage.name,
-        own.input,
-        wake,
-        is_history=own.is_history,
-        replay=own.traits.replay,
-        partitions=getattr(own.input, "partitions", None),
-        grows=own.traits.grows,
-        most_open=own.traits.most_open,
-    )
+    threaded = ReadAheadInput(stage.name, own.input, wake)
     spec = replace(own, input=threaded)
     return replace(stage, step=replace(stage.step, source=spec)), threaded
 
 
 @dataclass(eq=False)
-class ReadAheadInput:
+class ReadAheadInput(InputAround):
     """Wraps an input, and reads it in its own thread; each partition in one."""
 
     source: str
     inner: Input
     wake: Callable[[], None]
     readers: list[ReadAhead] = field(default_factory=list)
-    is_history: bool = False
-    """Whether the input is history, as its source declares."""
     charged_ns: int = 0
     """CPU time of the thread that its source has been charged for."""
     cpu_before_ns: int = 0
     """CPU time of threads that are over."""
     untaken: int = 0
     """Rows that were polled, but not taken before the end."""
-    replay: Replay = "again"
-    """How the input is read on after a restore."""
-    partitions: Callable[[], Iterable[Partition]] | None = None
-    """Lists those of the input, each read in a thread of its own; None if it has one."""
-    grows: bool = False
-    """Whether partitions may appear."""
-    most_open: int | None = None
-    """Most partitions, and so threads, at once; None if all may be open."""
-    wakes: ClassVar[bool] = True
-    """So the slot polls it after a call of `wake`, and at no other time."""
-    is_named: ClassVar[bool] = True
-    """Its reader's errors already name the source."""
 
     @property
-    def on_bad(self) -> OnBad:
-        """Fate of records that the input cannot read."""
-        return traits_of(self.inner).on_bad
-
-    def describe(self) -> str:
-        """Return the wrapped input's description."""
-        return self.inner.describe()
-
-    def schema(self) -> pa.Schema:
-        """Return the wrapped input's columns."""
-        return self.inner.schema()
+    def traits(self) -> InputTraits:
+        """Traits of the input. The slot polls it after `wake`; its reader's errors name it."""
+        return replace(super().traits, wakes=True, is_named=True)
 
     def open(self, name: str = "", at: bytes | None = None, left: int | None = None) -> ReadAhead:
         """Start the reading thread of a partition, at a position of it.

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -21,11 +20,11 @@ from slackwater.actors.checkpoints.spool import Spool, SpoolName
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.arrow_streams import stream_of
-from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.shown import in_words
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.named_reader import NamedReader
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
@@ -33,8 +32,7 @@ from slackwater.runtime.sources.spec import (
     Block,
     EndOfInput,
     Input,
-    Replay,
-    traits_of,
+    InputTraits,
 )
 from slackwater.runtime.sources.spool_records import DamagedSpool, Kind, Place
 
@@ -58,7 +56,7 @@ def spooled(stage: Stage, plan: SlotPlan) -> Stage:
 
 
 @dataclass(eq=False)
-class SpooledInput:
+class SpooledInput(InputAround):
     """Input with positions, around one that is read once."""
 
     name: SpoolName
@@ -66,26 +64,16 @@ class SpooledInput:
     limits: Limits
     reader: SpoolReader | None = None
     """The reader that was opened last; None before the first."""
-    replay: ClassVar[Replay] = "retained"
-    blocks_stay: ClassVar[bool] = True
 
     @property
-    def is_history(self) -> bool:
-        """Whether the input is history, as it declares."""
-        return traits_of(self.inner).is_history
-
-    @property
-    def on_bad(self) -> OnBad:
-        """Fate of records that the input cannot read."""
-        return traits_of(self.inner).on_bad
-
-    def describe(self) -> str:
-        """Return the input's description."""
-        return self.inner.describe()
-
-    def schema(self) -> pa.Schema:
-        """Return the input's columns."""
-        return self.inner.schema()
+    def traits(self) -> InputTraits:
+        """Traits of the input, which has positions here."""
+        return replace(
+            super().traits,
+            replay="retained",
+            skips_spooled=False,
+            blocks_stay=True,
+        )
 
     def open(self, name: str = "", at: bytes | None = None) -> SpoolReader:
         """Open the spool at a position of it.

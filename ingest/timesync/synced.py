@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,17 +22,16 @@ from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.calls import checked_options
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.shown import shown
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.spec import (
     Block,
     Input,
-    Partition,
+    InputTraits,
     Polled,
     Replay,
     SourceReader,
     opened_at,
-    traits_of,
 )
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
@@ -80,74 +79,34 @@ def synced(
 
 
 @dataclass(frozen=True, eq=False)
-class SyncedInput:
+class SyncedInput(InputAround):
     """An input, and the time server for its host's clock. `synced` makes it."""
 
-    input: Input
+    inner: Input
     server: str
     key: str
     every_ns: int
 
     @property
-    def ends_with_driver(self) -> bool:
-        """Whether it ends with the process that made it, as some inputs do."""
-        return bool(getattr(self.input, "ends_with_driver", False))
-
-    @property
-    def blocks_stay(self) -> bool:
-        """Whether the input never fills a block again."""
-        return traits_of(self.input).blocks_stay
-
-    @property
-    def says_replay(self) -> bool:
-        """Whether the input itself says its `replay`."""
-        return traits_of(self.input).says_replay
-
-    @property
-    def replay(self) -> Replay:
-        """How it is read on: with later offsets, so never the same rows."""
-        replay = traits_of(self.input).replay
-        return "retained" if replay == "exact" else replay
-
-    @property
-    def partitions(self) -> Callable[[], Iterable[Partition]] | None:
-        """Lists the partitions of the input; None if it has one."""
-        listed: Callable[[], Iterable[Partition]] | None = getattr(self.input, "partitions", None)
-        return listed
-
-    @property
-    def skips_spooled(self) -> bool:
-        """Whether the input passes over what was spooled."""
-        return traits_of(self.input).skips_spooled
-
-    @property
-    def grows(self) -> bool:
-        """Whether partitions of the input may appear."""
-        return traits_of(self.input).grows
-
-    @property
-    def most_open(self) -> int | None:
-        """Most partitions of the input that are open at once."""
-        return traits_of(self.input).most_open
+    def traits(self) -> InputTraits:
+        """Traits of the input. Its offsets are those of now, so rows never come again the same."""
+        inner = super().traits
+        replay: Replay = "retained" if inner.replay == "exact" else inner.replay
+        return replace(inner, is_history=False, replay=replay)
 
     def planned(self) -> SyncedInput:
         """Return it with the files of the input fixed."""
-        planned = getattr(self.input, "planned", None)
-        return self if planned is None else replace(self, input=planned())
+        planned = getattr(self.inner, "planned", None)
+        return self if planned is None else replace(self, inner=planned())
 
     def notes(self) -> list[str]:
         """Return the notes of the input."""
-        notes = getattr(self.input, "notes", None)
+        notes = getattr(self.inner, "notes", None)
         return [] if notes is None else list(notes())
-
-    @property
-    def on_bad(self) -> OnBad:
-        """Fate of records that the input cannot read."""
-        return traits_of(self.input).on_bad
 
     def describe(self) -> str:
         """Return the input, and the server of its clock."""
-        return f"{self.input.describe()}, clock compared with {self.server}"
+        return f"{self.inner.describe()}, clock compared with {self.server}"
 
     def schema(self) -> pa.Schema:
         """Return the input's columns, and the two clock columns.
@@ -155,7 +114,7 @@ class SyncedInput:
         Raises:
             SchemaError: the input has a column of such a name.
         """
-        columns = self.input.schema()
+        columns = self.inner.schema()
         for name in (OFFSET, BOUND):
             if name in columns.names:
                 raise SchemaError(
@@ -167,7 +126,7 @@ class SyncedInput:
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
         """Return the path that the input reads of a sink's place; None if none."""
-        reads_at = getattr(self.input, "reads_at", None)
+        reads_at = getattr(self.inner, "reads_at", None)
         path: str | None = reads_at and reads_at(place, kind=kind, is_file=is_file)
         return path
 
@@ -179,7 +138,7 @@ class SyncedInput:
             IngestError: the time server does not answer; or an error of the input.
         """
         sync = TimeSync(self.server, self.key)
-        return SyncedReader(self.input, sync, every_ns=self.every_ns, place=(name, at))
+        return SyncedReader(self.inner, sync, every_ns=self.every_ns, place=(name, at))
 
 
 class SyncedReader:
@@ -241,6 +200,11 @@ class SyncedReader:
         if isinstance(polled, Block) and isinstance(polled.rows, pa.RecordBatch):
             return Block(self._with_clock(polled.rows), polled.at)
         return polled
+
+    def ack(self, at: bytes) -> None:
+        """Tell the input that no restore asks for rows before a position."""
+        if (ack := getattr(self._reader, "ack", None)) is not None:
+            ack(at)
 
     def _with_clock(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         now = self.sync.now()

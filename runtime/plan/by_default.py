@@ -58,8 +58,8 @@ def _reasons(steps: Mapping[str, Step], deadline_ns: int | None) -> Iterator[str
                 f"the input of source {source.name!r} does not say whether it gives its rows "
                 f"again; give it an attribute replay{wish}"
             )
-        given = source.source.input
-        if getattr(given, "ends_with_driver", False) and not getattr(given, "keeps_offsets", False):
+        traits = source.source.traits
+        if traits.ends_with_driver and not traits.keeps_offsets:
             yield f"source {source.name!r} begins again with each process that submits it{wish}"
     known = guarantees(steps)
     for guarantee in known:

@@ -19,8 +19,6 @@ from dataclasses import replace
 from itertools import dropwhile
 from typing import Any
 
-import pyarrow as pa
-
 from slackwater.runtime.config import Limits
 from slackwater.runtime.control.commands import Command, SetRelease, Shed
 from slackwater.runtime.errors import IngestError, SettingError, SlackwaterError
@@ -36,8 +34,16 @@ from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.actions import Slice
 from slackwater.runtime.schedule.slot import Slot
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, Block, EndOfInput, Input
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    Block,
+    EndOfInput,
+    Input,
+    InputTraits,
+)
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
@@ -226,26 +232,22 @@ def _with_input(stage: Stage, change: Any) -> Stage:
     return replace(stage, step=replace(stage.step, source=spec))
 
 
-class _Stands:
+class _Stands(InputAround):
     """In for the input of a stage's source, and says of itself what that says."""
-
-    blocks_stay = True  # they are copies, or made of bytes
 
     def __init__(self, stage: Stage) -> None:
         assert isinstance(stage.step, SourceStep), "others read nothing"
-        self.source, self.inner = stage.name, stage.step.source.input
-        self.is_history = stage.step.source.is_history
-        self.on_bad = stage.step.source.traits.on_bad
-        self.replay, self.grows = stage.step.source.traits.replay, stage.step.source.traits.grows
-        self.partitions = getattr(self.inner, "partitions", None)
-        self.first_row = getattr(self.inner, "first_row", None)
-        self.most_open = stage.step.source.traits.most_open
+        spec = stage.step.source
+        self.source, self.inner = stage.name, spec.input
+        self.first_row = getattr(spec.input, "first_row", None)
 
-    def describe(self) -> str:
-        return self.inner.describe()
-
-    def schema(self) -> pa.Schema:
-        return self.inner.schema()
+    @property
+    def traits(self) -> InputTraits:
+        return replace(
+            super().traits,
+            shows_first_rows=self.first_row is not None,
+            blocks_stay=True,  # they are copies, or made of bytes
+        )
 
 
 class _LoggingInput(_Stands):

@@ -7,7 +7,7 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `bloc
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from inspect import signature
@@ -149,7 +149,7 @@ INPUT_METHODS = ("describe", "schema", "open")
 
 @dataclass(frozen=True, kw_only=True)
 class InputTraits:
-    """Traits of an input, by its attributes of these names.
+    """Traits of an input, by its attributes of these names, or as its `traits`.
 
     Attributes:
         is_history: all of it is there from the start, and it can be opened again. Others may be
@@ -165,6 +165,8 @@ class InputTraits:
         grows: partitions may appear while it is read.
         most_open: most partitions that are open at once. The one whose rows are wanted last is
             closed for another, and opened again at its position. None if all may be open.
+        ends_with_driver: its rows end with the process that made it, which submits the flow.
+        keeps_offsets: whether another process goes on after its rows nevertheless.
         says_replay: whether the input itself says its `replay`.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
@@ -188,6 +190,21 @@ class InputTraits:
     replay: Replay = "again"
     skips_spooled: bool = False
     says_replay: bool = False
+    ends_with_driver: bool = False
+    keeps_offsets: bool = False
+
+    def passed_on(self) -> InputTraits:
+        """Return the traits that an input around this one has, too.
+
+        The rest is of how an input is read, and where: each says that itself.
+        """
+        return replace(
+            self,
+            reads_inline=False,
+            wakes=False,
+            is_named=False,
+            shows_first_rows=False,
+        )
 
     @property
     def has_positions(self) -> bool:
@@ -199,18 +216,16 @@ class InputTraits:
         """Whether it is opened with a name and a position."""
         return self.has_positions or self.skips_spooled
 
-    @property
-    def on_bad(self) -> OnBad:
-        """Word with which an input around this one says the same."""
-        return "divert" if self.diverts else "skip"
-
 
 def traits_of(given: Input) -> InputTraits:
-    """Return the traits of an input.
+    """Return the traits of an input: its `traits`, or attributes of their names.
 
     Raises:
         SettingError: one is not what its type says.
     """
+    whole: Any = getattr(given, "traits", None)
+    if isinstance(whole, InputTraits):
+        return whole
     others = (
         *("diverts", "has_partitions", "shows_first_rows", "most_open", "replay", "says_replay"),
     )
@@ -245,7 +260,7 @@ def traits_of(given: Input) -> InputTraits:
         has_partitions=getattr(given, "partitions", None) is not None,
         shows_first_rows=getattr(given, "first_row", None) is not None,
         replay=replay,
-        says_replay=getattr(given, "says_replay", hasattr(given, "replay")),
+        says_replay=hasattr(given, "replay"),
     )
 
 

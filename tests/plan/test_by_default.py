@@ -31,6 +31,10 @@ class OffsetsInput(DriverInput):
     keeps_offsets = True
 
 
+def synced(given: Any) -> Any:
+    return sw.clocks.synced(given, server="127.0.0.1:1", key="0" * 32)
+
+
 def flow_of(
     given: Any = LOG,
     sink: sw.connectors.Output | None = None,
@@ -60,9 +64,11 @@ def why(flow: sw.Dataflow) -> str:
         (flow_of(deadline="5s"), ""),
         (flow_of(sw.table({"ts": [1], "n": [1]})), "no source of the flow is live"),
         (flow_of(EndlessInput()), "'numbers' does not say whether it gives its rows again"),
-        (flow_of(sw.clocks.synced(LOG, server="127.0.0.1:1", key="0" * 32)), ""),
+        (flow_of(synced(LOG)), ""),
         (flow_of(DriverInput(10, 0.0)), "'numbers' begins again with each process"),
         (flow_of(OffsetsInput(10, 0.0)), ""),
+        (flow_of(synced(OffsetsInput(10, 0.0))), ""),
+        (flow_of(synced(DriverInput(10, 0.0))), "'numbers' begins again with each process"),
         (flow_of(sink=WholeOutput()), "sink 'out': it commits at its end alone"),
         (
             flow_of(deadline="200ms"),

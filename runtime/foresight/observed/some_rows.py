@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,8 @@ from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.copies import copied_block
-from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.computed_time import ComputedTime, computed_time_of
 from slackwater.runtime.sources.partition_set import partitions_of
 from slackwater.runtime.sources.spec import (
@@ -28,6 +27,7 @@ from slackwater.runtime.sources.spec import (
     Block,
     EndOfInput,
     Input,
+    InputTraits,
     SourceReader,
     SourceSpec,
     opened_at,
@@ -42,41 +42,37 @@ and of a row. Blocks of one row bound the fixed part of a slice."""
 
 
 @dataclass(frozen=True)
-class SomeRows:
+class SomeRows(InputAround):
     """Input that has some rows of another, in blocks of different lengths."""
 
     source: str
-    input: Input
+    inner: Input
     rows: Rows
     seen: SeenTimes
-    blocks_stay = True  # its reader has copied them
-    reads_inline = True  # and no history, so that its slices are as long as those of the run
+    partitions = None
 
     @property
-    def on_bad(self) -> OnBad:
-        """Fate of records that the input cannot read."""
-        return traits_of(self.input).on_bad
+    def traits(self) -> InputTraits:
+        """Traits of rows that are all there. They are no history: slices are those of the run."""
+        diverts = traits_of(self.inner).diverts
+        return InputTraits(blocks_stay=True, reads_inline=True, diverts=diverts)
 
     def describe(self) -> str:
         """Return the number of rows, and the input that they are of."""
-        return f"{sum(until - begin for begin, until in self.rows)} rows of {self.input.describe()}"
-
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return self.input.schema()
+        return f"{sum(until - begin for begin, until in self.rows)} rows of {self.inner.describe()}"
 
     def open(self) -> SourceReader:
         """Return a reader from the start."""
-        copies = not traits_of(self.input).blocks_stay
+        copies = not traits_of(self.inner).blocks_stay
         return _PartReader(
-            opened_at(single_order(self.source, self.input), "", None),
+            opened_at(single_order(self.source, self.inner), "", None),
             self.rows,
             self.seen,
             copies=copies,
         )
 
 
-class LargestPartition:
+class LargestPartition(InputAround):
     """Input with one partition of another, the largest by what that says, or the first.
 
     Rows of several partitions are in no order in which their rates could be applied. So a sample is
@@ -87,19 +83,17 @@ class LargestPartition:
         inner: input that has several partitions.
     """
 
-    partitions = first_row = most_open = None
-    grows = False
+    partitions = None
 
     def __init__(self, source: str, inner: Input) -> None:
         self.inner = inner
         known = partitions_of(source, inner)
         self._name = max(known, key=lambda partition: partition.rows or 0).name
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what the whole input has."""
-        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+    @property
+    def traits(self) -> InputTraits:
+        """Traits of the whole input, without those of its other partitions."""
+        return replace(super().traits, has_partitions=False, grows=False, most_open=None)
 
     def open(self, name: str = "", at: bytes | None = None) -> SourceReader:
         """Open the partition."""

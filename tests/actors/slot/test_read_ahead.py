@@ -93,7 +93,7 @@ def test_blocks_that_are_joined_keep_the_position_of_the_first() -> None:
     block = reading.reader.poll()
     assert isinstance(block, Block)
     assert (len(block.rows), block.at) == (40, b"0")
-    again = ReadAheadInput("feed", numbers, lambda: None, replay="exact").open("", b"33")
+    again = ReadAheadInput("feed", numbers, lambda: None).open("", b"33")
     waiting.until(lambda: again._end is not None, within_s=5, what="the end")
     block = again.poll()
     assert isinstance(block, Block)
@@ -119,7 +119,7 @@ def test_a_source_read_ahead_goes_on_at_a_position_of_its_input() -> None:
 
 
 def read_ahead(numbers: Numbers) -> Any:
-    return machine(ReadAheadInput("feed", numbers, lambda: None, replay="exact"))
+    return machine(ReadAheadInput("feed", numbers, lambda: None))
 
 
 def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
@@ -133,9 +133,7 @@ def test_each_partition_is_read_ahead_in_a_thread_of_its_own() -> None:
             return super().open("", name.encode() if at is None else at)
 
     parts = Parts()
-    threaded = ReadAheadInput(
-        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
-    )
+    threaded = ReadAheadInput("feed", parts, lambda: None)
     source, taken = machine(threaded), list[int]()
     while not source.is_over:
         if (message := take(source, NOW)) is not None:
@@ -151,6 +149,7 @@ class Ends(Numbers):
     """Partitions of one range: those from a number on."""
 
     fails = 0
+    most_open: int | None = None
 
     def partitions(self) -> list[Partition]:
         return [Partition(str(number)) for number in (0, 10, 20, 30)]
@@ -169,9 +168,7 @@ def test_a_thread_reads_on_to_see_whether_a_number_of_rows_is_true(more: int, fa
             return [Partition("30", 10 + more)]
 
     parts = Said()
-    threaded = ReadAheadInput(
-        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
-    )
+    threaded = ReadAheadInput("feed", parts, lambda: None)
     source = machine(threaded)
     with pytest.raises(IngestError, match=rf"partition '30' after \d+ rows: .* {fault} than rows="):
         read_whole(source)
@@ -186,9 +183,8 @@ def read_whole(source: Any) -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_no_more_threads_read_than_partitions_may_be_open(most: int) -> None:
     ends, woken = Ends(), threading.Event()
-    threaded = ReadAheadInput(
-        "feed", ends, woken.set, replay="exact", partitions=ends.partitions, most_open=most
-    )
+    ends.most_open = most
+    threaded = ReadAheadInput("feed", ends, woken.set)
     source, taken = machine(threaded), list[int]()
     while not source.is_over:
         if (message := take(source, NOW)) is None:
@@ -207,7 +203,7 @@ def test_no_more_threads_read_than_partitions_may_be_open(most: int) -> None:
 def test_a_partition_whose_thread_ended_in_an_error_is_read_by_another() -> None:
     ends, woken, now_ns = Ends(), threading.Event(), NOW
     ends.fails = 2
-    threaded = ReadAheadInput("feed", ends, woken.set, replay="exact", partitions=ends.partitions)
+    threaded = ReadAheadInput("feed", ends, woken.set)
     source, taken = machine(threaded, retry=2), list[int]()
     while not source.is_over:
         if (message := take(source, now_ns)) is not None:
@@ -225,9 +221,7 @@ def test_a_partition_whose_thread_ended_in_an_error_is_read_by_another() -> None
 def test_an_error_of_partitions_names_the_input_that_is_read_ahead() -> None:
     parts = Numbers()
     vars(parts)["partitions"] = lambda: None
-    threaded = ReadAheadInput(
-        "feed", parts, lambda: None, replay="exact", partitions=parts.partitions
-    )
+    threaded = ReadAheadInput("feed", parts, lambda: None)
     with pytest.raises(SchemaError, match=r"Numbers\.partitions returned None"):
         take(machine(threaded), NOW)
 
@@ -251,9 +245,7 @@ def test_partitions_that_do_not_return_are_waited_for_together(
         now_s += timeout
 
     silent = Silent()
-    threaded = ReadAheadInput(
-        "feed", silent, lambda: None, replay="exact", partitions=silent.partitions
-    )
+    threaded = ReadAheadInput("feed", silent, lambda: None)
     source = machine(threaded)
     assert take(source, NOW) is None
     monkeypatch.setattr(module.time, "monotonic", lambda: now_s)
@@ -439,7 +431,7 @@ def test_a_reader_is_told_in_its_own_thread_that_rows_are_safe() -> None:
             reader.ack = lambda at: told.append((at, threading.current_thread().name))
             return reader
 
-    reader = ReadAheadInput("feed", Telling(), lambda: None, replay="exact").open()
+    reader = ReadAheadInput("feed", Telling(), lambda: None).open()
     reader.ack(b"7")
     while not told:
         reader.poll()  # which makes room for the thread

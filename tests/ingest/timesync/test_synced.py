@@ -12,6 +12,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.ingest import memory
+from slackwater.ingest.memory import BlocksInput
 from slackwater.ingest.timesync.client import TimeSync
 from slackwater.ingest.timesync.key import new_key
 from slackwater.ingest.timesync.server import TimeServer
@@ -75,6 +76,24 @@ def test_clocks_are_compared_again_and_a_server_that_fell_silent_is_counted(key:
     assert isinstance(block, pa.RecordBatch)
     assert reader.clock_counts == {"unanswered_rounds": 1, "refused": 0, "contradictions": 0}
     assert block["clock_bound_ns"][0].as_py() - fresh.bound_ns >= 4 * MS
+
+
+def test_the_input_hears_which_rows_no_restore_asks_for(key: str) -> None:
+    acked: list[bytes] = []
+
+    class Topic(BlocksInput):
+        def open(self, name: str = "", at: bytes | None = None) -> Any:
+            reader: Any = super().open(name, at)
+            reader.ack = acked.append
+            return reader
+
+    table = memory.table(ROWS)
+    with TimeServer(key) as server:
+        given = synced(Topic(table.parts, table.columns), server=server.endpoint, key=key)
+        reader = given.open()
+        reader.ack(b"7")
+        reader.close()
+    assert acked == [b"7"]
 
 
 def test_a_server_that_never_answers_ends_the_run_and_says_so(key: str) -> None:
@@ -143,6 +162,6 @@ def test_its_plan_fixes_the_files_and_tells_which_are_not_read(key: str, tmp_pat
     planned = given.planned()
     assert "other.txt" in planned.notes()[0]
     (tmp_path / "a.csv").write_text("t\n0\n")
-    assert planned.input.files() == [str(tmp_path / "b.csv")]
+    assert planned.inner.files() == [str(tmp_path / "b.csv")]
     plain = synced(memory.table(ROWS), server="127.0.0.1:1", key=key)
     assert (plain.planned(), plain.notes()) == (plain, [])
