@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from slackwater.runtime.errors import SettingError
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
     from slackwater.actors.jobs.lasting import Checkpointing
     from slackwater.actors.nodes.placement import NodeInfo
 
-__all__ = ["LIVE", "CheckpointWish", "ChosenCheckpoints", "Hosts", "chosen_checkpoints"]
+__all__ = [
+    "LIVE",
+    "CheckpointWish",
+    "ChosenCheckpoints",
+    "Hosts",
+    "chosen_checkpoints",
+    "divided_as_before",
+]
 
 LIVE: Final = "live"
 """Interval where the user says nothing: a second in a live flow, else none."""
@@ -81,14 +89,11 @@ def chosen_checkpoints(
 
     renamed = wish.renamed or {}
     check_renamed(renamed, flow.steps)
-    folder = wish.folder
-    path = os.path.abspath(os.path.join(".slackwater", flow.name) if folder is None else folder)
+    folder, path = wish.folder, _path(flow, wish)
     is_default = wish.interval == LIVE
-    why = "checkpoint=None says so" if wish.interval is None else ""
+    why = _why_none(flow, wish)
     every_ns = EVERY_NS
-    if is_default:
-        why = why_none(flow.steps, deadline_ns=flow.deadline_ns)
-    elif wish.interval is not None:
+    if not is_default and wish.interval is not None:
         every_ns = duration_ns(wish.interval, what="checkpoint", positive=True)
     if why and (renamed or folder is not None):
         option = "renamed=" if renamed else "checkpoint_folder="
@@ -104,6 +109,39 @@ def chosen_checkpoints(
     every_s = every_ns / NS_PER_SECOND
     how = Checkpointing(every_s, path, dict(renamed), is_by_default=folder is None)
     return ChosenCheckpoints(how, f"checkpoints each {every_s:g} s to {path}")
+
+
+def divided_as_before(flow: Dataflow, wish: CheckpointWish) -> Dataflow:
+    """Return a flow, divided into stages as at its newest checkpoint.
+
+    Args:
+        flow: flow of the job.
+        wish: wish of its user for checkpoints.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    if _why_none(flow, wish):
+        return flow
+    from slackwater.actors.checkpoints.folder import division_in  # noqa: PLC0415 (as above)
+    from slackwater.actors.nodes.gateway import inside  # noqa: PLC0415
+
+    division = inside(division_in, Path(_path(flow, wish)), flow.name)
+    return flow.with_division(division.renamed(wish.renamed or {}))
+
+
+def _path(flow: Dataflow, wish: CheckpointWish) -> str:
+    folder = os.path.join(".slackwater", flow.name) if wish.folder is None else wish.folder
+    return os.path.abspath(folder)
+
+
+def _why_none(flow: Dataflow, wish: CheckpointWish) -> str:
+    """Return why a job takes no checkpoints, wherever it runs; "" if it may."""
+    if wish.interval is None:
+        return "checkpoint=None says so"
+    if wish.interval == LIVE:
+        return why_none(flow.steps, deadline_ns=flow.deadline_ns)
+    return ""
 
 
 def _why_not_there(path: str, flow: str, hosts: Hosts, job: str | None) -> str:

@@ -18,6 +18,7 @@ from slackwater.chosen_checkpoints import (
     CheckpointWish,
     Hosts,
     chosen_checkpoints,
+    divided_as_before,
 )
 from slackwater.end_signals import END_SIGNALS, FROM_OUTSIDE
 from slackwater.flow_host import FlowHost
@@ -212,7 +213,8 @@ class Cluster(FlowHost):
         from slackwater.actors.nodes.placement import check_room  # noqa: PLC0415
         from slackwater.actors.nodes.versions import check_nodes  # noqa: PLC0415
 
-        plan = self._ready(flow, how)
+        wish = CheckpointWish(checkpoint, checkpoint_folder, renamed)
+        plan = self._ready(divided_as_before(flow, wish), how)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()
@@ -224,7 +226,7 @@ class Cluster(FlowHost):
         hosts = Hosts([*nodes.values(), *heads], are_here=self._ray.is_simulated)
         chosen = chosen_checkpoints(
             flow,
-            CheckpointWish(checkpoint, checkpoint_folder, renamed),
+            wish,
             hosts,
             job=None if self._ray.is_client else job_id,
         )

@@ -33,6 +33,7 @@ from slackwater.actors.kernel.plain_files import make_folder, read_plain, sync, 
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.json_form import json_bytes
+from slackwater.runtime.plan.division import UNDIVIDED, Division
 from slackwater.runtime.recovery.manifest import (
     FORMAT,
     CheckpointFacts,
@@ -50,6 +51,7 @@ from slackwater.runtime.sinks.output import HasEnded
 
 __all__ = [
     "commit",
+    "division_in",
     "newest",
     "next_number",
     "prune",
@@ -267,6 +269,22 @@ def rename(folder: Path, flow: str, names: Mapping[str, str]) -> None:
     """
     with refusals("spools of renamed sources could not be renamed in", folder):
         rename_spools(folder, flow, names)
+
+
+def division_in(folder: Path, flow: str) -> Division:
+    """Return the division of a flow's steps at its newest checkpoint that can be read.
+
+    Args:
+        folder: folder of the checkpoints; it need not exist.
+        flow: name of the flow.
+    """
+    with suppress(OSError):
+        manifests = [file for file in _files(folder) if file.is_manifest]
+        for file in sorted(manifests, key=lambda file: -file.number):
+            manifest = _read(file)
+            if isinstance(manifest, CheckpointManifest) and manifest.facts.flow == flow:
+                return manifest.division
+    return UNDIVIDED
 
 
 def size(folder: Path) -> int:

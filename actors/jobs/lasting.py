@@ -53,6 +53,7 @@ from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.placement.key_shares import key_groups_of, with_groups
+from slackwater.runtime.plan.division import partitions_of_plan
 from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
@@ -148,6 +149,7 @@ class LastingJob:
             at_ns=0,
             fingerprint=fingerprint_of(plan),
             key_groups=key_groups_of(plan),
+            partitions=partitions_of_plan(plan),
             release=release(),
         )
         self._pace = Pace(round(self._every_s * NS_PER_SECOND))

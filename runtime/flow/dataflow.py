@@ -31,6 +31,7 @@ from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.plan.after_failure import guarantee_lines
 from slackwater.runtime.plan.by_default import default_line
+from slackwater.runtime.plan.division import UNDIVIDED, Division
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
@@ -102,6 +103,8 @@ class Dataflow(FlowMethods):
         is_tuned = own == READY_ONLY and self.deadline_ns is not None
         self.release = BY_DEADLINE if is_tuned else own
         self.keep = keep
+        self.division = UNDIVIDED
+        """Division of steps into stages, of a flow that goes on from a checkpoint."""
 
     @checked_call
     def source(
@@ -182,6 +185,15 @@ class Dataflow(FlowMethods):
         other = copy(self)
         other._steps = list(steps)
         other.check()
+        return other
+
+    def with_division(self, division: Division) -> Dataflow:
+        """Return a copy of the flow, divided into stages as at a checkpoint.
+
+        Where the user has written a number of replicas, that stays.
+        """
+        other = copy(self)
+        other.division = division
         return other
 
     @checked_call

@@ -90,11 +90,13 @@ class SourceStep(Step):
             )
         return replace(self, source=replace(self.source, input=fixed))
 
-    def parts(self, most: int) -> list[SourceStep]:
+    def parts(self, most: int, known: tuple[str, ...] = ()) -> list[SourceStep]:
         """Return the source with a part of its partitions, for each of its stages.
 
         Args:
             most: the most stages that may read it.
+            known: names of its partitions at the checkpoint that it goes on from, which stay where
+                they were; if empty, those that there are.
 
         Returns:
             An empty list if one stage reads all.
@@ -104,8 +106,9 @@ class SourceStep(Step):
         """
         if most < 2 or not self.source.traits.has_partitions:
             return []
-        partitions = partitions_of(self.name, self.source.input)
-        known = tuple(sorted(partition.name for partition in partitions))
+        if not known:
+            partitions = partitions_of(self.name, self.source.input)
+            known = tuple(sorted(partition.name for partition in partitions))
         of = min(len(known), most)
         if of < 2:
             return []

@@ -60,9 +60,13 @@ def prepare(
     """
     limits = limits or Limits()
     slots_open = len(open_slots(slots, placement=placement, free=free))
-    steps = {name: _planned(step, slots_open) for name, step in flow.steps.items()}
+    count_of, known = flow.division.stages, flow.division.partitions
+    steps = {n: _planned(step, count_of.get(n, slots_open)) for n, step in flow.steps.items()}
     begins = beginnings(steps)
-    parts = {step.name: step.parts(slots_open) for step in sources_among(steps.values())}
+    parts = {
+        step.name: step.parts(count_of.get(step.name, slots_open), known.get(step.name, ()))
+        for step in sources_among(steps.values())
+    }
     graph = replace(flow.graph, steps=steps)
     stages = [
         replace(stage, beginning=begins.get(stage.subject.step))

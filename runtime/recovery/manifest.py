@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from slackwater.runtime.json_form import JsonObject, json_bytes
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.plan.division import Division
 from slackwater.runtime.plan.former_names import SAME_NAMES, FormerNames
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.recovery.fingerprint import renamed_fingerprint
@@ -85,6 +86,7 @@ class CheckpointFacts(JsonObject):
         at_ns: wall clock when the checkpoint was begun.
         fingerprint: digests of the flow and its settings, {group: {name: digest}}.
         key_groups: {replica: number of key groups of each replica of its step}.
+        partitions: {source: names of its partitions at its plan}, where several stages read it.
         runs: {sink: run that it writes for}.
         release: {package: version}.
         start_ns: start of the job's sources, by the clock of its slots.
@@ -96,6 +98,7 @@ class CheckpointFacts(JsonObject):
     at_ns: int
     fingerprint: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     key_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runs: Mapping[str, SinkRun] = field(default_factory=dict)
     release: Mapping[str, str] = field(default_factory=dict)
     start_ns: int = 0
@@ -115,6 +118,12 @@ class CheckpointManifest(JsonObject):
     number: int
     facts: CheckpointFacts
     parts: tuple[PartEntry, ...]
+
+    @property
+    def division(self) -> Division:
+        """Division of the flow's steps into stages."""
+        counts = self.facts.fingerprint.get("stages", {})
+        return Division({n: int(text) for n, text in counts.items()}, self.facts.partitions)
 
     def parts_of(
         self, stages: Iterable[Stage], names: FormerNames = SAME_NAMES

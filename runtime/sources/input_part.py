@@ -41,6 +41,11 @@ class InputPart:
         return getattr(self.inner, name)
 
     @property
+    def known(self) -> tuple[str, ...]:
+        """Names of all partitions that the plan knows, in its order."""
+        return tuple(self._stages)
+
+    @property
     def is_single(self) -> bool:
         """Whether the part has one partition and gets no other."""
         known = list(self._stages.values())

@@ -11,6 +11,7 @@ import slackwater as sw
 from slackwater.runtime.placement.key_shares import key_groups_of, with_groups
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.recovery.checkpoint import SlotPart, part_of_stages
+from tests.plan.test_division import division_of, flow_of, planned
 from tests.simulate.test_marks import ALL_SEEDS, had, marked, travelled, went_on
 from tests.simulate.test_replacing import READY_ONLY_SEEDS, in_order, moved
 from tests.support.any_flow import any_flow
@@ -65,6 +66,21 @@ def test_replicas_own_the_keys_of_the_checkpoint_in_other_slots() -> None:
     other = with_groups(wanted, groups)
     assert key_groups_of(other) == groups
     assert other.slots == wanted.slots
+    run, _ = marked(plan, 1)
+    went_on_from = 0
+    for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):
+        went_on_from += 1
+        rows = run.results["out"][: had(parts, "out")] + again["out"]
+        assert rows == run.results["out"], number
+        assert report.ledger.is_balanced
+    assert went_on_from
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_partitions_and_replicas_go_on_in_another_number_of_slots(nodes: int) -> None:
+    plan = planned(flow_of(), 3)
+    other = planned(flow_of().with_division(division_of(plan)), nodes)
+    other = with_groups(other, key_groups_of(plan))
     run, _ = marked(plan, 1)
     went_on_from = 0
     for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     Block,
@@ -20,6 +21,7 @@ from slackwater.runtime.sources.spec import (
     Polled,
     Replay,
     SourceReader,
+    opened_at,
 )
 from tests.support.readers import next_rows
 
@@ -106,6 +108,18 @@ class HeldInput:
 
     def open(self) -> HeldReader:
         return HeldReader(self.inner.open(), Path(self.over), self.rows)
+
+
+@dataclass(frozen=True)
+class HeldParts(InputAround):
+    """The same of each partition of an input, which is opened at positions."""
+
+    inner: Input
+    over: str
+    rows: int
+
+    def open(self, name: str = "", at: bytes | None = None) -> HeldReader:
+        return HeldReader(opened_at(self.inner, name, at), Path(self.over), self.rows)
 
 
 @dataclass(frozen=True)

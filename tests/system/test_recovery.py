@@ -22,7 +22,7 @@ import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.actors.jobs.coordinator import coordinator_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
-from tests.support.endless import HeldInput
+from tests.support.endless import HeldInput, HeldParts
 from tests.support.pairs import pairs
 from tests.support.pipes import PipeInput
 from tests.support.small_disks import mounted
@@ -209,6 +209,42 @@ def test_another_number_of_replicas_is_refused_before_a_slot_starts(
     ):
         with pytest.raises(CheckpointError, match=f"{why}.*another folder"):
             cluster.submit(other, checkpoint=EVERY, checkpoint_folder=folder)
+
+
+def test_replicas_and_partitions_go_on_in_fewer_slots(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, folder, files = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "files"
+    over = tmp_path / "over"
+    files.mkdir()
+    for name in range(3):
+        rows = [f"{ts},{ts % 7}\n" for ts in range(name, 3_000, 3)]
+        (files / f"{name}.csv").write_text("".join(["ts,n\n", *rows]), encoding="utf-8")
+
+    def counted(out: Path) -> sw.Dataflow:
+        flow = sw.Dataflow("counted")
+        given = HeldParts(sw.csv(files, partitions="files"), str(over), 500)
+        numbers = flow.source("numbers", given, event_time="ts", time_unit="ms")
+        sums = numbers.aggregate(
+            {"s": sw.sum("n")}, by="n", window=sw.tumbling("10ms"), replicas="auto", name="sums"
+        )
+        sums.sink("out", TableOutput(str(out)))
+        return flow
+
+    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(counted(path))
+    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
+    assert {"numbers.3", "sums.3"} <= job.placement.keys()
+    job.stop()
+    assert job.status == "stopped"
+    over.touch()
+    again = submit(counted(path), placement={"*": "node-2"})
+    report = again.wait(timeout=LIMIT_S)
+    assert {"numbers.3", "sums.3"} <= again.placement.keys()
+    assert {*again.placement.values()} == {"node-2"}
+    assert any("goes on from checkpoint" in note for note in report.notes)
+    whole = tmp_path / "whole.db"
+    cluster.submit(counted(whole), checkpoint=None).wait(timeout=LIMIT_S)
+    assert report.ledger.is_balanced
+    assert rows_of(path) == rows_of(whole)
 
 
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:

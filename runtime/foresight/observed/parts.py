@@ -38,6 +38,7 @@ from slackwater.runtime.model.hashes import (
     groups_owned,
     key_hashes,
 )
+from slackwater.runtime.plan.division import UNDIVIDED
 from slackwater.runtime.plan.plan import Channel, Plan, Stage
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.sources.input_part import InputPart
@@ -58,7 +59,8 @@ SAMPLED = 2
 
 def as_sampled(flow: Dataflow) -> Dataflow:
     """Return a flow as a sample of it runs: with few replicas, whatever their number."""
-    return flow.with_steps(_few(step) for step in flow.steps.values())
+    few = flow.with_steps(_few(step) for step in flow.steps.values())
+    return few.with_division(UNDIVIDED)
 
 
 def _few(step: Step) -> Step:

@@ -33,7 +33,7 @@ class FlowBuilder(SaysOurName):
     _inner = frozenset(
         (
             *("add", "graph", "keep_of", "name_for", "needed_columns", "put", "release_of"),
-            *("steps", "with_steps"),
+            *("steps", "with_steps", "division", "with_division"),
         )
     )
 

@@ -13,6 +13,7 @@ import pytest
 from slackwater.actors.checkpoints.file_names import hidden_path, manifest_name, part_name
 from slackwater.actors.checkpoints.folder import (
     commit,
+    division_in,
     newest,
     next_number,
     prune,
@@ -26,6 +27,7 @@ from slackwater.actors.checkpoints.part_files import read_part, write_part
 from slackwater.actors.checkpoints.spool import SpoolName
 from slackwater.actors.sinks.lock import Lock
 from slackwater.runtime.errors import CheckpointError
+from slackwater.runtime.plan.division import UNDIVIDED, Division
 from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest
 from tests.support.any_flow import any_flow
 from tests.support.checkpoints import VERSION, facts_of, part_of
@@ -324,3 +326,13 @@ def test_spools_of_a_renamed_source_have_its_new_name(tmp_path: Path) -> None:
     for _ in range(2):  # it may have been broken off
         rename(tmp_path, "city", {"rides": "trips", "jams": "queues"})
         assert (then.sizes(), now.sizes()) == ({}, {1: 1, 2: 2})
+
+
+def test_a_folder_says_into_how_many_stages_steps_were_divided(tmp_path: Path) -> None:
+    assert division_in(tmp_path / "none", "city") == UNDIVIDED
+    stages, partitions = {"stages": {"sums": "4", "trips": "2"}}, {"trips": ("a", "b", "c")}
+    taken(tmp_path, 1, fingerprint=stages, partitions=partitions)
+    assert division_in(tmp_path, "city") == Division({"sums": 4, "trips": 2}, partitions)
+    taken(tmp_path, 2, flow="another")
+    (tmp_path / manifest_name(3)).write_bytes(b"{}")
+    assert division_in(tmp_path, "city").stages["sums"] == 4
