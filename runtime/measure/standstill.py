@@ -77,6 +77,9 @@ class _Walk:
         if stage.kind == "source":
             if stage.due_in_ns is not None:
                 return []
+            if stage.to_pass_over:
+                every = stage.passed_over + stage.to_pass_over
+                return [_Cause("again", name, words=f"{stage.passed_over:,} of {every:,}")]
             return [_Cause("early" if stage.early and stage.in_flight else "silent", name)]
         return self._of_gate(stage) if stage.waiting_for else self._of_inputs(stage)
 
@@ -140,6 +143,9 @@ def _why(kind: str, causes: Sequence[_Cause]) -> str:
     waits = f"{gates} waits for " if gates else ""
     if kind == "silent":
         return f"{waits}source {who}, which gives nothing"
+    if kind == "again":
+        passed = ", ".join(cause.words for cause in causes)
+        return f"{waits}source {who}, which passes over rows that it had before ({passed} so far)"
     if kind == "early":
         return f"{waits}source {who}, whose rows are further ahead of their arrivals than `ahead=`"
     if kind == "unpromised":
@@ -159,6 +165,10 @@ def _way_out(kind: str, *, is_gated: bool) -> str:
         )
     return {
         "silent": "see whether its input is alive, or stop the job",
+        "again": (
+            "wait: new rows follow; an input that is opened at a position (replay = 'exact' or "
+            "'retained') gives none again"
+        ),
         "early": "raise `ahead=`, or correct the clock of that source",
         "unpromised": (
             "give that source `idle=`, `disorder=` or `promise=`; or a slack to the step that waits"

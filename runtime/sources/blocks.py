@@ -319,6 +319,11 @@ class BlockReader:
         return {what: count for what, count in counts.items() if count}
 
     @property
+    def passed_over(self) -> tuple[int, int]:
+        """Numbers of rows that came again and were omitted, and that will come."""
+        return self._partition.passed_over, self._partition.to_pass_over
+
+    @property
     def early(self) -> EarlyRows | None:
         """Rows that cannot have happened yet; None if they are not looked for."""
         return self._early

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -179,6 +180,39 @@ def test_an_input_without_partitions_is_tried_again_too() -> None:
     source = machine(Once({"a": [1, 2, 3]}, fails={"a": 2}), retry=2)
     assert times_of(source, step_ns=500 * MS) == [1, 2, 3]
     assert counts_of(source) == {"retries": 2}
+
+
+def test_a_report_says_how_many_rows_an_input_has_given_again() -> None:
+    class Feed(Parts):
+        """Gives all from its start, with a poll of nothing after each row."""
+
+        partitions = None  # type: ignore[assignment]
+        replay = "again"
+
+        def open(self, name: str = "", at: bytes | None = None) -> Any:
+            del name, at
+            reader, turns = super().open("a", None), count()
+            poll = reader.poll
+            reader.poll = lambda: poll() if next(turns) % 2 == 0 else None
+            return reader
+
+    def passed(source: Any) -> tuple[int, int]:
+        report = StageReport("s", "source", "node-1", "node-1")
+        source.count(report, 0)
+        return report.passed_over, report.to_pass_over
+
+    given = Feed({"a": [1, 2, 3, 4]})
+    source, again = machine(given), machine(given)
+    while source.taken < 3:
+        take(source, 0)
+    assert passed(source) == (0, 0)
+    restore(again, save(source))
+    assert passed(again) == (0, 3)
+    seen = [passed(again)]
+    while again.taken < 4:
+        take(again, 0)
+        seen.append(passed(again))
+    assert sorted(set(seen)) == [(0, 3), (1, 2), (2, 1), (3, 0)]
 
 
 def test_an_input_that_is_read_once_cannot_be_tried_again() -> None:
