@@ -80,9 +80,8 @@ def death_in_start(
     if death is None:
         return None
     own = [slot] if death.by else []
-    return WorkerDied(
-        failure_report(plan, {slot: words_of(problem, death)}, homes, lost=(), own=own)
-    )
+    failure = failure_report(plan, {slot: words_of(problem, death)}, homes, lost=(), own=own)
+    return WorkerDied(failure.text)
 
 
 def death_of(problem: RayError, home: HomeNode) -> Death | None:

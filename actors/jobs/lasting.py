@@ -273,7 +273,7 @@ class LastingJob:
                     decision = self._attempts.failed(cause, time.monotonic_ns())
             else:
                 self._error = attempt.error
-                if decision.message != str(attempt.error):
+                if decision.text != str(attempt.error):
                     self._error = decision.error([], [])
                 return
 

@@ -124,7 +124,7 @@ class ClusterMonitor:
                     lost = ", ".join(hosts.lost_names)
                     raise WorkerDied(
                         f"no answer from {lost}: {'; '.join(silent.values())}; bring {lost} back, "
-                        "or do without, and submit the flow again"
+                        "or do without"
                     )
         except OSError as problem:
             if not self._watched:  # of a client, whose caller handles it

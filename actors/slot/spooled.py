@@ -196,7 +196,7 @@ class SpoolReader:
         except OSError as problem:
             raise IngestError(
                 f"source {self._name.source!r}: the spool of its rows in {self._name.folder} "
-                f"cannot be synced: {in_words(problem)}; see to its disk, and submit the flow again"
+                f"cannot be synced: {in_words(problem)}; see to its disk"
             ) from problem
 
     def _wait(self, why: str, problem: OSError | None = None) -> None:
@@ -213,8 +213,7 @@ class SpoolReader:
             f"{waits_ns / 1e9:.0f} s: the spool of its rows in {self._name.folder} has "
             f"{self._spool.total_bytes:,} bytes of {limits.spool_bytes:,}, and {why}; "
             f"{'make room there' if is_full else 'see why checkpoints fail'}, or give a larger "
-            "Limits(spool_bytes=…), and submit the flow again: it goes on from its newest "
-            "checkpoint"
+            "Limits(spool_bytes=…); the flow goes on from its newest checkpoint"
         ) from problem
 
     def _unreadable(self, problem: Exception) -> IngestError:

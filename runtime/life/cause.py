@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from slackwater.runtime import errors
 from slackwater.runtime.errors import SlackwaterError
@@ -14,6 +15,7 @@ from slackwater.runtime.plan.plan import Plan
 __all__ = [
     "DEATH",
     "Cause",
+    "Failure",
     "HomeNode",
     "failure_report",
     "lost_cluster",
@@ -24,9 +26,10 @@ __all__ = [
 
 DEATH = "WorkerDied"
 """Kind of error by which a slot reports that another is gone: never the cause by itself."""
+_STOPPED = "The job was stopped; sinks hold whole batches only"
 _LONGER = (
-    "The job was stopped; sinks hold whole batches only. Mend that, or allow longer pauses with "
-    "Limits(lost_ns=…), and submit the flow again"
+    f"{_STOPPED}. Mend that, or allow longer pauses with Limits(lost_ns=…), and submit the flow "
+    "again"
 )
 _WITH_HISTORY = {
     *("ClusterError", "FrameError", "JobStopped", "LedgerError", "SlackwaterError", "WorkerDied")
@@ -49,19 +52,45 @@ class HomeNode:
     ip: str
 
 
+class Failure(NamedTuple):
+    """Failure in words.
+
+    Attributes:
+        fact: event that has happened.
+        way_out: remedy, if the job ends by it.
+    """
+
+    fact: str
+    way_out: str
+
+    @property
+    def text(self) -> str:
+        """Text of an error by which a job ends."""
+        return f"{self.fact}. {self.way_out}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Cause of a job's failure.
 
+    A job that goes on by itself tells the message alone.
+
     Attributes:
         kind: name of the error class, of Slackwater or another.
-        message: message to the user.
+        message: event that has happened; if user code raised, the whole text of its error.
         slots: slots whose end it was; empty if the cluster is gone.
+        way_out: remedy, if the job ends; empty if the message has it.
     """
 
     kind: str
     message: str
     slots: tuple[str, ...] = ()
+    way_out: str = ""
+
+    @property
+    def text(self) -> str:
+        """Message of the error by which a job ends."""
+        return Failure(self.message, self.way_out).text if self.way_out else self.message
 
     def error(self, heard: Iterable[str] = (), given: Iterable[str] = ()) -> SlackwaterError:
         """Return the error to raise.
@@ -70,7 +99,7 @@ class Cause:
         input or output has no notes. The report has them in any case.
         """
         kind = getattr(errors, self.kind, SlackwaterError)
-        made: SlackwaterError = kind(self.message)
+        made: SlackwaterError = kind(self.text)
         if kind.__name__ not in _WITH_HISTORY:
             return made
         if lines := list(heard):
@@ -113,8 +142,8 @@ def silent_peers(
 
 def stalled_report(
     plan: Plan, silent: Mapping[str, str], states: Mapping[str, str], homes: Mapping[str, HomeNode]
-) -> str:
-    """Return the message to the user about slots whose processes are there, and silent.
+) -> Failure:
+    """Return the failure of slots whose processes are there, and silent.
 
     Args:
         plan: plan of the job.
@@ -127,13 +156,13 @@ def stalled_report(
         f"{format_ns(plan.limits.lost_ns)}: {reason}; {states[slot]}"
         for slot, reason in silent.items()
     ]
-    return f"{'; '.join(lines)}. {_LONGER}"
+    return Failure("; ".join(lines), _LONGER)
 
 
 def parted_report(
     plan: Plan, failed: Iterable[SlotEnded], homes: Mapping[str, HomeNode]
-) -> str | None:
-    """Return the message about two slots that lost each other, and both live.
+) -> Failure | None:
+    """Return the failure of two slots that lost each other, and both live.
 
     None if no two slots say so.
 
@@ -148,12 +177,13 @@ def parted_report(
         for name in end.lost:
             for other in sides[name] - {end.slot}:
                 if name in getattr(losers.get(other), "lost", ()):
-                    return (
+                    return Failure(
                         f"{_place_of(plan, end.slot, homes)} heard nothing from "
                         f"{_place_of(plan, other, homes)} for {format_ns(plan.limits.lost_ns)} "
                         f"(channel {name!r}), and that one is there: its process stood still "
                         "(SIGSTOP, a snapshot of its machine, swap), or the link between them was "
-                        f"cut. {_LONGER}"
+                        "cut",
+                        _LONGER,
                     )
     return None
 
@@ -170,8 +200,8 @@ def failure_report(
     *,
     lost: Collection[str],
     own: Collection[str] = (),
-) -> str:
-    """Return the message to the user about slots that died.
+) -> Failure:
+    """Return the failure of slots that died.
 
     Args:
         plan: plan of the job.
@@ -188,18 +218,17 @@ def failure_report(
             f"the worker of slot {name!r} (stages: {stages}) died on node {home.name} "
             f"(host {home.ip}): {reason}"
         )
-    text = "; ".join(lines) + ". The job was stopped; sinks hold whole batches only. "
     gone = sorted({homes[name].name for name in deaths if homes[name].node_id in lost})
     if gone:
-        return (
-            f"{text}Bring {', '.join(gone)} back, or do without (`ray status` tells which nodes "
-            "are up; place its stages elsewhere with placement=), and submit the flow again"
+        do = (
+            f"Bring {', '.join(gone)} back, or do without (`ray status` tells which nodes are up; "
+            "place its stages elsewhere with placement=)"
         )
-    if set(deaths) <= set(own):
-        return f"{text}Mend the code that did it, or do without it, and submit the flow again"
-    return (
-        f"{text}If it was short of memory or killed by hand, mend that, and submit the flow again"
-    )
+    elif set(deaths) <= set(own):
+        do = "Mend the code that did it, or do without it"
+    else:
+        do = "If it was short of memory or killed by hand, mend that"
+    return Failure("; ".join(lines), f"{_STOPPED}. {do}, and submit the flow again")
 
 
 def lost_cluster(gone: str) -> str:

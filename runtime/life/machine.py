@@ -32,6 +32,7 @@ from slackwater.runtime.life.actions import (
 from slackwater.runtime.life.cause import (
     DEATH,
     Cause,
+    Failure,
     HomeNode,
     failure_report,
     lost_cluster,
@@ -343,18 +344,19 @@ class JobLife:
         )
         stalled = {slot: reason for slot, reason in silent.items() if slot in self._states}
         if self._deaths:
-            message = failure_report(
+            failure = failure_report(
                 self._plan, self._deaths, self._homes, lost=self._lost, own=self._own_deaths
             )
-            self.cause = Cause(DEATH, message, tuple(self._deaths))
+            self.cause = Cause(DEATH, failure.fact, tuple(self._deaths), failure.way_out)
         elif stalled:
-            message = stalled_report(self._plan, stalled, self._states, self._homes)
-            self.cause = Cause(DEATH, message, tuple(stalled))
+            failure = stalled_report(self._plan, stalled, self._states, self._homes)
+            self.cause = Cause(DEATH, failure.fact, tuple(stalled), failure.way_out)
         else:
             first = self._failed[0]
             assert first.error is not None, "it has failed"
-            message = parted_report(self._plan, self._failed, self._homes) or first.error
-            self.cause = Cause(DEATH, message, (first.slot,))
+            parted = parted_report(self._plan, self._failed, self._homes)
+            failure = parted or Failure(first.error, "")
+            self.cause = Cause(DEATH, failure.fact, (first.slot,), failure.way_out)
 
     @property
     def _silent(self) -> dict[str, str]:

@@ -52,19 +52,27 @@ def test_two_ends_that_both_tell_are_both_alive(plan: Plan) -> None:
 
 def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
     deaths = {"node-2": "out of memory"}
-    killed = failure_report(plan, deaths, NODES, lost=set())
+    killed = failure_report(plan, deaths, NODES, lost=set()).text
     assert killed.startswith(
         "the worker of slot 'node-2' (stages: gate) died on node node-2 (host 10.0.0.2): out of"
     )
     assert "short of memory or killed by hand" in killed
-    by_itself = failure_report(plan, deaths, NODES, lost=set(), own=set(deaths))
+    by_itself = failure_report(plan, deaths, NODES, lost=set(), own=set(deaths)).text
     assert "short of memory" not in by_itself
     assert by_itself.endswith(
         "Mend the code that did it, or do without it, and submit the flow again"
     )
-    gone = failure_report(plan, deaths, NODES, lost={"id-2"})
+    gone = failure_report(plan, deaths, NODES, lost={"id-2"}).text
     assert "Bring node-2 back, or do without" in gone
     assert "submit the flow again" in gone
+
+
+def test_a_way_out_is_told_by_the_error_and_not_by_the_message(plan: Plan) -> None:
+    failure = failure_report(plan, {"node-2": "out of memory"}, NODES, lost=set())
+    assert failure.fact.endswith("(host 10.0.0.2): out of memory")
+    cause = Cause("WorkerDied", failure.fact, ("node-2",), failure.way_out)
+    assert str(cause.error()) == failure.text == f"{failure.fact}. {failure.way_out}"
+    assert str(Cause("WorkerDied", "gone").error()) == "gone"
 
 
 def test_an_error_is_of_its_kind_and_what_was_heard_last_travels_with_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slackwater.runtime.life import Cause
@@ -53,6 +55,20 @@ def test_a_third_failure_alike_ends_the_job_whatever_numbers_its_text_has(
     assert all(isinstance(answer, Again) for answer in again)
     assert isinstance(end, Cause)
     assert end.message.startswith("process 3 died at 0x3f (the job did not recover: 3 times")
+
+
+def test_a_recovery_says_what_happened_and_the_error_what_to_do() -> None:
+    attempts = of(3, is_repeatable=False)
+    cause = replace(death(), way_out="Mend that, and submit the flow again")
+    *_, end = failures(attempts, *[cause] * MOST_ALIKE)
+    assert [own.cause for own in attempts.recoveries] == [
+        "WorkerDied: its process 17 was killed"
+    ] * (MOST_ALIKE - 1)
+    assert isinstance(end, Cause)
+    assert str(end.error()) == (
+        "its process 17 was killed (the job did not recover: 3 times, last from checkpoint 3). "
+        "Mend that, and submit the flow again"
+    )
 
 
 def test_other_slots_other_texts_and_other_kinds_are_other_causes() -> None:
