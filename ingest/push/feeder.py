@@ -12,8 +12,6 @@ the query is stopped, and starts again from its folder: Spark runs again what wa
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.ingest.push.sender import Push
+from slackwater.ingest.push.temporary import TemporaryFolder
 from slackwater.ingest.push.wire import (
     LINGER_MS,
     MANIFEST,
@@ -93,7 +92,7 @@ class Feeder:
         self._next: tuple[bytes, Hello] | None = None  # reader that replaces the present one
         self._task = b""  # routing id of the micro-batch that waits for its commit
         self._running: StreamingQuery | None = None
-        self._temporary = tempfile.mkdtemp(prefix="slackwater-stream-")  # removed at the end
+        self._temporary = TemporaryFolder("slackwater-stream-")
         self._is_left = False  # the reader is gone, or has sent BYE
         self._stopping = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -190,7 +189,7 @@ class Feeder:
         self._is_spooled = hello.after is not None
         writer = self._query.frame.writeStream.foreachBatch(self._deliver)
         writer = writer.trigger(**self._query.trigger)
-        folder = self._query.offsets or self._temporary
+        folder = self._query.offsets or str(self._temporary.path)
         self._running = writer.option("checkpointLocation", folder).start()
         if not self._is_spooled:
             return
@@ -267,7 +266,7 @@ class Feeder:
         self._commits.close(0)
         self._door.stop()
         self._context.term()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._temporary.close()
 
     def _stop(self, query: StreamingQuery) -> None:
         """Stop a query: cancel its running job, and any job that starts later.
