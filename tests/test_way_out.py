@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
+from slackwater.actors.kernel import plain_files
 from slackwater.report import report_file
 from slackwater.runtime.errors import MORE_FILES, IngestError, SinkError, way_out
 
@@ -30,6 +31,6 @@ def test_an_input_says_so() -> None:
 
 
 def test_a_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_file, "private", exhausted)
+    monkeypatch.setattr(plain_files, "private", exhausted)
     with pytest.raises(SinkError, match="ulimit -n"):
         report_file.replace_file(tmp_path / "report.json", b"{}")

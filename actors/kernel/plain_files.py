@@ -26,25 +26,28 @@ def private(path: str | Path, flags: int) -> int:
 
 
 @contextmanager
-def whole_file(path: Path, *, hidden: Path) -> Iterator[BinaryIO]:
-    """Write a private file, whole and synced, or not at all.
+def whole_file(path: Path, *, hidden: Path, is_synced: bool = True) -> Iterator[BinaryIO]:
+    """Write a private file, whole or not at all.
 
     Args:
         path: path of the file once it is whole; a file there is replaced.
-        hidden: path of the file until then, in the same folder, where no file is yet.
+        hidden: path of the file until then, in the same folder, of no other writer.
+        is_synced: whether a power cut leaves the old file or the new one, too.
 
     Raises:
         OSError: the system refuses; then no file stays at `hidden`.
     """
     try:
-        with open(hidden, "xb", opener=private) as file:
+        with open(hidden, "wb", opener=private) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        hidden.rename(path)
+            if is_synced:
+                os.fsync(file.fileno())
+        hidden.replace(path)
     finally:
         hidden.unlink(missing_ok=True)
-    sync(path.parent)
+    if is_synced:
+        sync(path.parent)
 
 
 def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:

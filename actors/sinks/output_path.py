@@ -27,9 +27,9 @@ from pathlib import Path
 from slackwater.actors.kernel.plain_files import (
     free_room,
     no_folder_at,
-    private,
     read_plain,
     sync,
+    whole_file,
 )
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.plurals import count_of
@@ -260,15 +260,8 @@ class OutputPath:
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest by a new one, atomically."""
         aside = self.manifest_path.with_name(f"{self.manifest_path.name}.{self.token}")
-        try:
-            with open(aside, "w", encoding="utf-8", opener=private) as file:
-                json.dump(manifest.to_json(), file)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(self.manifest_path)
-        finally:
-            aside.unlink(missing_ok=True)
-        sync(self.folder)
+        with whole_file(self.manifest_path, hidden=aside) as file:
+            file.write(json.dumps(manifest.to_json()).encode())
 
     def _show(
         self,

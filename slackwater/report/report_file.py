@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slackwater.actors.kernel.plain_files import private, read_plain
+from slackwater.actors.kernel.plain_files import read_plain, whole_file
 from slackwater.runtime.errors import SinkError, SlackwaterError, way_out
 from slackwater.runtime.json_form import json_bytes
 from slackwater.runtime.measure.report import JobReport
@@ -52,12 +52,8 @@ def replace_file(path: Path, content: bytes) -> None:
     half_made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with open(half_made, "wb", opener=private) as file:
-                file.write(content)
-            half_made.replace(path)
-        finally:
-            half_made.unlink(missing_ok=True)
+        with whole_file(path, hidden=half_made, is_synced=False) as file:
+            file.write(content)
     except OSError as problem:
         raise SinkError(
             f"{path} could not be written: {problem.strerror or problem}; "

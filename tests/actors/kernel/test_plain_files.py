@@ -36,3 +36,11 @@ def test_a_whole_file_is_synced_before_its_name_is(
     assert synced == [(False, False), (True, True)]
     assert path.read_bytes() == b"whole"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_of_a_writer_that_was_killed_is_written_over(tmp_path: Path) -> None:
+    path, hidden = tmp_path / "own", tmp_path / ".own"
+    hidden.write_bytes(b"half of an earlier one")
+    with whole_file(path, hidden=hidden, is_synced=False) as file:
+        file.write(b"whole")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"own": b"whole"}
