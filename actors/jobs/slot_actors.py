@@ -74,7 +74,7 @@ def make_actors(
             name: actor.options(
                 num_cpus=cpus,
                 max_restarts=0,
-                max_concurrency=8,  # `join`, `news` and `said` wait, one call each
+                max_concurrency=8,  # `join`, `news`, `said` and `watch` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
             ).remote(InBand(slot_plan(plan, name)), **_settings(nodes[name], shifts, settings))
             for name in nodes

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ray
+
 from slackwater.actors.jobs.slot_actors import end_actors, make_actors
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.wire.channel import ChannelKeys
@@ -28,7 +30,8 @@ class Spares:
     def __init__(self) -> None:
         self._spares: dict[str, tuple[Any, int]] = {}  # {id of a node: its spare, CPUs it holds}
         self._holds: dict[str, int] = {}  # CPUs that the process of a slot holds, if not 1
-        self._watched: dict[str, list[int]] = {}  # {id of a node: processes its spare watches}
+        # {id of a node: processes that its spare watches, and that call, which ends with the spare}
+        self._watched: dict[str, tuple[list[int], Any]] = {}
 
     def take(self, slots: Mapping[str, NodeInfo]) -> dict[str, Any]:
         """Return {slot: a spare for it}; slots without one get new processes of their own.
@@ -36,6 +39,7 @@ class Spares:
         Args:
             slots: {slot: its node}, of slots that have no process.
         """
+        self._forget_dead()
         for_slots: dict[str, Any] = {}
         for slot, node in slots.items():
             self._holds.pop(slot, None)
@@ -45,12 +49,13 @@ class Spares:
         return for_slots
 
     def make(self, plan: Plan, nodes: Mapping[str, NodeInfo]) -> None:
-        """Make the spares that are missing, without a wait.
+        """Make the spares that are missing, or have died, without a wait.
 
         Args:
             plan: every stage in a slot.
             nodes: {slot: its node}, of every slot of the plan.
         """
+        self._forget_dead()
         for slot, node in nodes.items():
             if node.node_id in self._spares:
                 continue
@@ -76,11 +81,21 @@ class Spares:
         """
         for node_id, (spare, _) in self._spares.items():
             there = [pids[s] for s, node in nodes.items() if node.node_id == node_id and s in pids]
-            if self._watched.get(node_id) != there:
-                self._watched[node_id] = there
-                spare.watch.remote(there, lost_s)
+            if node_id not in self._watched or self._watched[node_id][0] != there:
+                self._watched[node_id] = there, spare.watch.remote(there, lost_s)
 
     def close(self) -> None:
         """End the spares."""
         end_actors({node: spare for node, (spare, _) in self._spares.items()})
         self._spares.clear()
+        self._watched.clear()
+
+    def _forget_dead(self) -> None:
+        """Forget spares whose processes have ended: their calls have."""
+        calls = {call: node_id for node_id, (_, call) in self._watched.items()}
+        if not calls:
+            return
+        for call in ray.wait(list(calls), num_returns=len(calls), timeout=0)[0]:
+            node_id = calls[call]
+            del self._watched[node_id]
+            self._spares.pop(node_id, None)

@@ -60,7 +60,9 @@ class SlotActor:
         self._host = self._hosted(plan, settings)
 
     def watch(self, pids: Sequence[int], lost_s: float) -> None:
-        """Supervise these slots' processes on this node, until a slot begins here.
+        """Supervise these slots' processes on this node, until another call, or a slot begins here.
+
+        So a call that ends before is of a process that has ended.
 
         Args:
             pids: ids of the processes.

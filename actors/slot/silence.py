@@ -36,13 +36,13 @@ it each 5 ms: eight of these take 0.005."""
 
 
 class SilenceWatch:
-    """Ends the slots of this host that stand still, from a thread of its own."""
+    """Ends the slots of this host that stand still."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
 
     def watch(self, pids: Sequence[int], lost_s: float) -> None:
-        """Watch these processes from now on, and no others.
+        """Watch these processes, and no others, until another call or `end`.
 
         Args:
             pids: ids of the slots' processes.
@@ -51,11 +51,8 @@ class SilenceWatch:
         self.end()
         self._over = over = threading.Event()
         pages = {pid: page for pid in pids if (page := last_words_of(pid)) is not None}
-        loops = [WatchedLoop(pid, page) for pid, page in pages.items()]
-        if loops:
-            threading.Thread(
-                target=_watch, args=(loops, lost_s, over), name="silence", daemon=True
-            ).start()
+        _watch([WatchedLoop(pid, page) for pid, page in pages.items()], lost_s, over)
+        over.wait()
 
     def end(self) -> None:
         """Watch no process any more."""

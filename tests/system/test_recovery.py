@@ -25,6 +25,7 @@ from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.endless import HeldInput, HeldParts
 from tests.support.pairs import pairs
 from tests.support.pipes import PipeInput
+from tests.support.processes import below, command_lines
 from tests.support.small_disks import mounted
 from tests.support.waiting import until
 
@@ -86,6 +87,35 @@ def test_slots_that_are_killed_leave_no_trace_in_the_output(
     assert used == sorted({*used}), "each goes on from a checkpoint that is newer than the last"
     assert rows_of(path) == expected
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
+
+
+def spares(job: sw.Job) -> dict[int, psutil.Process]:
+    """Return the spare processes of our nodes, by id: slots' processes in which none runs."""
+    lines, slots = command_lines(below()), {*job.workers().values()}
+    return {
+        own.pid: own
+        for own, line in lines.items()
+        if line.startswith("ray::SlotActor") and own.pid not in slots
+    }
+
+
+def test_a_spare_that_is_killed_is_replaced_at_once(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path, over = tmp_path / "rows.db", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=tmp_path / "checkpoints")
+    until(lambda: len(spares(job)) == 3, within_s=SOON_S, what="a spare on each node")
+    before = spares(job)
+    for own in before.values():
+        own.kill()
+    until(
+        lambda: len(now := spares(job)) == 3 and not now.keys() & before.keys(),
+        within_s=SOON_S,
+        what="other spares",
+    )
+    assert not job.report().recoveries
+    over.touch()
+    job.wait(timeout=LIMIT_S)
+    until(lambda: not spares(job), within_s=SOON_S, what="their end")
 
 
 def test_slots_that_are_killed_together_come_back_together(
