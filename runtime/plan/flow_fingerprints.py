@@ -17,7 +17,13 @@ from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
 from slackwater.runtime.plan.canonical import canonical_step
 from slackwater.runtime.plan.partial_results import partial_results
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import SinkStep, SourceStep, sinks_among, sources_among
+from slackwater.runtime.plan.steps import (
+    SinkStep,
+    SourceStep,
+    may_be_several,
+    sinks_among,
+    sources_among,
+)
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.sinks.output import FileTraits, SinkTraits
 
@@ -194,28 +200,23 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
     """
     step = steps[name]
     has_partitions = isinstance(step, SourceStep) and step.source.traits.has_partitions
+    why = _why_replicas_mix(step, steps, upstream) if may_be_several(step) else ""
+    if not (has_partitions or why) or not _meets_no_gate(steps, name, upstream):
+        return ""
+    return why or _as_they_have_rows(step)
+
+
+def _why_replicas_mix(step: Step, steps: Mapping[str, Step], upstream: list[str]) -> str:
+    """Return why a sink has rows of a step's replicas in any order; "": it puts them in one."""
     sink = steps[upstream[-1]]
-    is_put_in_order = (
-        step.traits.orders_keys
-        and not (isinstance(sink, SinkStep) and not sink.ordered)
-        and not _leaves_aside(steps, name, upstream)
-    )
-    takes_turns = _may_be_several(step) and not is_put_in_order
-    if not (has_partitions or takes_turns):
-        return ""
-    if not _meets_no_gate(steps, name, upstream):
-        return ""
-    if has_partitions:
-        return _as_they_have_rows(step)
-    return (
-        f"the replicas of {name!r} reach the sink without a gate that puts their rows in order; "
-        "put flow.merge(…) between, and omit ordered=False and share='all'"
-    )
-
-
-def _may_be_several(step: Step) -> bool:
-    """Whether a step has replicas, or may have them."""
-    return step.traits.sharing.replicas > 1 or vars(step).get("replicas") == "auto"
+    who = f"rows of the replicas of {step.name!r} reach sink {sink.name!r} as they come"
+    if reason := step.traits.why_no_order:
+        return f"{who}: {reason}; put flow.merge(…) between"
+    if _leaves_aside(steps, step.name, upstream):
+        return f"{who}: they are put aside, as late or diverted; put flow.merge(…) between"
+    if isinstance(sink, SinkStep) and not sink.ordered:
+        return f"{who}; omit ordered=False"
+    return ""
 
 
 class Sameness(NamedTuple):

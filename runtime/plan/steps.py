@@ -224,6 +224,11 @@ class SideStep(Step):
         """Return no column: the step does not take its input's results."""
         return frozenset()
 
+    def order_text(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield the line on the order of its rows, where replicas put them aside."""
+        if may_be_several(steps[self.inputs[0]]):
+            yield "order    as each replica puts them aside; flow.merge(…) after it gives one order"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DivertedStep(SideStep):
@@ -240,6 +245,7 @@ class DivertedStep(SideStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the rows that the step takes."""
         yield f"takes    what {self.inputs[0]} could not use"
+        yield from self.order_text(steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +268,7 @@ class LateStep(SideStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the rows that the step takes."""
         yield f"takes    what came too late to count in full at {self.inputs[0]}"
+        yield from self.order_text(steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,6 +332,11 @@ def leaves_by_key(name: str, steps: Mapping[str, Step]) -> bool:
     if step.traits.role is Role.EACH_ROW:
         return all(leaves_by_key(feeder, steps) for feeder in step.inputs)
     return step.traits.orders_keys
+
+
+def may_be_several(step: Step) -> bool:
+    """Whether a step has replicas, or may have them."""
+    return step.traits.sharing.replicas > 1 or vars(step).get("replicas") == "auto"
 
 
 def sources_among(steps: Iterable[Step]) -> list[SourceStep]:

@@ -196,6 +196,19 @@ class StepTraits:
         return self.owns_keys and self.release == READY_ONLY
 
     @property
+    def why_no_order(self) -> str:
+        """Reason why results of replicas leave in no fixed order; "": they have one."""
+        if self.sharing.share == "all":
+            return "share='all' divides the rows of a key"
+        if self.close is not None:
+            return "windows close in time"
+        if self.shed is not None:
+            return "events are shed by load"
+        if not all(self.port_keys):
+            return "the step has no key"
+        return "" if self.release == READY_ONLY else f"the gate releases by {self.release.text}"
+
+    @property
     def has_single_port(self) -> bool:
         """Whether all inputs have one port."""
         return len(set(self.ports)) == 1

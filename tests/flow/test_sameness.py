@@ -100,6 +100,12 @@ def shared(stream: sw.Stream) -> sw.Stream:
     return stream.join(stream, on="k", within="1s", replicas=2, share="all")
 
 
+def late_rows(stream: sw.Stream) -> sw.Stream:
+    counted = counts(stream, replicas=2)
+    counted.sink("counts", sw.collect_sink())
+    return counted.late()
+
+
 def in_time() -> dict[str, Any]:
     return {"close": sw.closing.probslack(miss=0.1)}
 
@@ -144,3 +150,28 @@ def test_the_first_line_says_whether_bytes_may_differ(
     else:
         assert "ready-only" not in head
         assert lines[0].startswith(f"note: {first}, for ")
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (shared, "as they come: share='all' divides the rows of a key; put flow.merge(…) between"),
+        (
+            lambda rows: counts(rows, replicas=2, **in_time()),
+            "as they come: windows close in time; put flow.merge(…) between",
+        ),
+        (
+            late_rows,
+            "as they come: they are put aside, as late or diverted; put flow.merge(…) between",
+        ),
+        (lambda rows: counts(rows, replicas=2), "as they come; omit ordered=False"),
+    ],
+)
+def test_the_reason_of_another_order_names_the_sink_and_its_own_remedy(
+    build: Callable[[sw.Stream], sw.Stream], said: str
+) -> None:
+    flow = sw.Dataflow("f", slack=None)
+    rows = flow.source("rows", ROWS, event_time="ts", time_unit="s", arrival="ts")
+    rows.sink("plain", sw.collect_sink())
+    build(rows).sink("out", sw.collect_sink(), ordered="omit" not in said)
+    assert f"reach sink 'out' {said}" in flow.explain()

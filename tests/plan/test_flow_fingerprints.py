@@ -85,7 +85,10 @@ def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
         ),
         ({"build": closing}, r"windows of 'seconds' close in time \(close=\) by the clock, for"),
         ({"build": window, "deadline": "5s"}, "the gate of 'seconds' is tuned by a deadline"),
-        ({"build": two_replicas}, "the replicas of 'w' reach the sink without a gate"),
+        (
+            {"build": two_replicas},
+            r"rows of the replicas of 'w' reach sink 'out' as they come: .*; put flow.merge\(…\)",
+        ),
     ],
 )
 def test_resume_is_refused_for_a_flow_whose_output_is_not_one_sequence(
@@ -102,7 +105,7 @@ def test_resume_is_refused_for_rows_that_several_replicas_put_aside() -> None:
         return once.late()
 
     flow_of(lambda stream, _: late(stream, 1)).check()
-    with pytest.raises(FlowError, match=r"sink 'out': .* the replicas of 'w' reach the sink"):
+    with pytest.raises(FlowError, match=r"sink 'out': .* 'w' reach sink 'out' as they come: they"):
         flow_of(lambda stream, _: late(stream, 2)).check()
 
 

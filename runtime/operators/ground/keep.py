@@ -17,20 +17,6 @@ _SHARES: dict[Share, str] = {
 _NO_ORDER = "as replicas' results come, since "
 
 
-def _why_no_order(step: Step) -> str:
-    """Return why results of replicas leave in no fixed order."""
-    traits = step.traits
-    if traits.sharing.share == "all":
-        return "share='all' divides the rows of a key"
-    if traits.close is not None:
-        return "windows close in time"
-    if traits.shed is not None:
-        return "events are shed by load"
-    if not all(traits.port_keys):
-        return "the step has no key"
-    return f"the gate releases by {traits.release.text}"
-
-
 def default_keep(steps: Mapping[str, Step], inputs: Sequence[str]) -> Keep:
     """Return the `keep` of a join of these inputs if no `keep=` was written.
 
@@ -66,7 +52,7 @@ def gate_texts(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
     if step.traits.orders_keys:
         yield "order    event time, hash of the key, order within the key: for any replicas="
     elif is_written:
-        yield f"order    {_NO_ORDER}{_why_no_order(step)}"
+        yield f"order    {_NO_ORDER}{step.traits.why_no_order}"
 
 
 def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:
