@@ -552,13 +552,14 @@ class BlockReader:
             if not late.any():
                 late = None
             elif self._reorder.refuses:
-                refused_row, writer = int(late.argmax()), None
+                refused_row, writer, partitions = int(late.argmax()), None, self._partition
                 if self._writers is not None and rows.writers is not None:
                     writer = self._writers.name(int(rows.writers[refused_row]))
                 refusal = older_than_promised(
                     self._source,
                     row=int(rows.row[refused_row]),
                     writer=writer,
+                    partition=partitions.name if isinstance(partitions, PartitionSet) else None,
                     got_ns=int(event_time_ns[refused_row]),
                     floor_ns=int(floor_ns[refused_row]),
                 )

@@ -300,9 +300,16 @@ def test_the_promise_counts_those_that_are_not_open() -> None:
     assert take(source, 0).progress.promise_ns == 9, "a has come to 50, b begins at 9"
 
 
+def test_a_row_out_of_order_is_named_with_its_partition() -> None:
+    given = Parts({"a": [5, 20], "b": [5, 9, 8]}, firsts={"a": 5, "b": 5})
+    with pytest.raises(OrderError, match=r"row 2 .* of partition 'b' .* Sort the input") as raised:
+        times_of(machine(given))
+    assert "first_ns" not in str(raised.value)
+
+
 def test_rows_older_than_the_first_that_was_said_are_late() -> None:
     given = {"parts": {"a": [5, 20], "b": [2, 30]}, "firsts": {"a": 5, "b": 10}}
-    with pytest.raises(OrderError, match="writer 'b'"):
+    with pytest.raises(OrderError, match="row 0 .* of partition 'b' .*: let first_ns="):
         times_of(machine(Parts(**given)))
     source = machine(Parts(**given), out_of_order="late")
     assert sorted(times_of(source)) == [5, 20, 30]
