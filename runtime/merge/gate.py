@@ -89,6 +89,7 @@ class SlackGate:
                 self._ties[place] = places[0]
         self._ties.append(len(order) + 1)
         self._is_shared = any(w.is_shared for w in self._writers)  # then none of a time may follow
+        self._keeps_promises = not any(w.is_mixed or w.may_be_late for w in self._writers)
         self._frontier = Frontier(len(order))
         self._readers = [ReaderState(self._writers) for _ in range(readers)]
         self._promise_stimulus_ns = START_NS
@@ -175,6 +176,8 @@ class SlackGate:
             if due_ns is not None:
                 cut = max((due_ns, len(self._order)), cut)
         state = self._readers[reader]
+        if limit is not None and state.rows > limit and self._is_ready_final:
+            state.merge_ahead(min(cut, ready), limit)
         released = state.release(cut, ready, limit)
         if waits is not None:
             self.left_since_ns = waits.left(state.cut, has_late=state.has_late)
@@ -202,8 +205,12 @@ class SlackGate:
     def may_release(self, reader: int = 0) -> bool:
         """Whether this reader could have rows now, late ones apart, without an insert."""
         cut, _ = self._cuts()
-        lanes = self._readers[reader].lanes
-        return any((lane.head_ns, place) < cut for place, lane in enumerate(lanes) if lane.rows)
+        return self._readers[reader].has_before(cut)
+
+    @property
+    def _is_ready_final(self) -> bool:
+        """Whether no row follows that comes before one that is ready now."""
+        return self._keeps_promises and not self._frontier.idle
 
     def _cuts(self) -> tuple[Cut, Cut]:
         """Return (rows before it may leave, rows before it are ready)."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from slackwater.runtime.model import (
     END_NS,
+    START_NS,
     Batch,
     Int64Array,
     concat_batches,
@@ -72,6 +73,11 @@ class FifoLane:
             else:
                 self._start = stop
                 self.head_ns = times.item(stop)
+
+    @property
+    def newest_ns(self) -> int:
+        """Event time of the newest row held; START_NS if none."""
+        return self._chunks[-1].event_time_ns.item(-1) if self._chunks else START_NS
 
     def oldest_ns(self, limit: int) -> list[Int64Array]:
         """Return the event times of the oldest rows held: all, or at least `limit`."""

@@ -1,4 +1,11 @@
-"""View of one reader on a gate: rows to come, its cut, late rows."""
+"""View of one reader on a gate: rows to come, its cut, late rows.
+
+```
+lane of a     ├──┼──┤         rows that are ready, of several writers of one port, are merged once
+lane of b  ├┼────┼┤           for all reads that have parts of them: a merge of 128 lanes costs a
+merged     ═══|═══|═══        millisecond, and a read cut out of its result nothing
+```
+"""
 
 from __future__ import annotations
 
@@ -26,6 +33,8 @@ _FEW = 16
 _SPARE = 16
 """A read that is cut short may have a sixteenth fewer rows than its limit. To look at each of 128
 lanes' rows took longer than to merge them."""
+_AHEAD = 131_072
+"""Most rows that are merged for reads to come."""
 _BEFORE_ALL = -(2**63)  # of a writer's own writers
 
 Cut: TypeAlias = tuple[int, int]
@@ -50,6 +59,7 @@ class ReaderState:
 
     STATE = Fields(
         "lanes",
+        "_merged",
         "_late_rows",
         "cut",
         "_seen",
@@ -80,6 +90,9 @@ class ReaderState:
             has_ties = any(writer.is_shared and not writer.is_mixed for writer in own)
             is_sorted = len(places) == 1 and not own[0].is_mixed and not has_ties
             self._ports.append((places, is_sorted, has_ties))
+        # Ready rows of each port with several writers: nothing that follows comes before them.
+        self._merged = [FifoLane(places[0]) for places, _, _ in self._ports]
+        self._merges_ports = any(len(places) > 1 for places, _, _ in self._ports)
         self._late_rows = LateQueue([writer.port for writer in writers])
         self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
@@ -164,6 +177,43 @@ class ReaderState:
                 released = self.nothing_new()
         return released
 
+    def merge_ahead(self, ready: Cut, limit: int) -> None:
+        """Merge rows for this read and those to come, if it is to be cut short.
+
+        Args:
+            ready: no row follows that comes before this cut.
+            limit: limit of the read.
+        """
+        # One row at a time is asked for where a row may take long, and its writer matters.
+        if limit == 1 or not self._merges_ports or self._rows_merged >= limit:
+            return
+        if self.oldest_ns() > ready[0]:
+            return
+        ready = self._shorten(ready, max(limit, _AHEAD))
+        for (places, is_sorted, has_ties), merged in zip(self._ports, self._merged, strict=True):
+            if len(places) > 1 and (pieces := self._take(places, ready)):
+                merged.add(self._in_one(pieces, is_sorted=is_sorted, has_ties=has_ties))
+
+    @property
+    def _rows_merged(self) -> int:
+        return sum([merged.rows for merged in self._merged])
+
+    def _take(self, places: list[int], cut: Cut) -> list[Piece]:
+        """Take the rows of a port's lanes that are before a cut."""
+        cut_ns, ties = cut
+        pieces: list[Piece] = []
+        lanes, heads = self.lanes, self._heads
+        for place in places if heads is None else _candidates(heads, places, cut_ns):
+            lane = lanes[place]
+            if lane.head_ns <= cut_ns:
+                lane.take(cut_ns + 1 if place < ties else cut_ns, pieces)
+                if heads is not None:
+                    heads[place] = lane.head_ns
+        return pieces
+
+    def _in_one(self, pieces: list[Piece], *, is_sorted: bool, has_ties: bool) -> Batch:
+        return merge_pieces(pieces, self._ranks, is_sorted=is_sorted, has_ties=has_ties)
+
     def _release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         if not self._late_rows.rows:
             return self._release_in_order(cut, ready, limit)
@@ -182,21 +232,20 @@ class ReaderState:
         return released
 
     def _release_in_order(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
-        if limit is not None and self.rows > limit:
+        if limit is not None and self.rows > limit and self.oldest_ns() <= cut[0]:
+            if self._merges_ports and cut <= ready and self._rows_merged >= limit:
+                # Enough is merged: the lanes of these ports need no look.
+                cut = min(cut, (max([merged.newest_ns for merged in self._merged]) + 1, 0))
             cut = self._shorten(cut, limit)
         self.cut = cut_ns, ties = cut
         by_slack = cut > ready
         last, slack_ready, released = self._seen, 0, 0
         ports: list[Batch | None] = []
-        lanes, heads = self.lanes, self._heads
-        for places, is_sorted, has_ties in self._ports:
+        for (places, is_sorted, has_ties), merged in zip(self._ports, self._merged, strict=True):
             pieces: list[Piece] = []
-            for place in places if heads is None else _candidates(heads, places, cut_ns):
-                lane = lanes[place]
-                if lane.head_ns <= cut_ns:
-                    lane.take(cut_ns + 1 if place < ties else cut_ns, pieces)
-                    if heads is not None:
-                        heads[place] = lane.head_ns
+            if merged.rows:
+                merged.take(cut_ns + 1 if places[0] < ties else cut_ns, pieces)
+            pieces += self._take(places, cut)
             if not pieces:
                 ports.append(None)
                 continue
@@ -205,9 +254,9 @@ class ReaderState:
                     slack_ready += _beyond(ready, piece)
                     key = _last_key(piece)
                     last = key if key > last else last
-            merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted, has_ties=has_ties)
-            released += len(merged.event_time_ns)
-            ports.append(merged)
+            rows = self._in_one(pieces, is_sorted=is_sorted, has_ties=has_ties)
+            released += len(rows.event_time_ns)
+            ports.append(rows)
         watermark_ns = self._come_to(last, cut, ready)
         if released:
             self.rows -= released
@@ -242,7 +291,10 @@ class ReaderState:
         if heads is not None:
             lanes = [lanes[place] for place in (heads <= cut_ns).nonzero()[0].tolist()]
         candidates = [
-            times for lane in lanes if lane.head_ns <= cut_ns for times in lane.oldest_ns(limit + 1)
+            times
+            for lane in (*self._merged, *lanes)
+            if lane.head_ns <= cut_ns
+            for times in lane.oldest_ns(limit + 1)
         ]
         if not candidates:
             return cut
@@ -261,12 +313,13 @@ class ReaderState:
 
     def _after_oldest(self) -> Cut:
         """Return the cut after the oldest row held and its equals."""
+        head_ns = self.oldest_ns()
+        for (places, _, _), merged in zip(self._ports, self._merged, strict=True):
+            if merged.head_ns == head_ns:  # those of one time no longer know their writers
+                return head_ns, places[-1] + 1
         if self._heads is not None:
-            place = int(self._heads.argmin())  # the first of equals, as ties break
-            return self._heads.item(place), place + 1
-        heads = [lane.head_ns for lane in self.lanes]
-        head_ns = min(heads)
-        return head_ns, heads.index(head_ns) + 1
+            return head_ns, int(self._heads.argmin()) + 1  # the first of equals, as ties break
+        return head_ns, [lane.head_ns for lane in self.lanes].index(head_ns) + 1
 
     def _release_late(self, ready: Cut, limit: int | None) -> list[Batch | None]:
         """First out, oldest first, and checked once more whether they are ready by now."""
@@ -290,14 +343,21 @@ class ReaderState:
 
     def oldest_ns(self) -> int:
         """Return the event time of the oldest row held, late ones apart; END_NS: none is."""
+        merged_ns = min([merged.head_ns for merged in self._merged])
         if self._heads is not None:
-            return int(np.minimum.reduce(self._heads))
-        return min([lane.head_ns for lane in self.lanes])
+            return min(merged_ns, int(np.minimum.reduce(self._heads)))
+        return min(merged_ns, *[lane.head_ns for lane in self.lanes])
+
+    def has_before(self, cut: Cut) -> bool:
+        """Whether rows are held before a cut, late ones apart."""
+        firsts = [places[0] for places, _, _ in self._ports]
+        lanes = [*enumerate(self.lanes), *zip(firsts, self._merged, strict=True)]
+        return any((lane.head_ns, place) < cut for place, lane in lanes if lane.rows)
 
     def held(self) -> list[Batch]:
         """Return the rows that it has not had yet, late ones too; in no order."""
         late = [batch.slice(start, stop) for _, batch, start, stop in self._late_rows.held()]
-        return [batch for lane in self.lanes for batch in lane.held()] + late
+        return [batch for lane in (*self._merged, *self.lanes) for batch in lane.held()] + late
 
     def rows_of(self, place: int) -> int:
         """Return how many rows of one writer are held, late ones included."""

@@ -17,9 +17,11 @@ class Writer:
             Without that rows of one time may still be of several writers, if it is shared.
         is_shared: these writers may be those of other inputs of its port, too: what they sent was
             divided further up, and is put into one order by their ranks.
+        may_be_late: its rows may be older than it has promised.
     """
 
     port: int
     rank: int
     is_mixed: bool = False
     is_shared: bool = False
+    may_be_late: bool = False

@@ -111,7 +111,10 @@ class StageMachine:
             reads = ReplicaReads(len(stage.inputs))
         elif stage.is_gated:
             self.gate = SlackGate(
-                [Writer(c.port, c.rank, c.is_mixed, c.shares_writers) for c in stage.inputs],
+                [
+                    Writer(c.port, c.rank, c.is_mixed, c.shares_writers, c.may_be_late)
+                    for c in stage.inputs
+                ],
                 rule=stage.rule,
                 keeps_waits=is_sampled or stage.rule.hold_ns is not None,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, Progress, ReleaseRule, batch_of
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from tests.support.rules import rule
 from tests.support.told import put
 
@@ -277,3 +280,83 @@ def test_a_read_of_long_runs_keeps_its_limit_nearly_in_full(writers: int) -> Non
     assert left == sorted(left)
     for own in reads[:-1]:
         assert limit * 7 // 8 <= len(own) <= limit
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), max_size=12), min_size=2, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_rows_merged_for_reads_to_come_keep_their_order_through_a_restore(
+    gaps: list[list[int]], rng: Any
+) -> None:
+    """Three ports; the middle one is of one writer, whose rows are not merged ahead."""
+    ports = [1 if w == 1 else 2 * (w % 2) for w in range(len(gaps))]
+    writers = [Writer(port, rank) for rank, port in enumerate([*ports, 1][: len(gaps)])]
+    streams = [
+        [(t, w, n) for n, t in enumerate(np.cumsum(own).tolist())] for w, own in enumerate(gaps)
+    ]
+    gate = SlackGate(writers)
+    out: dict[int, list[Row]] = {}
+    reads: list[list[Row]] = []
+
+    def read(limit: int | None) -> None:
+        while (released := gate.read(limit=limit)) is not None:
+            reads.append([])
+            for port, batch in enumerate(released.ports):
+                out.setdefault(port, []).extend(rows_of(batch))
+                reads[-1] += rows_of(batch)
+
+    left = [list(stream) for stream in streams]
+    while any(left):
+        writer = rng.choice([w for w, own in enumerate(left) if own])
+        rows, left[writer] = left[writer][: (n := 1 + rng.randrange(4))], left[writer][n:]
+        promise_ns = rows[-1][0] if left[writer] else END_NS
+        put(gate, writer, make_batch(rows), promise_ns=promise_ns)
+        if rng.random() < 0.5:
+            released = gate.read(limit=rng.choice([1, 2, 3, 8]))
+            for port, batch in enumerate([] if released is None else released.ports):
+                out.setdefault(port, []).extend(rows_of(batch))
+            other = SlackGate(writers)
+            restore(other, from_plain(to_plain(save(gate))))
+            assert canonical_rows(other) == canonical_rows(gate)
+            gate = other
+    for writer, own in enumerate(streams):
+        if not own:
+            put(gate, writer, None, promise_ns=END_NS)
+    read(rng.choice([2, 5, None]))
+    assert gate.is_ended
+    for port, rows in out.items():
+        assert rows == sorted(
+            r for w, own in enumerate(streams) if writers[w].port == port for r in own
+        )
+    for earlier, later in itertools.pairwise(read for read in reads if read):
+        assert max(row[0] for row in earlier) <= min(row[0] for row in later)
+
+
+def canonical_rows(gate: SlackGate) -> list[Row]:
+    return sorted(row for batch in gate.held() for row in rows_of(batch))
+
+
+def test_ready_rows_of_many_writers_are_merged_once_for_several_reads() -> None:
+    gate = SlackGate([Writer(0, rank) for rank in range(20)])
+    for writer in range(20):
+        rows = [(10 * number + writer, writer, number) for number in range(100)]
+        put(gate, writer, make_batch(rows), promise_ns=END_NS)
+    reads = [rows_of(read.ports[0]) for _ in range(20) if (read := gate.read(limit=150))]
+    assert [row for read in reads for row in read] == sorted(row for read in reads for row in read)
+    assert max(map(len, reads)) <= 150
+    bases = {id(batch.event_time_ns.base) for batch in gate.held()}
+    assert len(bases) <= 1, "one result of one merge, not a part of each writer's"
+
+
+def test_a_row_older_than_its_writer_promised_leaves_before_newer_ones_that_are_ready() -> None:
+    """Nothing of such a writer is merged ahead: what is ready is not all that may come."""
+    gate = SlackGate([Writer(0, 0, may_be_late=True), Writer(0, 1)])
+    put(gate, 0, make_batch([(t, 0, t) for t in (1, 2, 30, 40)]), promise_ns=50)
+    put(gate, 1, make_batch([(t, 1, t) for t in (3, 31, 41, 47)]), promise_ns=50)
+    first = gate.read(limit=2)
+    assert first is not None
+    assert rows_of(first.ports[0]) == [(1, 0, 1), (2, 0, 2)]
+    gate.insert(0, make_batch([(45, 0, 45)]), Progress(50, 0, 47))
+    rest = [row[0] for row, _ in read_all(gate, 0, 2)]
+    assert rest == [3, 30, 31, 40, 41, 45, 47]
