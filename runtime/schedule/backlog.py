@@ -28,7 +28,12 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.idle_channels import may_be_older
 from slackwater.runtime.schedule.ready import ReadyStages
-from slackwater.runtime.schedule.slice_size import MOST_GROWTH, SOURCE_GROWTH, SliceSize
+from slackwater.runtime.schedule.slice_size import (
+    FIRST_ROWS,
+    MOST_GROWTH,
+    SOURCE_GROWTH,
+    SliceSize,
+)
 from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["AwaitedSources", "SliceLengths"]
@@ -68,6 +73,7 @@ class SliceLengths:
                 limits,
                 longest_ns=longest_ns,
                 most_growth=MOST_GROWTH if machine.source is None else SOURCE_GROWTH,
+                first_rows=_first_rows(machine, limits, has_deadline=deadline_ns is not None),
             )
             for name, machine in stages.items()
         }
@@ -104,6 +110,21 @@ class SliceLengths:
             return 0
         since_ns = ready.latest_wait_ns()
         return max(now_ns - (self._start_ns if since_ns is None else since_ns), 0)
+
+
+def _first_rows(machine: StageMachine, limits: Limits, *, has_deadline: bool) -> int:
+    """Return the rows of a stage's first slice.
+
+    Nobody waits for a row of existing data. Each short slice of a source would be a message to each
+    replica, and each of these makes a gate release few rows.
+    """
+    stage = machine.stage
+    users = any(step.traits.runs_users_code for step in (stage.step, *stage.chain))
+    if has_deadline or users or not stage.is_backlog or stage.kind == "sink":
+        return FIRST_ROWS
+    if machine.source is not None:
+        return limits.max_slice_rows
+    return max(FIRST_ROWS, limits.min_slice_rows)
 
 
 def _earliest_other(machine: StageMachine, ready: ReadyStages) -> int | None:

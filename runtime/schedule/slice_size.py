@@ -21,7 +21,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.model.slice_time import time_of_rows
 from slackwater.runtime.model.state import Fields
 
-__all__ = ["FIRST_ROWS", "SliceSize"]
+__all__ = ["FIRST_ROWS", "MOST_GROWTH", "SOURCE_GROWTH", "SliceSize"]
 
 FIRST_ROWS = 64
 """Of a stage's first slice, while nothing is known: nothing else of the slot runs meanwhile."""
@@ -51,6 +51,7 @@ class SliceSize:
             taken if their time is no longer than the fixed part; `max_slice_rows` the most.
         longest_ns: time of a slice with a long fixed part, or of rows that have waited.
         most_growth: most rows of a slice by those of the one before.
+        first_rows: rows of the first slice.
 
     Attributes:
         rows: most rows of the next slice, if its rows have not waited.
@@ -59,11 +60,18 @@ class SliceSize:
 
     STATE = Fields("rows", "is_full", "_full", "_tried", "_sums", "_since_short")
 
-    def __init__(self, limits: Limits, *, longest_ns: int, most_growth: int = MOST_GROWTH) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        longest_ns: int,
+        most_growth: int = MOST_GROWTH,
+        first_rows: int = FIRST_ROWS,
+    ) -> None:
         self._limits, self._longest_ns = limits, longest_ns
         self._most_growth = most_growth
         self._usual_ns = min(limits.slice_ns, longest_ns)
-        self.rows = self._full = min(FIRST_ROWS, limits.max_slice_rows)
+        self.rows = self._full = min(first_rows, limits.max_slice_rows)
         self.is_full = False
         self._tried = self._full  # rows of the last full slice
         self._sums = [0.0] * 5  # over slices: of 1, rows, time, rows², rows · time, weighted

@@ -220,6 +220,27 @@ def test_slices_of_existing_data_grow_with_the_wait_since_the_start(
     assert next_rows(slot, now_ns) == expected
 
 
+def test_flows_of_existing_data_begin_with_long_slices() -> None:
+    rows = [(at, 1) for at in range(3)]
+    live = {"read": lambda one: JitterInput(one, seed=1)}
+    for options, source, pairs in (({}, 65_536, 1_000), ({"speed": 1.0}, 64, 64), (live, 64, 64)):
+        sizes = slot_of(plan_of(rows, rows, **options))._lengths.sizes
+        first = [sizes[stage].rows for stage in ("l", "pairs", "out")]
+        assert first == [source, pairs, 64], options
+    plan = plan_of(rows, rows)
+    hurried = Slot("a", plan.stages_of("a"), start_ns=0, deadline_ns=30 * MS)
+    assert hurried._lengths.sizes["l"].rows == 64, "a deadline leaves no time for a long one"
+
+
+def test_a_step_that_runs_users_code_begins_with_a_short_slice() -> None:
+    flow = sw.Dataflow("own")
+    rows = stream_of(flow, "l", [(at, 1) for at in range(3)])
+    rows.map_rows(lambda row: {"v": row["v"]}, {"v": "int64"}).sink("out", sw.collect_sink())
+    plan = place(flow.name, plan_stages(flow.graph), ["a"])
+    sizes = slot_of(plan)._lengths.sizes
+    assert [size.rows for size in sizes.values()] == [64, 64]
+
+
 def test_slices_stay_short_where_rows_may_be_due_by_the_clock() -> None:
     rows = [(at, 1) for at in range(3)]
     slot = slot_of(plan_of(rows, rows, speed=1.0))
