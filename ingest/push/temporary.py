@@ -35,7 +35,7 @@ class TemporaryFolder:
             self._whole = Path(tempfile.mkdtemp(prefix=prefix))
             if (owner := _lock(self._whole)) is not None:
                 break  # else another process took it for a dead one's, as it was not locked yet
-        self._owner = owner
+        self._owner: int | None = owner
         self.path = self._whole / "files"
         self.path.mkdir()
 

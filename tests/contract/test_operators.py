@@ -46,7 +46,7 @@ from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile
 from tests.support.examples import a_third
 from tests.support.rows import bound
-from tests.support.states import canonical, differences
+from tests.support.states import differences
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})

@@ -309,7 +309,7 @@ def test_a_row_out_of_order_is_named_with_its_partition() -> None:
 
 def test_rows_older_than_the_first_that_was_said_are_late() -> None:
     given = {"parts": {"a": [5, 20], "b": [2, 30]}, "firsts": {"a": 5, "b": 10}}
-    with pytest.raises(OrderError, match="row 0 .* of partition 'b' .*: let first_ns="):
+    with pytest.raises(OrderError, match=r"row 0 .* of partition 'b' .*: let first_ns="):
         times_of(machine(Parts(**given)))
     source = machine(Parts(**given), out_of_order="late")
     assert sorted(times_of(source)) == [5, 20, 30]

@@ -330,12 +330,16 @@ class _SavedObjects(LaterOfMany[Keyed]):
         attributes = [vars(subject.operator) for subject in subjects]
         names = [*map(tuple, attributes)]
         for own_names in dict.fromkeys(names):
-            own = [at for at, other in enumerate(names) if other == own_names]
-            self._add_values(own_names, [subjects[at] for at in own], [attributes[at] for at in own])
+            places = [at for at, other in enumerate(names) if other == own_names]
+            same = [subjects[at] for at in places]
+            self._add_values(own_names, same, [attributes[at] for at in places])
         self._part["attributes"] += map(self._of_names.__getitem__, names)
 
     def _add_values(
-        self, names: tuple[str, ...], subjects: Sequence[Keyed], attributes: Sequence[dict[str, Any]]
+        self,
+        names: tuple[str, ...],
+        subjects: Sequence[Keyed],
+        attributes: Sequence[dict[str, Any]],
     ) -> None:
         """Add values of objects with the same names of attributes."""
         values = self._part["values"]
