@@ -235,7 +235,7 @@ def test_a_failing_udf_is_an_error_in_the_users_words(session: SparkSession) -> 
 
 def test_a_frame_that_takes_too_long_is_stopped(session: SparkSession) -> None:
     with pytest.raises(IngestError, match="within 1 s"):
-        spark(session.range(10**13).selectExpr("sum(id * id % 7)"), limit="1s")
+        spark(session.range(0, 10**13, numPartitions=1).selectExpr("sum(id * id % 7)"), limit="1s")
     tracker = session.sparkContext.statusTracker()
     assert wait_for(lambda: not tracker.getActiveStageIds())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
+from benchmarks.engine.recovery.flow import rows_of
 from tests.support.endless import HeldInput
 
-__all__ = ["pairs"]
+__all__ = ["at_least", "pairs"]
 
 ROWS, PER_S = 3_000, 1_000
 
@@ -51,3 +53,11 @@ def pairs(
     if file is not None:
         joined.sink(names.get("file", "file"), sw.jsonl_sink(file))
     return flow
+
+
+def at_least(path: Path, rows: int) -> bool:
+    """Return whether a table of `TableOutput` has so many rows."""
+    try:
+        return len(rows_of(path)) >= rows
+    except sqlite3.OperationalError:  # it is not there yet
+        return False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _T = TypeVar("_T")
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.05  # a report asks each slot, which has other work
 
 
 def until(look: Callable[[], _T], *, within_s: float, what: str) -> _T:

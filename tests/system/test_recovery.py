@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import threading
 import time
 from contextlib import suppress
@@ -23,7 +22,7 @@ from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.actors.jobs.coordinator import coordinator_of
 from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.endless import HeldInput, HeldParts
-from tests.support.pairs import pairs
+from tests.support.pairs import at_least, pairs
 from tests.support.pipes import PipeInput
 from tests.support.processes import below, command_lines
 from tests.support.small_disks import mounted
@@ -34,6 +33,9 @@ pytestmark = pytest.mark.ray
 LIMIT_S, SOON_S = 60.0, 20.0
 EVERY = "200ms"
 SILENCE_S = 1.0
+IN_ONE = {"*": "node-1"}
+"""For all that is no matter of several slots: each costs a second of CPU, and its spare another."""
+IN_TWO = {"*": "node-1", "out": "node-2"}
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +51,6 @@ def kill(job: sw.Job, slot: str) -> None:
     os.kill(job.workers()[slot], signal.SIGKILL)
 
 
-def at_least(path: Path, rows: int) -> bool:
-    try:
-        return len(rows_of(path)) >= rows
-    except sqlite3.OperationalError:  # it is not there yet
-        return False
-
-
 def has_checkpoint_after(job: sw.Job, number: int) -> bool:
     checkpoint = job.metrics.checkpoint
     return checkpoint is not None and (checkpoint.number or 0) > number
@@ -66,25 +61,28 @@ def has_recovered(job: sw.Job, times: int) -> bool:
     return len(recoveries) == times and recoveries[-1].gap_s is not None
 
 
-def test_slots_that_are_killed_leave_no_trace_in_the_output(
+def test_slots_that_are_killed_in_turn_and_together_leave_no_trace_in_the_output(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     flow = pairs(TableOutput(str(path)), over=over)
     job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
     used = [0]
-    for slot, rows in (("node-3", 600), ("node-1", 1_800)):
+    for slot, rows in (("node-3", 600), ("node-1", 1_500)):
         until(partial(at_least, path, rows), within_s=SOON_S, what=f"{rows} rows")
         until(partial(has_checkpoint_after, job, used[-1]), within_s=SOON_S, what="a checkpoint")
         kill(job, slot)
         until(partial(has_recovered, job, len(used)), within_s=SOON_S, what="a recovery")
         used.append(job.metrics.recoveries[-1].checkpoint or 0)
+    assert used == sorted({*used}), "each goes on from a checkpoint that is newer than the last"
+    until(partial(at_least, path, 2_100), within_s=SOON_S, what="rows")
+    kill(job, "node-1")
+    kill(job, "node-2")
     over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.state == "done"
     assert report.ledger.is_balanced
-    assert len(report.recoveries) == 2, report.recoveries
-    assert used == sorted({*used}), "each goes on from a checkpoint that is newer than the last"
+    assert len(report.recoveries) > 2, report.recoveries  # the two may be seen in turn
     assert rows_of(path) == expected
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
 
@@ -118,28 +116,12 @@ def test_a_spare_that_is_killed_is_replaced_at_once(cluster: sw.Cluster, tmp_pat
     until(lambda: not spares(job), within_s=SOON_S, what="their end")
 
 
-def test_slots_that_are_killed_together_come_back_together(
-    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
-) -> None:
-    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
-    flow = pairs(TableOutput(str(path)), over=over)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
-    until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
-    kill(job, "node-1")
-    kill(job, "node-2")
-    over.touch()
-    report = job.wait(timeout=LIMIT_S)
-    assert report.recoveries
-    assert report.ledger.is_balanced
-    assert rows_of(path) == expected
-
-
 def test_a_job_that_is_stopped_as_it_goes_back_ends(cluster: sw.Cluster, tmp_path: Path) -> None:
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     flow = pairs(TableOutput(str(path)), over=over)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    job = cluster.submit(flow, placement=IN_TWO, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
-    kill(job, "node-3")
+    kill(job, "node-2")
     job.stop()
     assert job.status in ("stopped", "failed")
     until(
@@ -155,14 +137,15 @@ def test_the_same_command_goes_on_after_a_stop(
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     file = tmp_path / "rows.jsonl"
     flow = pairs(TableOutput(str(path)), file=file, over=over)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    submit = partial(cluster.submit, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(flow)
     until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
     job.stop()
     assert job.status == "stopped"
     stopped = rows_of(path)
     assert not file.exists(), "a file that readers see is whole"
     over.touch()
-    again = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    again = submit(flow)
     report = again.wait(timeout=LIMIT_S)
     whole = rows_of(path)
     assert whole[: len(stopped)] == stopped
@@ -177,15 +160,16 @@ def test_a_job_goes_on_in_other_slots(
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
     file, over = tmp_path / "rows.jsonl", tmp_path / "over"
     flow = pairs(TableOutput(str(path)), file=file, over=over)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(flow, placement=IN_TWO)
     until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
     then = job.placement
     job.stop()
     assert job.status == "stopped"
-    next_of = {"node-1": "node-2", "node-2": "node-3", "node-3": "node-1"}
+    next_of = {"node-1": "node-2", "node-2": "node-3"}
     places = {stage: next_of[slot] for stage, slot in then.items()}
     over.touch()
-    again = cluster.submit(flow, placement=places, checkpoint=EVERY, checkpoint_folder=folder)
+    again = submit(flow, placement=places)
     report = again.wait(timeout=LIMIT_S)
     assert again.placement == places
     assert report.ledger.is_balanced
@@ -198,7 +182,7 @@ def test_a_flow_with_renamed_steps_goes_on(
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
     file, over = tmp_path / "rows.jsonl", tmp_path / "over"
-    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
+    submit = partial(cluster.submit, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
     job = submit(pairs(TableOutput(str(path)), file=file, over=over))
     until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
     job.stop()
@@ -230,7 +214,9 @@ def test_another_number_of_replicas_is_refused_before_a_slot_starts(
         return flow
 
     folder = tmp_path / "checkpoints"
-    job = cluster.submit(counted(2, 10.0), checkpoint=EVERY, checkpoint_folder=folder)
+    job = cluster.submit(
+        counted(2, 10.0), placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder
+    )
     until(lambda: [*folder.glob("checkpoint-*.json")], within_s=SOON_S, what="a checkpoint")
     job.stop()
     for other, why in (
@@ -280,10 +266,10 @@ def test_replicas_and_partitions_go_on_in_fewer_slots(cluster: sw.Cluster, tmp_p
 def test_rows_of_a_flow_with_slack_are_decided_once(cluster: sw.Cluster, tmp_path: Path) -> None:
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     flow = pairs(TableOutput(str(path)), over=over, slack="5ms")
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    job = cluster.submit(flow, placement=IN_TWO, checkpoint=EVERY, checkpoint_folder=folder)
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
     before = rows_of(path)
-    kill(job, "node-3")
+    kill(job, "node-2")
     over.touch()
     report = job.wait(timeout=LIMIT_S)
     rows = rows_of(path)
@@ -298,16 +284,17 @@ def test_a_flow_with_slack_does_not_go_on_from_an_older_checkpoint(
 ) -> None:
     path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
     flow = pairs(TableOutput(str(path)), slack="5ms")
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    submit = partial(cluster.submit, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(flow)
     until(partial(at_least, path, 600), within_s=SOON_S, what="rows")
     job.stop()
     newest = sorted(folder.glob("checkpoint-*.arrow"))[-1]
     whole = newest.read_bytes()
     newest.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=r"is damaged.*older ones lack rows that left since"):
-        cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+        submit(flow)
     newest.write_bytes(whole)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(flow)
     report = job.wait(timeout=LIMIT_S)
     assert any("goes on from checkpoint" in note for note in report.notes)
     assert len({text for _, text in rows_of(path)}) == len(rows_of(path)), "a row is written twice"
@@ -320,7 +307,7 @@ def test_a_full_disk_fails_checkpoints_and_not_the_job(
     with mounted(tmp_path / "small", "size=8m") as disk:
         folder, filler = disk / "checkpoints", disk / "filler"
         flow = pairs(TableOutput(str(path)))
-        job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=folder)
+        job = cluster.submit(flow, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
 
         def shows(words: str | None) -> bool:
             known = job.metrics.checkpoint
@@ -405,7 +392,9 @@ def test_a_detached_job_goes_on_without_its_coordinator(
 ) -> None:
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     flow = pairs(TableOutput(str(path)), over=over)
-    job = cluster.submit(flow, detach=True, checkpoint=EVERY, checkpoint_folder=folder)
+    job = cluster.submit(
+        flow, placement=IN_TWO, detach=True, checkpoint=EVERY, checkpoint_folder=folder
+    )
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
     coordinator = job.record.coordinator
     assert coordinator is not None
@@ -549,7 +538,7 @@ def test_a_function_that_stands_still_with_the_interpreter_is_ended_unless_it_co
     path, waits = tmp_path / "rows.db", tmp_path / "waits"
     job = cluster.submit(
         waiting_flow(TableOutput(str(path)), waits, how),
-        placement={"numbers": "node-1", "waits": "node-2", "out": "node-3"},
+        placement={"*": "node-1", "waits": "node-2"},
         checkpoint=EVERY,
         checkpoint_folder=tmp_path / "checkpoints",
         limits=sw.Limits(lost_ns=round(SILENCE_S * 1e9), fuse=False),
@@ -570,6 +559,7 @@ def test_a_slot_that_is_stopped_for_less_than_the_limit_goes_on_and_for_more_is_
     path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
     job = cluster.submit(
         pairs(TableOutput(str(path)), over=over),
+        placement={"*": "node-1", "joined": "node-2"},
         checkpoint=EVERY,
         checkpoint_folder=folder,
         limits=sw.Limits(lost_ns=round(4 * SILENCE_S * 1e9)),
