@@ -33,7 +33,7 @@ settings.register_profile(
     "slackwater",
     deadline=None,
     # Of each property; tests/support/examples.py has multiples of it.
-    max_examples=30,
+    max_examples=25,
     derandomize=ON_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
