@@ -261,8 +261,9 @@ class SparkOnRay:
         for action in reversed(self._before_stop):
             action()
         self._before_stop.clear()
-        if self._session is None:  # a hanging start holds RayDP's lock until this ends it
+        if self._session is None:  # a hanging start holds RayDP's lock until these end it
             self._attempt(partial(end_actors, patience_s=0))
+            end_jvm(limit_s=0)  # it would look for its master for a minute
         self._session = None
         self._attempt(raydp.stop_spark)
         self._attempt(partial(end_actors, patience_s=STOP_LIMIT_S / 2))
