@@ -23,7 +23,7 @@ pytestmark = pytest.mark.ray
 
 ROWS, PER_S = 3_000, 1_000
 LIMIT_S, SOON_S = 60.0, 20.0
-PLACES = {"numbers": "node-1", "sums": "node-2", "out": "node-3"}
+PLACES = {"*": "node-1", "out": "node-2"}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def server() -> Iterator[str]:
 
 
 def sums(sink: sw.connectors.Output, *, over: Path | None = None, **options: Any) -> sw.Dataflow:
-    """A source, sums of its windows per key, and a sink, in three slots.
+    """A source, sums of its windows per key, and a sink.
 
     Args:
         sink: the sink.
@@ -69,7 +69,8 @@ def test_a_killed_sink_leaves_the_table_of_an_undisturbed_run(
 ) -> None:
     table = f"killed_{len(options)}"
     whole = PostgresTable(server, f"whole_{len(options)}")
-    cluster.submit(sums(whole, **options), placement=PLACES).wait(timeout=LIMIT_S)
+    with sw.Simulation() as nodes:
+        nodes.submit(sums(whole, **options)).wait()
     over = tmp_path / "over"
     flow = sums(PostgresTable(server, table), over=over, **options)
     word = "exactly once, held:" if options else "exactly once:"
@@ -79,7 +80,7 @@ def test_a_killed_sink_leaves_the_table_of_an_undisturbed_run(
     )
     until(partial(has_rows, server, table), within_s=SOON_S, what="rows")
     before = rows_of(server, table)
-    os.kill(job.workers()["node-3"], signal.SIGKILL)
+    os.kill(job.workers()["node-2"], signal.SIGKILL)
     until(lambda: bool(job.metrics.recoveries), within_s=SOON_S, what="a recovery")
     over.touch()
     report = job.wait(timeout=LIMIT_S)
