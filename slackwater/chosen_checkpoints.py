@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.by_default import EVERY_NS, is_live, why_none
 from slackwater.runtime.recovery.renamed import check_renamed
@@ -131,8 +132,15 @@ def divided_as_before(flow: Dataflow, wish: CheckpointWish) -> Dataflow:
 
 
 def _path(flow: Dataflow, wish: CheckpointWish) -> str:
-    folder = os.path.join(".slackwater", flow.name) if wish.folder is None else wish.folder
-    return os.path.abspath(folder)
+    if wish.folder is None:
+        return os.path.abspath(os.path.join(".slackwater", flow.name))
+    try:
+        return os.path.abspath(local_path(wish.folder))
+    except NoLocalPath as problem:
+        raise SettingError(
+            f"checkpoint_folder={os.fspath(wish.folder)!r}: {problem}; give a folder on a path "
+            "that all nodes reach"
+        ) from None
 
 
 def _why_none(flow: Dataflow, wish: CheckpointWish) -> str:

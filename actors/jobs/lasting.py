@@ -292,7 +292,7 @@ class LastingJob:
         self._attempts.works(time.monotonic_ns())
 
     def _go_back_to(self, number: int) -> None:
-        """Give up newer checkpoints: outputs will be cut to an older one, and lack their rows."""
+        """Give up newer checkpoints: outputs are cut to an older one."""
         remove_newer(self._folder, self._plan.flow, number)
         for own in (self._known, self._places_of):
             for newer in [n for n in own if n > number]:

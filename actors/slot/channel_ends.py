@@ -124,7 +124,7 @@ class ChannelEnds:
         self.poller = ChannelPoller(self.all, waker=self._waker)
 
     def had_ended(self, channels: Iterable[str]) -> None:
-        """Take note of streams that had ended at the checkpoint that the slot goes on from.
+        """Take note of streams that had ended at the checkpoint.
 
         Their ends do not come again: nothing waits for them, and their peers may be gone.
         """

@@ -184,7 +184,7 @@ class Sender(End):
             self._is_lost = self._is_lost or not self._put(self._codec.encode_mark(mark))
 
     def had_ended(self) -> None:
-        """Take note that the receiver had the end of the stream before it came to this channel."""
+        """Take note that the receiver had the end before this channel began."""
         self._is_settled = True
 
     def poll(self) -> list[int]:
@@ -264,7 +264,7 @@ class Receiver(End):
         return self._has_ended
 
     def had_ended(self) -> None:
-        """Take note that the end of the stream was received before there was this channel."""
+        """Take note that the end had been received before this channel began."""
         self._has_ended = True
 
     @property

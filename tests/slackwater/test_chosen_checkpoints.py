@@ -46,6 +46,23 @@ def test_a_live_flow_takes_them_each_second_below_the_working_folder(own_folder:
     assert made.note == ""
 
 
+@pytest.mark.parametrize(
+    ("folder", "said"), [("s3://bucket/city", "has the scheme s3://"), ("", "is empty")]
+)
+def test_a_folder_that_is_not_of_this_machine_is_refused(
+    own_folder: Path, folder: str, said: str
+) -> None:
+    with pytest.raises(SettingError, match=f"checkpoint_folder='{folder}': .*{said}"):
+        chosen(flow_of(), folder=folder)
+    assert [*own_folder.iterdir()] == []
+
+
+def test_a_folder_may_be_a_url_of_a_file(own_folder: Path) -> None:
+    made = chosen(flow_of(), folder=f"file://{own_folder}/kept")
+    assert made.how is not None
+    assert made.how.folder == f"{own_folder}/kept"
+
+
 def test_none_turns_them_off_and_a_flow_with_an_end_has_none() -> None:
     off = chosen(flow_of(), interval=None)
     assert (off.how, off.text, off.note) == (None, "no checkpoints: checkpoint=None says so", "")
