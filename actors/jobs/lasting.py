@@ -352,7 +352,7 @@ class LastingJob:
             nodes = {node.node_id: node for node in hosts_that_answer(listed)}
             lost_nodes = ()  # a host may be back by the next look
             lost = [slot for slot, node in self._nodes.items() if node.node_id not in nodes]
-            moved = new_homes(lost, list(nodes.values()))
+            moved = new_homes(lost, list(nodes.values()), warm=self._spares.nodes)
             self._attempts.lost({self._nodes[slot].name for slot in lost})
             if len(moved) == len(lost):
                 self._attempts.waits(None)

@@ -33,6 +33,11 @@ class Spares:
         # {id of a node: processes that its spare watches, and that call, which ends with the spare}
         self._watched: dict[str, tuple[list[int], Any]] = {}
 
+    @property
+    def nodes(self) -> set[str]:
+        """Ids of nodes that have a spare."""
+        return set(self._spares)
+
     def take(self, slots: Mapping[str, NodeInfo]) -> dict[str, Any]:
         """Return {slot: a spare for it}; slots without one get new processes of their own.
 

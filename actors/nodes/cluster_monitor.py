@@ -107,7 +107,7 @@ class ClusterMonitor:
             hosts: hosts without which no answer comes; None if they are not watched.
 
         Raises:
-            RayError: as `ray.get` raises it.
+            RayError: as `ray.get` raises it, also that the time is over.
             ClusterError: the cluster is lost.
             WorkerDied: a host is lost.
         """
@@ -126,6 +126,8 @@ class ClusterMonitor:
                         f"no answer from {lost}: {'; '.join(silent.values())}; bring {lost} back, "
                         "or do without"
                     )
+        except GetTimeoutError:  # an OSError, too, but not of the connection
+            raise
         except OSError as problem:
             if not self._watched:  # of a client, whose caller handles it
                 raise

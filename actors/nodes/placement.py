@@ -173,20 +173,26 @@ def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[st
     ]
 
 
-def new_homes(slots: Sequence[str], nodes: Sequence[NodeInfo]) -> dict[str, NodeInfo]:
-    """Return {slot: a node with a free CPU for it}, the emptiest nodes first.
+def new_homes(
+    slots: Sequence[str], nodes: Sequence[NodeInfo], *, warm: Collection[str] = ()
+) -> dict[str, NodeInfo]:
+    """Return {slot: a node with a free CPU for it}, warm nodes first, then the emptiest.
 
     Args:
         slots: slots that need a node.
         nodes: alive nodes of the cluster.
+        warm: ids of nodes on which a process waits for one of the slots.
     """
     free = {node.name: node.free_slots for node in nodes}
     by_name = {node.name: node for node in nodes}
+    waiting = {node.name for node in nodes if node.node_id in warm}
     homes: dict[str, NodeInfo] = {}
     for slot in slots:
-        name = max(free, key=lambda node: free[node], default="")
-        if not name or free[name] < 1:
+        with_room = [name for name in free if free[name] >= 1]
+        if not with_room:
             break
+        name = max(with_room, key=lambda node: (node in waiting, free[node]))
+        waiting.discard(name)
         free[name] -= 1
         homes[slot] = by_name[name]
     return homes

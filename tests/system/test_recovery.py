@@ -16,10 +16,13 @@ from typing import Any
 
 import psutil
 import pytest
+import ray
+from ray.exceptions import GetTimeoutError
 
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.actors.jobs.coordinator import coordinator_of
+from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
 from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.endless import HeldInput, HeldParts
 from tests.support.pairs import at_least, pairs
@@ -529,6 +532,21 @@ def _wait_once(row: dict[str, Any], *, path: str, how: str) -> dict[str, Any]:
             while time.monotonic() < until_s:
                 sum(range(10**7))  # holds it, too, for 0.1 s and more at a time
     return row
+
+
+def _wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+def test_an_answer_that_is_late_is_no_sign_of_a_lost_cluster(cluster: sw.Cluster) -> None:
+    del cluster
+    wait: Any = ray.remote(_wait_for_ever)
+    never, monitor = wait.options(num_cpus=0).remote(), own_cluster_monitor()
+    with pytest.raises(GetTimeoutError):
+        monitor.get([never], timeout_s=0.1)
+    assert monitor.look() is None
+    monitor.close()
+    ray.cancel(never, force=True)
 
 
 @pytest.mark.parametrize(("how", "recoveries"), [("sleeps", 1), ("computes", 0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from slackwater.actors.nodes.placement import (
     list_nodes,
     missing_cpus,
     name_nodes,
+    new_homes,
 )
 from slackwater.runtime.errors import ClusterError
 
@@ -45,6 +47,19 @@ def test_each_node_that_lacks_cpus_is_named_with_how_many() -> None:
 
 def test_a_rounding_error_of_ray_takes_no_slot_away() -> None:
     assert missing_cpus({"a": "id-of-one"}, [node("one", 0.9999999, 1.0)]) == []
+
+
+def test_slots_go_where_a_process_waits_if_there_is_room_and_then_to_the_emptiest_node() -> None:
+    nodes = [
+        replace(node(n, free), cores=4) for n, free in zip("fbe", (0.0, 1.0, 3.0), strict=True)
+    ]
+    warm = {"id-of-f", "id-of-b"}  # the first is full
+    homes = new_homes(["a", "b", "c", "d", "e"], nodes, warm=warm)
+    assert {slot: home.name for slot, home in homes.items()} == {
+        "a": "b",
+        **dict.fromkeys("bcd", "e"),
+    }
+    assert [home.name for home in new_homes(["a"], nodes).values()] == ["e"]
 
 
 def record(name: str, node_id: str, **more: Any) -> dict[str, Any]:
