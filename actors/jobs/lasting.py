@@ -153,7 +153,7 @@ class LastingJob:
             release=release(),
         )
         self._pace = Pace(round(self._every_s * NS_PER_SECOND))
-        self._taken_ns = 0  # when the last checkpoint was complete, by the steady clock
+        self._completed_ns = 0  # when the last checkpoint was complete, by the steady clock
         self._known: dict[int, CheckpointManifest] = {}  # the newest complete checkpoints
         self._places_of: dict[int, tuple[Plan, dict[str, NodeInfo]]] = {}
         self.goes_on_from: int | None = None
@@ -440,7 +440,7 @@ class LastingJob:
         prune(self._folder, self._facts.flow)
         self._newest = _Newest(number, began_s, took_s, cut_s, size(self._folder))
         now_ns = time.monotonic_ns()
-        since_ns, self._taken_ns = now_ns - (self._taken_ns or now_ns), now_ns
+        since_ns, self._completed_ns = now_ns - (self._completed_ns or now_ns), now_ns
         own_cost = Cost(time.thread_time_ns() - began_ns, since_ns, since_ns)
         self._pace.took({**{s: own.cost for s, own in written.items()}, "": own_cost})
 

@@ -176,7 +176,7 @@ def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[st
 def new_homes(
     slots: Sequence[str], nodes: Sequence[NodeInfo], *, warm: Collection[str] = ()
 ) -> dict[str, NodeInfo]:
-    """Return {slot: a node with a free CPU for it}, warm nodes first, then the emptiest.
+    """Return {slot: a node with a free CPU for it}: warm nodes first.
 
     Args:
         slots: slots that need a node.

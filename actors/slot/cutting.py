@@ -75,7 +75,7 @@ class _Times(NamedTuple):
 
 
 class _AtCut(NamedTuple):
-    """State of a slot's sinks at its cut, until its part is complete; and what the cut has cost.
+    """State of a slot's sinks at its cut, and the costs so far.
 
     Attributes:
         number: number of the checkpoint.

@@ -89,7 +89,7 @@ class SyncedInput(InputAround):
 
     @property
     def traits(self) -> InputTraits:
-        """Traits of the input. Its offsets are those of now, so rows never come again the same."""
+        """Traits of the input; its offsets are those of now, so rows differ."""
         inner = super().traits
         replay: Replay = "retained" if inner.replay == "exact" else inner.replay
         return replace(inner, is_history=False, replay=replay)

@@ -178,7 +178,7 @@ class ReaderState:
         return released
 
     def merge_ahead(self, ready: Cut, limit: int) -> None:
-        """Merge rows for this read and those to come, if it is to be cut short.
+        """Merge rows for several reads, if this one is cut short.
 
         Args:
             ready: no row follows that comes before this cut.
@@ -192,7 +192,7 @@ class ReaderState:
         ready = self._shorten(ready, max(limit, _AHEAD))
         for (places, is_sorted, has_ties), merged in zip(self._ports, self._merged, strict=True):
             if len(places) > 1 and (pieces := self._take(places, ready)):
-                merged.add(self._in_one(pieces, is_sorted=is_sorted, has_ties=has_ties))
+                merged.add(self._merged_pieces(pieces, is_sorted=is_sorted, has_ties=has_ties))
 
     @property
     def _rows_merged(self) -> int:
@@ -211,7 +211,7 @@ class ReaderState:
                     heads[place] = lane.head_ns
         return pieces
 
-    def _in_one(self, pieces: list[Piece], *, is_sorted: bool, has_ties: bool) -> Batch:
+    def _merged_pieces(self, pieces: list[Piece], *, is_sorted: bool, has_ties: bool) -> Batch:
         return merge_pieces(pieces, self._ranks, is_sorted=is_sorted, has_ties=has_ties)
 
     def _release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
@@ -254,7 +254,7 @@ class ReaderState:
                     slack_ready += _beyond(ready, piece)
                     key = _last_key(piece)
                     last = key if key > last else last
-            rows = self._in_one(pieces, is_sorted=is_sorted, has_ties=has_ties)
+            rows = self._merged_pieces(pieces, is_sorted=is_sorted, has_ties=has_ties)
             released += len(rows.event_time_ns)
             ports.append(rows)
         watermark_ns = self._come_to(last, cut, ready)

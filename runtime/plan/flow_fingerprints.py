@@ -207,7 +207,7 @@ def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str])
 
 
 def _why_replicas_mix(step: Step, steps: Mapping[str, Step], upstream: list[str]) -> str:
-    """Return why a sink has rows of a step's replicas in any order; "": it puts them in one."""
+    """Return why rows of replicas reach a sink in any order; "": they do not."""
     sink = steps[upstream[-1]]
     who = f"rows of the replicas of {step.name!r} reach sink {sink.name!r} as they come"
     if reason := step.traits.why_no_order:

@@ -1,4 +1,4 @@
-"""Check of new names of steps, as users give them to go on from a checkpoint."""
+"""Check the new names of steps that a user gives."""
 
 from __future__ import annotations
 

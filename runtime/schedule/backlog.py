@@ -115,7 +115,7 @@ class SliceLengths:
 def _first_rows(machine: StageMachine, limits: Limits, *, has_deadline: bool) -> int:
     """Return the rows of a stage's first slice.
 
-    Nobody waits for a row of existing data. Each short slice of a source would be a message to each
+    No row of existing data is waited for. Each short slice of a source would be a message to each
     replica, and each of these makes a gate release few rows.
     """
     stage = machine.stage

@@ -149,7 +149,7 @@ _Snapshots = Mapping[str, Mapping[str, Any]]
 
 
 def _own(part: str, field: str, was_in: _Snapshots, names: FormerNames) -> dict[str, Any]:
-    """Return a field of a part of snapshots by stage or channel, of those that have it."""
+    """Return {stage or channel: value of a field in its snapshot's part}."""
     return values_of({name: state[part] for name, state in was_in.items()}, field, names)
 
 

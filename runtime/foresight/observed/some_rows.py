@@ -53,7 +53,7 @@ class SomeRows(InputAround):
 
     @property
     def traits(self) -> InputTraits:
-        """Traits of rows that are all there. They are no history: slices are those of the run."""
+        """Traits of rows that are all there, read in slices of the run."""
         diverts = traits_of(self.inner).diverts
         return InputTraits(blocks_stay=True, reads_inline=True, diverts=diverts)
 
