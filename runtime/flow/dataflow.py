@@ -84,6 +84,9 @@ class Dataflow(FlowMethods):
         SettingError: slack or deadline is not a duration, or keep none of the two.
     """
 
+    division: Division = UNDIVIDED
+    """Division of steps into stages, of a flow that goes on from a checkpoint."""
+
     @checked_call
     def __init__(
         self,
@@ -103,8 +106,6 @@ class Dataflow(FlowMethods):
         is_tuned = own == READY_ONLY and self.deadline_ns is not None
         self.release = BY_DEADLINE if is_tuned else own
         self.keep = keep
-        self.division = UNDIVIDED
-        """Division of steps into stages, of a flow that goes on from a checkpoint."""
 
     @checked_call
     def source(

@@ -56,10 +56,8 @@ class StageReport(JsonObject):
     rows_out: int = 0
     early: int = 0
     """Rows held since their event time was too far ahead of their arrival."""
-    passed_over: int = 0
-    """Rows that the input gave again after a restart or an error, and that were omitted."""
     to_pass_over: int = 0
-    """Rows of those that are still to come again, before new ones."""
+    """Rows that the input is still to give again after a restart or an error, before new ones."""
     first_bad: list[str] = field(default_factory=list)
     """First rows that could not be used, each with its place and the reason."""
     source_clock: dict[str, int] = field(default_factory=dict)

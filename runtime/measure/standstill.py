@@ -78,8 +78,7 @@ class _Walk:
             if stage.due_in_ns is not None:
                 return []
             if stage.to_pass_over:
-                every = stage.passed_over + stage.to_pass_over
-                return [_Cause("again", name, words=f"{stage.passed_over:,} of {every:,}")]
+                return [_Cause("again", name, words=f"{stage.to_pass_over:,}")]
             return [_Cause("early" if stage.early and stage.in_flight else "silent", name)]
         return self._of_gate(stage) if stage.waiting_for else self._of_inputs(stage)
 
@@ -144,8 +143,8 @@ def _why(kind: str, causes: Sequence[_Cause]) -> str:
     if kind == "silent":
         return f"{waits}source {who}, which gives nothing"
     if kind == "again":
-        passed = ", ".join(cause.words for cause in causes)
-        return f"{waits}source {who}, which passes over rows that it had before ({passed} so far)"
+        left = ", ".join(cause.words for cause in causes)
+        return f"{waits}source {who}, which passes over rows that it had before ({left} to come)"
     if kind == "early":
         return f"{waits}source {who}, whose rows are further ahead of their arrivals than `ahead=`"
     if kind == "unpromised":

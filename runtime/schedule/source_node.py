@@ -690,7 +690,7 @@ class SourceNode(Node):
         if self.renumbered:
             report.counted["renumbered"] = self.renumbered
         report.counted |= self._blocks.counts()
-        report.passed_over, report.to_pass_over = self._blocks.passed_over
+        report.to_pass_over = self._blocks.to_pass_over
         report.in_flight = self.held
         report.early = self.early
         report.source_clock = self.clock_facts

@@ -319,9 +319,9 @@ class BlockReader:
         return {what: count for what, count in counts.items() if count}
 
     @property
-    def passed_over(self) -> tuple[int, int]:
-        """Numbers of rows that came again and were omitted, and that will come."""
-        return self._partition.passed_over, self._partition.to_pass_over
+    def to_pass_over(self) -> int:
+        """Rows that are still to come again, before new ones."""
+        return self._partition.to_pass_over
 
     @property
     def early(self) -> EarlyRows | None:

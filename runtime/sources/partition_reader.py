@@ -51,7 +51,6 @@ class PartitionReader:
         reader: the open input; None if it is not open.
         retries: how often it was opened again after it raised.
         retry_at_ns: when it is opened again; None if it did not raise.
-        passed_over: good rows that came again, since they had been read before, and were omitted.
     """
 
     STATE = Fields("rows", "newest_ns", "has_ended", "_place")
@@ -63,7 +62,7 @@ class PartitionReader:
         self.first_ns = self.newest_ns = START_NS if first_ns is None else first_ns
         self.has_ended = False
         self.reader: CountingReader | None = None
-        self.retries = self.passed_over = 0
+        self.retries = 0
         self.retry_at_ns: int | None = None
         self._raised = 0  # times since the last rows
         self._counts: dict[str, int] = {}  # of readers that were closed
@@ -261,7 +260,6 @@ class PartitionReader:
         if self._to_skip:
             skipped = min(self._to_skip, len(rows))
             self._to_skip -= skipped
-            self.passed_over += skipped
             self._since += skipped
             rows = rows.slice(skipped)
         return rows if len(rows) else None

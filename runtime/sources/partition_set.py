@@ -191,11 +191,6 @@ class PartitionSet:
         return sum(partition.retries for partition in self._partitions.values())
 
     @property
-    def passed_over(self) -> int:
-        """Rows of all partitions that came again, and were omitted."""
-        return sum(partition.passed_over for partition in self._partitions.values())
-
-    @property
     def to_pass_over(self) -> int:
         """Rows of all partitions that are still to come again."""
         return sum(partition.to_pass_over for partition in self._partitions.values())

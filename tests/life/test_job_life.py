@@ -75,7 +75,7 @@ def test_a_worker_that_died_is_named_with_what_is_known_of_its_node(told: Told) 
     (stop,) = told.hears(DeadNodes({"id-3": "its node is gone (Ray lost it)"}))
     assert isinstance(stop, StopSlots)
     assert stop.slots == ("node-1",)
-    assert told.said() == stop.failure
+    assert told.fact() == stop.failure
     for slot, stages, reason in (
         ("node-2", "gate", "killed"),
         ("node-3", "out", "its node is gone (Ray lost it)"),
@@ -134,7 +134,7 @@ def test_beside_a_slot_that_stands_still_only_the_others_are_waited_for(told: To
     told.hears(misses("node-1", "numbers→gate"))
     told.hears(TimePassed(), ClusterThere(), after_s=TIME_LIMITS.settle_s)
     (stop,) = told.hears(STANDS_STILL)
-    assert stop == StopSlots(("node-2", "node-3"), told.said())
+    assert stop == StopSlots(("node-2", "node-3"), told.fact())
     assert told.ends(stopped("node-3")).status == "failed"
 
 
@@ -149,7 +149,7 @@ def test_a_silent_host_is_named_and_asked_for_nothing(told: Told) -> None:
     told.hears(done("node-3"))
     told.hears(HostSilent("id-2", "its host 10.0.0.2 does not answer (silence)"))
     _, stop = told.hears(ClusterThere(), DeadNodes())
-    assert stop == StopSlots(("node-1",), told.said())
+    assert stop == StopSlots(("node-1",), told.fact())
     assert "Bring node-2 back, or do without" in told.said()
     told.hears(HostSilent("id-3", "its host 10.0.0.3 does not answer (silence)"))
     assert told.hears(stopped("node-1")) == [FetchResults(())]  # it ended there, in vain

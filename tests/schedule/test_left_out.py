@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
@@ -87,6 +89,12 @@ def state_of(slot: Slot) -> Any:
     return {**state, "stream": {**state["stream"], "turns": {}}}
 
 
+def reports_of(slot: Slot, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
+    """Return a slot's reports, without the counts of rows that came again after a restart."""
+    stages, channels = slot.reports(now_ns)
+    return [replace(report, to_pass_over=0) for report in stages], channels
+
+
 row = st.tuples(st.sampled_from([0, 1, 1, 3]), st.integers(0, 30), st.sampled_from([0, 0, 0, 1, 3]))
 rows = st.lists(row, min_size=5, max_size=30)
 
@@ -116,7 +124,7 @@ def test_all_is_as_by_slices_with_messages(
         rests = short.rest(now_ns), long.rest(now_ns)
         assert rests[0] == rests[1] or look > cut, "one that was restored may look once more"
         assert canonical(state_of(short)) == canonical(state_of(long))
-        assert short.reports(now_ns) == long.reports(now_ns)
+        assert reports_of(short, now_ns) == reports_of(long, now_ns)
         if look == cut:
             state = from_plain(to_plain(short.snapshot()))
             short = slot_of(plan, gap_ns)

@@ -151,7 +151,7 @@ def test_keys_that_come_later_and_go_change_no_bit(
         combined.append(job.wait().ledger.counts.of_job()["combined"])
         results.append(job.result("out"))
     assert results[0].equals(results[1])
-    assert 1_000 < combined[1] < 2_500, "some batches are combined, and some are not"
+    assert 1_000 < combined[1] < 3_000, "some batches are combined, and some are not"
 
 
 FLOATS = {

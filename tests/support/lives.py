@@ -59,9 +59,14 @@ class Told:
         self.now_ns += round(after_s * S)
         return [action for one in stimuli for action in self.life.handle(one, self.now_ns)]
 
-    def said(self) -> str:
+    def fact(self) -> str:
+        """Return what happened, without a way out."""
         assert self.life.cause is not None
         return self.life.cause.message
+
+    def said(self) -> str:
+        assert self.life.cause is not None
+        return self.life.cause.text
 
     def ends(self, *stimuli: Stimulus) -> End:
         """Hear these, fetch the results, and have ended."""

@@ -118,6 +118,7 @@ def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
 
     with monkeypatch.context() as broken:
         broken.setattr(output_path, "sync", failing)
+        broken.setattr(plain_files, "sync", failing)
         with pytest.raises(SinkError, match="Input/output"):
             sink.write(rows(5, 5))
     assert seen(tmp_path) == list(range(10))
@@ -147,6 +148,7 @@ def test_one_file_whose_publication_fails_is_whole_after_a_resume(
 
     with monkeypatch.context() as broken:
         broken.setattr(output_path, "sync", broken_sync)
+        broken.setattr(plain_files, "sync", broken_sync)
         broken.setattr(Path, "replace", broken_rename)
         with pytest.raises(SinkError, match="resume=True goes on"):
             write_all(jsonl_sink(place))
