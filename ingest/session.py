@@ -261,7 +261,7 @@ class SparkOnRay:
         for action in reversed(self._before_stop):
             action()
         self._before_stop.clear()
-        if self._session is None:  # a hanging start holds RayDP's lock until these end it
+        if self._session is None:  # a hanging start holds RayDP's lock until its processes end
             self._attempt(partial(end_actors, patience_s=0))
             end_jvm(limit_s=0)  # it would look for its master for a minute
         self._session = None

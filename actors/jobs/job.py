@@ -132,7 +132,7 @@ class RayJob:
         self._hosts = HostMonitor(
             nodes.values(),
             every_s=GOING_ON_S if self._may_go_on else None,
-            have_answered=self._before.hosts_have_answered,
+            hosts_have_answered=self._before.hosts_have_answered,
         )
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)

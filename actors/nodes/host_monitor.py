@@ -38,7 +38,7 @@ class HostMonitor:
         nodes: nodes to ask; nodes of unknown port (0) are not asked.
         now_s: a clock, in seconds.
         every_s: time between two questions, and for an answer, in seconds; `ASK_EVERY_S` if None.
-        have_answered: whether all have answered a moment ago, so that each can be lost at once.
+        hosts_have_answered: whether all have answered a moment ago: each can be lost at once.
     """
 
     def __init__(
@@ -47,10 +47,12 @@ class HostMonitor:
         *,
         now_s: Callable[[], float] = time.monotonic,
         every_s: float | None = None,
-        have_answered: bool = False,
+        hosts_have_answered: bool = False,
     ) -> None:
         self._every_s = ASK_EVERY_S if every_s is None else every_s
-        self._hosts = {node.node_id: _Host(node, have_answered) for node in nodes if node.port}
+        self._hosts = {
+            node.node_id: _Host(node, hosts_have_answered) for node in nodes if node.port
+        }
         self._now_s = now_s
 
     def begin(self) -> None:

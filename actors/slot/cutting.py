@@ -55,7 +55,7 @@ class _Times(NamedTuple):
     """Clocks of the loop's thread.
 
     Attributes:
-        steady_ns: the steady clock.
+        steady_ns: time of the steady clock.
         cpu_ns: CPU time of the thread.
         queued_ns: how long the thread has waited for a core.
     """
@@ -230,9 +230,7 @@ class CuttingSlot(ABC):
             self._at_cut, self._last_cut = _AtCut(number, results, positions, passed), begun
         marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
         self._ends.mark(marks, Mark(number))
-        if (at_cut := self._at_cut) is not None and at_cut.number == number:
-            took = _Times.now().since(begun)
-            self._at_cut = _stood_still(at_cut, took)._replace(cut_ns=at_cut.cut_ns + took.cpu_ns)
+        self._charge(number, begun, is_step=False)
         self._save_more(LONGEST_NS if slot.is_finished else 0)  # no loop need go on
 
     def _mark_came(self, channel: str, mark: Mark) -> None:
@@ -251,11 +249,19 @@ class CuttingSlot(ABC):
             except SlackwaterError as problem:  # no state of a user's object may end the job
                 slot.give_up_cut()
                 self._has_made(number, problem)
-            if (at_cut := self._at_cut) is not None and at_cut.number == number:
-                took = _Times.now().since(begun)
-                at_cut = _stood_still(at_cut, took)
-                self._at_cut = at_cut._replace(steps_ns=at_cut.steps_ns + took.cpu_ns)
+            self._charge(number, begun, is_step=True)
         self._take_cut()
+
+    def _charge(self, number: int, begun: _Times, *, is_step: bool) -> None:
+        """Charge a checkpoint with what the loop has done since a time."""
+        if (at_cut := self._at_cut) is None or at_cut.number != number:
+            return
+        took = _Times.now().since(begun)
+        field = "steps_ns" if is_step else "cut_ns"
+        self._at_cut = at_cut._replace(
+            longest_ns=max(at_cut.longest_ns, took.steady_ns - took.queued_ns),
+            **{field: getattr(at_cut, field) + took.cpu_ns},
+        )
 
     def _take_cut(self) -> None:
         """Give the part of a complete cut to who waits for it."""
@@ -272,9 +278,3 @@ class CuttingSlot(ABC):
         with self._has_part:
             self._parts = {number: made}
             self._has_part.notify_all()
-
-
-def _stood_still(at_cut: _AtCut, took: _Times) -> _AtCut:
-    """Return a cut after the loop did nothing else for a time."""
-    still_ns = took.steady_ns - took.queued_ns
-    return at_cut._replace(longest_ns=max(at_cut.longest_ns, still_ns))

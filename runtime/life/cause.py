@@ -99,14 +99,14 @@ class Cause:
         input or output has no notes. The report has them in any case.
         """
         kind = getattr(errors, self.kind, SlackwaterError)
-        made: SlackwaterError = kind(self.text)
+        error: SlackwaterError = kind(self.text)
         if kind.__name__ not in _WITH_HISTORY:
-            return made
+            return error
         if lines := list(heard):
-            made.add_note("\n  ".join(["(the last that the job heard, in seconds:", *lines]) + ")")
+            error.add_note("\n  ".join(["(the last that the job heard, in seconds:", *lines]) + ")")
         if lines := list(given):
-            made.add_note("\n  ".join(["(the last that the slot was given:", *lines]) + ")")
-        return made
+            error.add_note("\n  ".join(["(the last that the slot was given:", *lines]) + ")")
+        return error
 
 
 def silent_peers(

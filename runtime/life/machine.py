@@ -347,16 +347,16 @@ class JobLife:
             failure = failure_report(
                 self._plan, self._deaths, self._homes, lost=self._lost, own=self._own_deaths
             )
-            self.cause = Cause(DEATH, failure.fact, tuple(self._deaths), failure.way_out)
+            slots = tuple(self._deaths)
         elif stalled:
             failure = stalled_report(self._plan, stalled, self._states, self._homes)
-            self.cause = Cause(DEATH, failure.fact, tuple(stalled), failure.way_out)
+            slots = tuple(stalled)
         else:
             first = self._failed[0]
             assert first.error is not None, "it has failed"
             parted = parted_report(self._plan, self._failed, self._homes)
-            failure = parted or Failure(first.error, "")
-            self.cause = Cause(DEATH, failure.fact, (first.slot,), failure.way_out)
+            failure, slots = parted or Failure(first.error, ""), (first.slot,)
+        self.cause = Cause(DEATH, failure.fact, slots, failure.way_out)
 
     @property
     def _silent(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ merged     ═══|═══|═══        millisecond, and a read cut out 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -351,7 +352,7 @@ class ReaderState:
     def has_before(self, cut: Cut) -> bool:
         """Whether rows are held before a cut, late ones apart."""
         firsts = [places[0] for places, _, _ in self._ports]
-        lanes = [*enumerate(self.lanes), *zip(firsts, self._merged, strict=True)]
+        lanes = chain(zip(firsts, self._merged, strict=True), enumerate(self.lanes))
         return any((lane.head_ns, place) < cut for place, lane in lanes if lane.rows)
 
     def held(self) -> list[Batch]:

@@ -125,8 +125,8 @@ class Attempts:
         """
         if self._is_unwanted or issubclass(getattr(errors, cause.kind, Exception), _FINAL):
             return cause
-        said = cause.message.partition("\n")[0]
-        signature = (cause.kind, cause.slots, _NUMBERS.sub("#", said))
+        first_line = cause.message.partition("\n")[0]
+        signature = (cause.kind, cause.slots, _NUMBERS.sub("#", first_line))
         self._alike[signature] += 1
         was_tried = signature == self._last
         if self._alike[signature] >= MOST_ALIKE or (was_tried and not self._since):

@@ -58,6 +58,18 @@ def sums(placement: dict[str, str]) -> Plan:
         return nodes.plan(flow, placement=placement)
 
 
+def check_goes_on(plan: Plan, other: Plan) -> None:
+    """Check that another plan goes on from each checkpoint of a plan with the same rows."""
+    run, _ = marked(plan, 1)
+    went_on_from = 0
+    for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):
+        went_on_from += 1
+        rows = run.results["out"][: had(parts, "out")] + again["out"]
+        assert rows == run.results["out"], number
+        assert report.ledger.is_balanced
+    assert went_on_from
+
+
 def test_replicas_own_the_keys_of_the_checkpoint_in_other_slots() -> None:
     plan = sums({"rows": "node-1", "sums.1": "node-1", "sums.2": "node-2", "out": "node-3"})
     wanted = sums({"*": "node-2"})
@@ -66,14 +78,7 @@ def test_replicas_own_the_keys_of_the_checkpoint_in_other_slots() -> None:
     other = with_groups(wanted, groups)
     assert key_groups_of(other) == groups
     assert other.slots == wanted.slots
-    run, _ = marked(plan, 1)
-    went_on_from = 0
-    for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):
-        went_on_from += 1
-        rows = run.results["out"][: had(parts, "out")] + again["out"]
-        assert rows == run.results["out"], number
-        assert report.ledger.is_balanced
-    assert went_on_from
+    check_goes_on(plan, other)
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 5])
@@ -81,11 +86,4 @@ def test_partitions_and_replicas_go_on_in_another_number_of_slots(nodes: int) ->
     plan = planned(flow_of(), 3)
     other = planned(flow_of().with_division(division_of(plan)), nodes)
     other = with_groups(other, key_groups_of(plan))
-    run, _ = marked(plan, 1)
-    went_on_from = 0
-    for number, parts, again, report in went_on(other, 1, run, partial(elsewhere, other)):
-        went_on_from += 1
-        rows = run.results["out"][: had(parts, "out")] + again["out"]
-        assert rows == run.results["out"], number
-        assert report.ledger.is_balanced
-    assert went_on_from
+    check_goes_on(plan, other)

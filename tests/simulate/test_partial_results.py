@@ -132,7 +132,7 @@ def test_keys_that_come_later_and_go_change_no_bit(
     """Some batches have known keys, some have new ones, and some are not combined."""
     monkeypatch.setattr(combine, "_MOST_KEYS", most_keys)
     rng = np.random.default_rng(3)
-    many = [5, 20, 400, 20, 900, 60, 5, 300]
+    many = [5, 20, 400, 20, 900, 600, 5, 300]
     keys = np.concatenate([rng.integers(0, least, 500) + least // 3 for least in many])
     text = [None if key % 11 == 3 else f"t{key}" for key in keys.tolist()]
     table = pa.table({"ts": np.arange(ROWS), "k": keys.astype(np.int16), "text": pa.array(text)})
@@ -151,7 +151,7 @@ def test_keys_that_come_later_and_go_change_no_bit(
         combined.append(job.wait().ledger.counts.of_job()["combined"])
         results.append(job.result("out"))
     assert results[0].equals(results[1])
-    assert 1_000 < combined[1] < 3_000, "some batches are combined, and some are not"
+    assert 1_000 < combined[1] < 2_500, "some batches are combined, and some are not"
 
 
 FLOATS = {

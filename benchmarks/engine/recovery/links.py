@@ -55,13 +55,13 @@ def outcomes_of_links(folder: Path, trials: Sequence[str], fault: str) -> Iterat
             assert driver.stdin is not None
             assert driver.stdout is not None
             for line in driver.stdout:
-                said = json.loads(line)
-                if "ask" not in said:
-                    outcome = Outcome(**said)
+                message = json.loads(line)
+                if "ask" not in message:
+                    outcome = Outcome(**message)
                     left = [host.name for host in hosts.hosts if not _ends(host)]
                     outcome.problems += [f"a worker is left on {name}" for name in left]
                     yield outcome
-                elif said["ask"] == "cut":
+                elif message["ask"] == "cut":
                     ends[0].cut_link(ends[1])
                 else:
                     ends[0].mend_link(ends[1])

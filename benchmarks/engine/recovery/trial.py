@@ -55,10 +55,10 @@ DEADLINE = "1s"
 
 @dataclass
 class Outcome:
-    """What one fault has shown.
+    """Outcome of a fault in a job.
 
     Attributes:
-        fault: its kind.
+        fault: kind of the fault.
         is_injected: whether the fault came.
         missed: reason why it did not; empty if it did.
         gap_s: longest time between two commits from the fault on; None without two.

@@ -196,7 +196,7 @@ class ProcessMachine(LateOperator):
         assert batch.codes is not None, "rows that wait have them"
         codes, times = batch.codes.tolist(), batch.event_time_ns.tolist()
         stimuli, names = batch.stimulus_time_ns.tolist(), self._step.keys
-        self._objects.will_change(dict.fromkeys(codes))
+        self._objects.will_change(codes)
         start = 0
         while start < len(times):
             stop, time_ns = start + 1, times[start]

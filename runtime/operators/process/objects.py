@@ -121,12 +121,7 @@ class Objects:
 
     def will_change(self, codes: Iterable[int]) -> None:
         """Note that the objects of these keys are about to change."""
-        if self._saving is None:
-            return
-        known = map(self.by_code.get, codes)
-        self._saving.before(keyed for keyed in known if keyed is not None)
-        if self._saving.is_done:
-            self._saving = None
+        self._saving = self.by_code.save_before(codes, self._saving)
 
     def _copied(self, key: Any) -> Any:
         return called(

@@ -118,12 +118,7 @@ class Matchers:
         return self.of_key.get(code)
 
     def _will_change(self, codes: Iterable[int]) -> None:
-        if self._saving is None:
-            return
-        known = map(self.of_key.get, codes)
-        self._saving.before(matcher for matcher in known if matcher is not None)
-        if self._saving.is_done:
-            self._saving = None
+        self._saving = self.of_key.save_before(codes, self._saving)
 
     def windowed(self, code: int) -> WindowMatcher | None:
         """Return the matcher of a key with windows; see `changing`."""
@@ -138,7 +133,7 @@ class Matchers:
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
         if self._saving is not None:
-            self._will_change(dict.fromkeys(events.codes.tolist()))
+            self._will_change(events.codes.tolist())
         while begin < count:
             end = min(begin + PART, count)
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):

@@ -102,7 +102,7 @@ def test_a_host_that_never_answered_is_not_called_lost(deaf: int) -> None:
 
 def test_silence_is_no_answer(deaf: int) -> None:
     clock = Clock()
-    watch = HostMonitor([node(deaf)], now_s=clock, have_answered=True)
+    watch = HostMonitor([node(deaf)], now_s=clock, hosts_have_answered=True)
     watch.begin()
     lost = ask(watch, clock, times=LOST_AFTER)
     assert lost == {"id of node-1": "its host 127.0.0.1 does not answer (silence)"}
@@ -111,7 +111,7 @@ def test_silence_is_no_answer(deaf: int) -> None:
 
 def test_a_job_that_goes_on_waits_for_less(deaf: int) -> None:
     clock = Clock()
-    watch = HostMonitor([node(deaf)], now_s=clock, every_s=GOING_ON_S, have_answered=True)
+    watch = HostMonitor([node(deaf)], now_s=clock, every_s=GOING_ON_S, hosts_have_answered=True)
     while not watch.look():
         clock.now_s += GOING_ON_S / 4
     assert clock.now_s == pytest.approx(LOST_AFTER * GOING_ON_S, abs=GOING_ON_S / 2)
