@@ -1,0 +1,1 @@
+"""Suites that others wrote: their cases, as flows of ours."""
