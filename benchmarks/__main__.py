@@ -71,6 +71,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     ),
     "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
     "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
+    "conformance": (
+        "conformance.run",
+        "cases of other engines' tests, as flows of ours; Nexmark with kills (DATA=)",
+    ),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),
     "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),

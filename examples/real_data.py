@@ -14,6 +14,7 @@ TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
 PHONES_BESIDE = BESIDE.parent / "iot-umts-ooo-2014"
 SOCCER_BESIDE = BESIDE.parent / "soccer-tromso-zxy-2013"
 OPTIONS_BESIDE = BESIDE.parent / "options-goog-1min-2015"
+CASES_BESIDE = BESIDE.parent / "conformance"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -73,6 +74,20 @@ def options_quotes() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(OPTIONS_BESIDE, "goog_options_2015-12-24.parquet")
+
+
+def foreign_cases() -> Path:
+    """Return the folder with cases of other engines' tests: cases.json, and folders of rows.
+
+    It is `DATA` itself, or its folder `conformance`.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    named = os.environ.get("DATA")
+    if named and (Path(named) / "conformance" / "cases.json").exists():
+        return Path(named) / "conformance"
+    return _folder(CASES_BESIDE, "cases.json")
 
 
 def _folder(beside: Path, wanted: str) -> Path:

@@ -4,8 +4,9 @@
 cases.json ──▶ Case ──▶ translation of its id ──▶ rows, compared as a multiset ──▶ verdict
 ```
 
-A translation is a function of ours, by the id of its case. It says whether it is straight or a
-detour. A case without one is said to be not expressible, or not translated.
+A translation is a function of ours, by the id of its case. A suite has in code what is expected of
+each: equal, or different by these rows. A case without a translation is said to be not expressible,
+with what is missing; else it is not translated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -27,20 +28,43 @@ import slackwater as sw
 from benchmarks.frame import check
 
 __all__ = [
-    "Answers",
+    "VERDICTS",
     "Case",
+    "Difference",
+    "Rows",
+    "Suite",
     "Translation",
-    "Translations",
+    "Verdict",
+    "Way",
+    "as_time",
     "cells",
     "differences",
+    "heard",
     "read_cases",
+    "read_rows",
     "results",
+    "rows_of",
 ]
 
-Way = Literal["straight", "detour"]
-Answers = Iterable[tuple[Any, ...]]
+Way = Literal["straight", "detour", "code"]
+Verdict = Literal[
+    "equal", "detour", "different", "code", "wrong", "not expressible", "not translated", "not had"
+]
+VERDICTS: dict[Verdict, str] = {
+    "equal": "equal",
+    "detour": "by a detour",
+    "different": "different by intent",
+    "code": "custom code",
+    "wrong": "wrong",
+    "not expressible": "not expressible",
+    "not translated": "not translated",
+    "not had": "not had",
+}
+Rows = Iterable[Any]
 DIGITS = 9
 """Significant digits of floats and decimals that are compared."""
+SECONDS = re.compile(r"(\d\d:\d\d:\d\d\.\d*?)0+")
+NUMBER = re.compile(r"-?\d+\.\d+(e[-+]?\d+)?|-?\d+e[-+]?\d+")
 
 
 @dataclass(frozen=True)
@@ -49,27 +73,24 @@ class Case:
 
     Attributes:
         name: its id.
-        suite: suite that it is from.
-        input: its rows, or the files in which they are.
-        expected: its answer, or the file in which it is.
-        lacks: what it needs beyond a language like ours of 2026-11-28, in words.
+        suite: name of the suite that it is from.
+        source: project, file and test that it is from.
+        input: its rows, or the files that have them.
+        expected: its answer, or the file that has it.
         folder: folder of the suites' files.
     """
 
     name: str
     suite: str
+    source: str
     input: Any
     expected: Any
-    lacks: tuple[str, ...]
     folder: Path
 
-    def answer(self) -> list[Any]:
-        """Return the rows of its answer."""
-        if isinstance(self.expected, str):
-            rows = read_rows(self.folder / self.expected)
-            assert isinstance(rows, list), self.expected
-            return rows
-        return list(self.expected)
+    @property
+    def is_had(self) -> bool:
+        """Whether its rows and its answer are here, not in a checkout of its project."""
+        return bool(self.input != "in the source")
 
 
 @dataclass(frozen=True)
@@ -77,111 +98,222 @@ class Translation:
     """Flow of a case.
 
     Attributes:
-        find: function of the case that returns the rows found.
-        way: whether it is straight, or a detour.
-        reason: reason of an answer that differs by intent; "" if it is equal.
-        extra, lacking: rows that are found beyond the answer, and those that are not, where it
-            differs by intent.
+        run: function of the case that returns the rows of the flow.
+        way: whether its steps are built in, built in but bent, or a user's code.
+        note: how it is bent, or what the code does.
     """
 
-    find: Callable[[Case], Answers]
+    run: Callable[[Case], Rows]
     way: Way
-    reason: str = ""
+    note: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows by which our answer differs by intent.
+
+    Attributes:
+        reason: why it differs.
+        extra: rows of ours that are not in the answer.
+        lacking: rows of the answer that are not ours.
+    """
+
+    reason: str
     extra: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
 
 
-class Translations:
-    """The translations of suites, {id: translation}."""
+def _answer(case: Case) -> list[Any]:
+    """Return the rows of an answer, in the case or in a file of rows."""
+    return (
+        read_rows(case.folder / case.expected) if isinstance(case.expected, str) else case.expected
+    )
 
-    def __init__(self) -> None:
-        self.by_name: dict[str, Translation] = {}
 
-    def __call__(
-        self, *names: str, way: Way = "straight"
-    ) -> Callable[[Callable[[Case], Answers]], Callable[[Case], Answers]]:
+@dataclass
+class Suite:
+    """A suite that others wrote: its translations, and their verdicts.
+
+    Args:
+        name: name of the suite in the cases.
+        answer: function of a case that returns the rows of its answer.
+        is_pattern: function of a case's name that says whether it is one of a pattern language.
+    """
+
+    name: str
+    answer: Callable[[Case], list[Any]] = _answer
+    is_pattern: Callable[[str], bool] = lambda _: False
+    translations: dict[str, Translation] = field(default_factory=dict, init=False)
+    differences: dict[str, Difference] = field(default_factory=dict, init=False)
+    wrong: dict[str, str] = field(default_factory=dict, init=False)
+    missing: dict[str, str] = field(default_factory=dict, init=False)
+
+    def translation(
+        self, *names: str, way: Way = "straight", note: str = ""
+    ) -> Callable[[Callable[[Case], Rows]], Callable[[Case], Rows]]:
         """Register the translation of some cases."""
+        assert bool(note) == (way != "straight"), f"{names}: a detour says how, nothing else does"
 
-        def register(find: Callable[[Case], Answers]) -> Callable[[Case], Answers]:
+        def register(run: Callable[[Case], Rows]) -> Callable[[Case], Rows]:
             for name in names:
-                assert name not in self.by_name, f"{name} has two translations"
-                self.by_name[name] = Translation(find, way)
-            return find
+                assert name not in self.translations, f"{name} has two translations"
+                self.translations[name] = Translation(run, way, note)
+            return run
 
         return register
 
     def differs(
         self, name: str, reason: str, *, extra: Iterable[str] = (), lacking: Iterable[str] = ()
-    ) -> Callable[[Callable[[Case], Answers]], Callable[[Case], Answers]]:
-        """Register a translation whose answer differs by intent, by these rows."""
+    ) -> None:
+        """Pin the rows by which the answer of a translation differs by intent."""
+        self.differences[name] = Difference(reason, tuple(extra), tuple(lacking))
 
-        def register(find: Callable[[Case], Answers]) -> Callable[[Case], Answers]:
-            self.by_name[name] = Translation(
-                find, "straight", reason, tuple(extra), tuple(lacking)
-            )
-            return find
+    def lacks(self, what: str, *names: str) -> None:
+        """Say what is missing to translate some cases."""
+        for name in names:
+            assert name not in self.missing, f"{name} is said twice to be not expressible"
+            self.missing[name] = what
 
-        return register
+    def verdict(self, case: Case) -> Verdict:
+        """Return the verdict of a case, as it is pinned."""
+        if not case.is_had:
+            return "not had"
+        if case.name in self.wrong:
+            return "wrong"
+        if case.name in self.differences:
+            return "different"
+        if case.name in self.translations:
+            way = self.translations[case.name].way
+            return "equal" if way == "straight" else way
+        return "not expressible" if case.name in self.missing else "not translated"
+
+    def is_bent(self, case: Case) -> bool:
+        """Whether a case is translated by a detour."""
+        return case.name in self.translations and self.translations[case.name].way == "detour"
+
+    def problem(self, case: Case) -> str:
+        """Run the translation of a case; return what is wrong with its rows, "" if nothing is."""
+        pinned = self.differences.get(case.name, Difference(""))
+        try:
+            own, theirs = differences(self.translations[case.name].run(case), self.answer(case))
+        except Exception as error:  # the others are to run
+            return f"{case.name}: {type(error).__name__}: {str(error)[:300]}"
+        if (own, theirs) == (sorted(pinned.extra), sorted(pinned.lacking)):
+            return ""
+        unlike = [
+            f"ours alone {own[:4]}" if own else "",
+            f"theirs alone {theirs[:4]}" if theirs else "",
+        ]
+        return f"{case.name}: " + (", ".join(filter(None, unlike)) or "no difference any more")
 
 
 def read_cases(folder: Path) -> list[Case]:
     """Return the cases of a folder, in its order."""
     rows = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
     return [
-        Case(
-            row["id"], row["suite"], row["input"], row["expected"], tuple(row["missing"]), folder
-        )
+        Case(row["id"], row["suite"], row["source"], row["input"], row["expected"], folder)
         for row in rows
     ]
 
 
 @cache
-def read_rows(path: Path) -> list[Any] | dict[str, Any]:
-    """Return a JSON file, or one with a row on each line."""
+def read_rows(path: Path) -> list[Any]:
+    """Return the rows of a file: a JSON list, or a JSON value on each line."""
     text = path.read_text(encoding="utf-8")
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    if isinstance(found, dict) and text.count("\n") <= 1:
-        return [found] if "after" in found or "\n" in text.strip() else found
-    assert isinstance(found, list | dict)
-    return found
+    if text.lstrip().startswith("["):
+        rows = json.loads(text)
+        assert isinstance(rows, list), path
+        return rows
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def results(
-    make: Callable[[sw.Dataflow], sw.Stream], *, setting: Mapping[str, Any] | None = None
+    make: Callable[[sw.Dataflow], sw.Stream], *, stop_s: float | None = None, **setting: Any
 ) -> list[dict[str, Any]]:
     """Return the rows of a flow in the simulator, whose ledger must balance.
 
     Args:
         make: function of a flow that returns the stream of its answer.
-        setting: settings of the flow.
+        stop_s: seconds after which the job is stopped; None to read to the end of the input.
+        **setting: settings of the flow.
     """
-    flow = sw.Dataflow("case", **(setting or {}))
+    flow = sw.Dataflow("case", **setting)
     make(flow).sink("answer", sw.collect_sink())
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
+    stops = [] if stop_s is None else [sw.testing.UserStops(at_ns=round(stop_s * 1e9))]
+    with sw.Simulation(nodes=1) as nodes:
+        job = nodes.submit(flow, faults=stops)
         check(job.wait().ledger.is_balanced, "the ledger does not balance")
         table = job.result("answer")
     assert isinstance(table, pa.Table)
-    return table.to_pylist()
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
-def differences(found: Answers, answer: Iterable[Any]) -> tuple[list[str], list[str]]:
-    """Return the rows found beyond an answer, and the rows of it that are not found."""
-    own, theirs = (Counter(map(cells, rows)) for rows in (found, answer))
-    return sorted((own - theirs).elements()), sorted((theirs - own).elements())
+def rows_of(
+    flow: sw.Dataflow, rows: Iterable[Any], columns: Mapping[str, str], **options: Any
+) -> sw.Stream:
+    """Return rows as a source of a flow, in any order of event time.
+
+    Args:
+        flow: flow that gets the source.
+        rows: rows, a list of values each; texts of times are read.
+        columns: {column: alias of an Arrow type} in the order of the values; `t` is event time.
+        **options: further options of the source.
+    """
+    named = zip(zip(*rows, strict=True), columns.items(), strict=True)
+    arrays = {name: pa.array(values, pa.type_for_alias(kind)) for values, (name, kind) in named}
+    options = {"event_time": "t", "out_of_order": "late", "disorder": "1000d", **options}
+    return flow.source(flow.name_for("rows", None), sw.table(pa.table(arrays)), **options)
+
+
+def heard(
+    flow: sw.Dataflow,
+    rows: Iterable[Any],
+    columns: Mapping[str, str],
+    *,
+    goes_on: bool = False,
+    **options: Any,
+) -> sw.Stream:
+    """Return rows as a source from which one comes each second.
+
+    Args:
+        flow: flow that gets the source.
+        rows: rows, a list of values each, in the order in which they come.
+        columns: {column: alias of an Arrow type} in the order of the values; `t` is event time.
+        goes_on: whether the input goes on after the rows, for a job that is stopped then: the last
+            one comes again a day later.
+        **options: further options of the source.
+    """
+    numbered = [[*row, n] for n, row in enumerate(rows)]
+    if goes_on:
+        numbered.append([*numbered[-1][:-1], 86_400])
+    columns = {**columns, "heard": "timestamp[s]"}
+    return rows_of(flow, numbered, columns, arrival="heard", speed=1.0, **options)
+
+
+def as_time(text: str, *, day: str = "") -> dt.datetime:
+    """Return a time as it is written in the cases: in UTC, without a zone.
+
+    Args:
+        text: time, or a time of a day.
+        day: day before the time.
+    """
+    return dt.datetime.fromisoformat(f"{day} {text}".strip()).replace(tzinfo=None)
+
+
+def differences(own: Rows, answer: Iterable[Any]) -> tuple[list[str], list[str]]:
+    """Return the rows of ours beyond an answer, and the rows of it that are not ours."""
+    ours, theirs = (Counter(map(cells, rows)) for rows in (own, answer))
+    return sorted((ours - theirs).elements()), sorted((theirs - ours).elements())
 
 
 def cells(row: Any) -> str:
     """Return a row as text: its values with a space between them."""
-    if isinstance(row, str):
-        return re.sub(r"\s+", " ", " ".join(_number(word) for word in row.split())).strip()
-    values = row.values() if isinstance(row, Mapping) else row
-    if not isinstance(values, list | tuple) and not isinstance(row, Mapping):
-        values = [row]
-    return cells(" ".join(map(_cell, values)))
+    if isinstance(row, Mapping):
+        row = list(row.values())
+    if isinstance(row, list | tuple):
+        row = " ".join(map(_cell, row))
+    return " ".join(_number(word) for word in str(row).split())
 
 
 def _cell(value: Any) -> str:
@@ -190,20 +322,17 @@ def _cell(value: Any) -> str:
             return "NULL"
         case bool():
             return "true" if value else "false"
-        case float() | Decimal():
-            return _number(str(value))
         case dt.datetime():
-            text = value.replace(tzinfo=None).isoformat(sep=" ")
-            return text.rstrip("0") if "." in text else text
+            return value.replace(tzinfo=None).isoformat(sep=" ")
         case list() | tuple():
             return "[" + ", ".join(map(_cell, value)) + "]"
-        case dict():
-            return "{" + ", ".join(f"{key}: {_cell(each)}" for key, each in value.items()) + "}"
+        case Decimal():
+            return f"{value:f}"
     return str(value)
 
 
 def _number(word: str) -> str:
-    """Return a number's text with `DIGITS` digits, or another word as it is."""
-    if not re.fullmatch(r"-?\d+\.\d+(e[-+]?\d+)?|-?\d+e[-+]?\d+", word):
-        return word
-    return f"{float(word):.{DIGITS}g}"
+    """Return a number's text with `DIGITS` digits, a time's without zeros at its end."""
+    if time := SECONDS.fullmatch(word):
+        return time[1].removesuffix(".")
+    return f"{float(word):.{DIGITS}g}" if NUMBER.fullmatch(word) else word

@@ -2,64 +2,108 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import slackwater as sw
-from benchmarks.conformance.cases import Answers, Case, Translations, read_rows, results
+from benchmarks.conformance.cases import (
+    Case,
+    Rows,
+    Suite,
+    Way,
+    as_time,
+    read_rows,
+    results,
+)
 
-NEXMARK = Translations()
+NEXMARK = Suite("RisingWave Nexmark")
 BID = ("auction", "bidder", "price", "date_time")
 TIMES = ("date_time", "expires")
-PRICE, ID, CATEGORY = sw.col("price"), sw.col("auction"), sw.col("category")
+PRICE = sw.col("price")
 EUROS = PRICE * 0.908
-IS_CHEAP, IS_DEAR = PRICE < 10_000, PRICE >= 1_000_000
-RANKS = {"rank1": IS_CHEAP, "rank2": ~IS_CHEAP & ~IS_DEAR, "rank3": IS_DEAR}
-IN_SALE = sw.col("date_time") <= sw.col("expires")
-HALF_A_MINUTE = "30s"
+RANKS = {
+    "rank1": PRICE < 10_000,
+    "rank2": (PRICE >= 10_000) & (PRICE < 1_000_000),
+    "rank3": PRICE >= 1_000_000,
+}
+DAY = sw.col("date_time").dt.format("%Y-%m-%d")
+LONGER = "1m"
 """Longer than any auction, and than all rows of these streams."""
+ALL_ROWS = "a window longer than the data: the answer leaves at the end of the input"
+NO_WITHIN = "a within= longer than the data, for a join without times"
 
 
 class Streams:
-    """The three streams of Nexmark, as sources of a flow."""
+    """The three streams of Nexmark, as sources of a flow.
 
-    def __init__(self, flow: sw.Dataflow, case: Case) -> None:
+    Args:
+        flow: the flow.
+        case: a case that names the folder of the rows.
+        replicas: replicas of the steps with keys.
+    """
+
+    def __init__(self, flow: sw.Dataflow, case: Case, replicas: int = 1) -> None:
         self._flow, self._folder = flow, case.folder / "risingwave-nexmark"
+        self.keyed: Mapping[str, Any] = {"replicas": replicas} if replicas > 1 else {}
 
     def _stream(self, name: str) -> sw.Stream:
-        rows: Any = read_rows(self._folder / f"{name}.json")
+        rows = read_rows(self._folder / f"{name}.json")
         columns = {column: [row[column] for row in rows] for column in rows[0]}
         for column in TIMES:
             if column in columns:
-                columns[column] = [dt.datetime.fromisoformat(text) for text in columns[column]]
+                columns[column] = [as_time(text) for text in columns[column]]
         return self._flow.source(name, sw.table(columns), event_time="date_time")
 
     @cached_property
     def bid(self) -> sw.Stream:
+        """Bids."""
         return self._stream("bid")
 
     @cached_property
     def auction(self) -> sw.Stream:
+        """Auctions."""
         return self._stream("auction")
 
     @cached_property
     def person(self) -> sw.Stream:
+        """Persons."""
         return self._stream("person")
 
+    @cached_property
+    def sold(self) -> sw.Stream:
+        """Bids with their auctions, made while these were open; times are `begin`, `expires`."""
+        auctions = self.auction.rename({"date_time": "begin", "extra": "auction_extra"})
+        at = sw.col("date_time")
+        return self.bid.join(
+            auctions,
+            left_on="auction",
+            right_on="id",
+            within=LONGER,
+            where=(at >= sw.col("begin")) & (at <= sw.col("expires")),
+            **self.keyed,
+        )
 
-def query(
-    *names: str, way: Any = "straight"
-) -> Callable[[Callable[[Streams], sw.Stream]], Callable[[Streams], sw.Stream]]:
+    def total(self, stream: sw.Stream, by: Any = (), **aggregates: Any) -> sw.Stream:
+        """Return aggregates of all rows of each key."""
+        keyed = self.keyed if by else {}
+        totals = stream.aggregate(by=by, window=sw.tumbling("1d"), **aggregates, **keyed)
+        return totals.drop("window_start", "window_end")
+
+
+Query = Callable[[Streams], sw.Stream]
+QUERIES: dict[str, Query] = {}
+
+
+def query(*names: str, way: Way = "straight", note: str = "") -> Callable[[Query], Query]:
     """Register a function of the streams as the translation of some cases."""
 
-    def register(make: Callable[[Streams], sw.Stream]) -> Callable[[Streams], sw.Stream]:
-        @NEXMARK(*names, way=way)
-        def find(case: Case) -> Answers:
-            rows = results(lambda flow: make(Streams(flow, case)))
-            return (tuple(row.values()) for row in rows)
+    def register(make: Query) -> Query:
+        @NEXMARK.translation(*names, way=way, note=note)
+        def run(case: Case) -> Rows:
+            return results(lambda flow: make(Streams(flow, case)))
 
+        QUERIES.update(dict.fromkeys(names, make))
         return make
 
     return register
@@ -72,9 +116,7 @@ def q0(s: Streams) -> sw.Stream:
 
 @query("rw-q1")
 def q1(s: Streams) -> sw.Stream:
-    return s.bid.select("auction", "bidder", "date_time", euros=EUROS).select(
-        "auction", "bidder", "euros", "date_time"
-    )
+    return s.bid.select("auction", "bidder", {"euros": EUROS}, "date_time")
 
 
 @query("rw-q2")
@@ -83,34 +125,55 @@ def q2(s: Streams) -> sw.Stream:
     return s.bid.filter(wanted).select("auction", "price")
 
 
+@query("rw-q3", way="detour", note=NO_WITHIN)
+def q3(s: Streams) -> sw.Stream:
+    sales = s.auction.filter(sw.col("category") == 10)
+    sellers = s.person.filter(sw.col("state").is_in(["or", "id", "ca"]))
+    sales = sales.select("id", "seller", "date_time")
+    pairs = sales.join(
+        sellers.rename({"id": "person"}),
+        left_on="seller",
+        right_on="person",
+        within=LONGER,
+        **s.keyed,
+    )
+    return pairs.select("name", "city", "state", "id")
+
+
+@query("rw-q4", way="detour", note=ALL_ROWS)
+def q4(s: Streams) -> sw.Stream:
+    final = s.total(s.sold, ["auction", "category"], final=sw.max("price"))
+    return s.total(final, "category", mean=sw.mean("final"))
+
+
 @query("rw-q5")
 def q5(s: Streams) -> sw.Stream:
-    counts = s.bid.aggregate(by="auction", window=sw.sliding("10s", "2s"), n=sw.count())
+    counts = s.bid.aggregate(by="auction", window=sw.sliding("10s", "2s"), n=sw.count(), **s.keyed)
     most = counts.aggregate(window=sw.tumbling("2s"), n=sw.max("n"))
-    hot = counts.join(most, on="n", within="1ns")
-    return hot.select("auction", "n")
+    return counts.join(most, on="n", within="1ns", **s.keyed).select("auction", "n")
 
 
 @query("rw-q7")
 def q7(s: Streams) -> sw.Stream:
     highest = s.bid.aggregate(window=sw.tumbling("10s"), price=sw.max("price"))
-    return s.bid.join(
-        highest, on="price", within="10s", where=sw.col("date_time") >= sw.col("window_start")
-    ).select("auction", "price", "bidder", "date_time")
+    is_since = sw.col("date_time") >= sw.col("window_start")
+    pairs = s.bid.join(highest, on="price", within="10s", where=is_since, **s.keyed)
+    return pairs.select("auction", "price", "bidder", "date_time")
 
 
 @query("rw-q8")
 def q8(s: Streams) -> sw.Stream:
-    persons = s.person.aggregate(by=["id", "name"], window=sw.tumbling("10s"), n=sw.count())
-    sellers = s.auction.aggregate(by="seller", window=sw.tumbling("10s"), n=sw.count())
-    new = persons.join(sellers, left_on="id", right_on="seller", within="1ns")
+    window = sw.tumbling("10s")
+    persons = s.person.aggregate(by=["id", "name"], window=window, n=sw.count(), **s.keyed)
+    sellers = s.auction.aggregate(by="seller", window=window, n=sw.count(), **s.keyed)
+    new = persons.join(sellers, left_on="id", right_on="seller", within="1ns", **s.keyed)
     return new.select("id", "name", "window_start")
 
 
 @query("rw-q10")
 def q10(s: Streams) -> sw.Stream:
     at = sw.col("date_time").dt
-    return s.bid.select(*BID, day=at.format("%Y-%m-%d"), hour=at.format("%I:%M"))
+    return s.bid.select(*BID, day=DAY, hour=at.format("%I:%M"))
 
 
 @query("rw-q14")
@@ -127,45 +190,11 @@ def q14(s: Streams) -> sw.Stream:
     return some.select("auction", "bidder", "euros", "part", "date_time", "c")
 
 
-@query("rw-q15")
-def q15(s: Streams) -> sw.Stream:
-    return _ranked(s.bid, by="day")
-
-
-@query("rw-q16")
-def q16(s: Streams) -> sw.Stream:
-    return _ranked(s.bid, by=["channel", "day"], minute=sw.max("minute"))
-
-
-def _ranked(bids: sw.Stream, by: Any, **more: Any) -> sw.Stream:
-    at = sw.col("date_time").dt
-    every: dict[str, Any] = {"": None, **RANKS}
-    days = bids.with_columns(day=at.format("%Y-%m-%d"), minute=at.format("%I:%m"))
-    found = days.aggregate(
-        by=by,
-        window=sw.everything(),
-        **more,
-        **{f"bids{n}": sw.count(where=rank) for n, rank in every.items()},
-        **{f"bidders{n}": sw.count_distinct("bidder", where=rank) for n, rank in every.items()},
-        **{f"auctions{n}": sw.count_distinct("auction", where=rank) for n, rank in every.items()},
-    )
-    return found.drop("window_start", "window_end")
-
-
-@query("rw-q17")
-def q17(s: Streams) -> sw.Stream:
-    days = s.bid.with_columns(day=sw.col("date_time").dt.format("%Y-%m-%d"))
-    found = days.aggregate(
-        by=["auction", "day"],
-        window=sw.tumbling("1d"),
-        bids=sw.count(),
-        **{name: sw.count(where=rank) for name, rank in RANKS.items()},
-        least=sw.min("price"),
-        most=sw.max("price"),
-        mean=sw.mean("price"),
-        total=sw.sum("price"),
-    )
-    return found.drop("window_start", "window_end")
+@query("rw-q20", way="detour", note=NO_WITHIN)
+def q20(s: Streams) -> sw.Stream:
+    bids = s.bid.rename({"date_time": "bid_time", "extra": "bid_extra"})
+    sales = s.auction.filter(sw.col("category") == 10)
+    return bids.join(sales, left_on="auction", right_on="id", within=LONGER, **s.keyed)
 
 
 @query("rw-q21")
@@ -184,4 +213,36 @@ def q21(s: Streams) -> sw.Stream:
 def q22(s: Streams) -> sw.Stream:
     parts = sw.col("url").str.split("/").list
     folders = {f"dir{n}": parts.get(n + 2) for n in (1, 2, 3)}
-    return s.bid.select("auction", "bidder", "price", "channel", **folders)
+    return s.bid.select("auction", "bidder", "price", "channel", folders)
+
+
+def _bidden(s: Streams) -> sw.Stream:
+    """Return auctions with the number of their bids, once for each that has some."""
+    bids = s.total(s.bid, "auction", bids=sw.count())
+    sales = s.auction.select("id", "item_name", "date_time")
+    return sales.join(bids, left_on="id", right_on="auction", within="1d", **s.keyed)
+
+
+@query("rw-q102", way="detour", note=ALL_ROWS)
+def q102(s: Streams) -> sw.Stream:
+    each = s.total(s.bid, "auction", n=sw.count())
+    mean = s.total(each, mean=sw.mean("n"))
+    mean = mean.select(mean=sw.col("mean").floor(), every=sw.lit(1))
+    all_counts = _bidden(s).with_columns(every=sw.lit(1))
+    pairs = all_counts.join(mean, on="every", within="1d", where=sw.col("bids") >= sw.col("mean"))
+    return pairs.select("id", "item_name", "bids")
+
+
+@query("rw-q103", way="detour", note=ALL_ROWS)
+def q103(s: Streams) -> sw.Stream:
+    return _bidden(s).filter(sw.col("bids") >= 20).select("id", "item_name")
+
+
+@query("rw-q105", way="detour", note=ALL_ROWS)
+def q105(s: Streams) -> sw.Stream:
+    return _bidden(s).select("id", "item_name", "bids")
+
+
+@query("rw-q106", way="detour", note=ALL_ROWS)
+def q106(s: Streams) -> sw.Stream:
+    return s.total(s.total(s.sold, "auction", final=sw.max("price")), least=sw.min("final"))

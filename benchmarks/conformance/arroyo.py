@@ -1,0 +1,170 @@
+"""Arroyo's queries over trips of cars, over a counter, and over changes of orders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import slackwater as sw
+from benchmarks.conformance.cases import Case, Rows, Suite, Way, as_time, read_rows, results
+
+Row = dict[str, Any]
+CAR = ("timestamp", "driver_id", "event_type", "location")
+IMPULSE = ("timestamp", "counter")
+ALL_ROWS = "a window longer than the data: the answer leaves at the end of the input"
+NO_WITHIN = "a within= longer than the data, for a join without times"
+LONGER = "30d"
+"""Longer than all rows of these streams."""
+WINDOW = {"window_start": "start", "window_end": "end"}
+EVENT, DRIVER, COUNTER = sw.col("event_type"), sw.col("driver_id"), sw.col("counter")
+
+
+def _answer(case: Case) -> list[Any]:
+    """Return the rows of an answer; of one that has changes, the rows that are left."""
+    left: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    for row in read_rows(case.folder / case.expected):
+        if "op" not in row:
+            left[_items(row)] += 1
+            continue
+        if row["before"]:
+            left[_items(row["before"])] -= 1
+        if row["after"]:
+            left[_items(row["after"])] += 1
+    return [[value for _, value in items] for items in left.elements()]
+
+
+def _items(row: Row) -> tuple[tuple[str, Any], ...]:
+    """Return the columns of a row, by their names."""
+    return tuple((name, _value(row[name])) for name in sorted(row))
+
+
+def _value(value: Any) -> Any:
+    is_time = isinstance(value, str) and value[4:5] == "-" and value[10:11] == "T"
+    return as_time(value) if is_time else value
+
+
+ARROYO = Suite("Arroyo", answer=_answer)
+Query = Callable[[sw.Dataflow, Case], sw.Stream]
+
+
+def query(*names: str, way: Way = "straight", note: str = "") -> Callable[[Query], Query]:
+    """Register a function of a flow as the translation of some cases."""
+
+    def register(make: Query) -> Query:
+        @ARROYO.translation(*(f"arroyo-{name}" for name in names), way=way, note=note)
+        def run(case: Case) -> Rows:
+            rows = results(lambda flow: make(flow, case))
+            return [[row[name] for name in sorted(row)] for row in rows]
+
+        return make
+
+    return register
+
+
+def cars(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _source(flow, case, "cars", CAR)
+
+
+def impulse(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _source(flow, case, "impulse", IMPULSE)
+
+
+def _source(flow: sw.Dataflow, case: Case, name: str, columns: tuple[str, ...]) -> sw.Stream:
+    rows = read_rows(case.folder / "arroyo" / f"{name}.json")
+    values: dict[str, list[Any]] = {column: [row[column] for row in rows] for column in columns}
+    values["timestamp"] = [as_time(text) for text in values["timestamp"]]
+    return flow.source(
+        flow.name_for(name, None),
+        sw.table(values),
+        event_time="timestamp",
+        out_of_order="late",
+        disorder="1h",
+    )
+
+
+def total(stream: sw.Stream, by: Any = (), **aggregates: Any) -> sw.Stream:
+    """Return aggregates of all rows of each key."""
+    totals = stream.aggregate(by=by, window=sw.tumbling("3650d"), **aggregates)
+    return totals.drop("window_start", "window_end")
+
+
+@query("hourly_by_event_type")
+def hourly(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    trips = cars(flow, case).aggregate(by="event_type", window=sw.tumbling("1h"), count=sw.count())
+    return trips.select("event_type", "count", {"hour": "window_start"})
+
+
+@query("tight_watermark")
+def hours(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    trips = cars(flow, case).aggregate(window=sw.tumbling("1h"), count=sw.count())
+    return trips.select("count", {"timestamp": "window_end"})
+
+
+@query("month_loose_watermark")
+def month(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    trips = cars(flow, case).aggregate(window=sw.tumbling("30d"), count=sw.count())
+    return trips.select("count", {"month": "window_start"})
+
+
+@query("sliding_window_end")
+def sliding(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    counts = impulse(flow, case).aggregate(
+        window=sw.sliding("10s", "2s"),
+        count=sw.count(),
+        min=sw.min("counter"),
+        max=sw.max("counter"),
+    )
+    return counts.rename(WINDOW)
+
+
+@query("offset_impulse_join")
+def offset_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    window = sw.tumbling("1s")
+    left, right = (
+        impulse(flow, case).aggregate(by="counter", window=window, n=sw.count()) for _ in "lr"
+    )
+    pairs = left.join(right, on="counter", within="1ns")
+    return pairs.select("counter", {"start": "window_start"})
+
+
+@query("updating_inner_join", way="detour", note=NO_WITHIN)
+def odd(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    rows = impulse(flow, case)
+    pairs = rows.join(rows.filter(COUNTER % 2 == 1), on="counter", within=LONGER)
+    return pairs.select(left_count="counter", right_count="counter")
+
+
+NUMBERS = {
+    "min": sw.min("counter"),
+    "max": sw.max("counter"),
+    "sum": sw.sum("counter"),
+    "count": sw.count(),
+    "avg": sw.mean("counter"),
+}
+
+
+@query("aggregates", way="detour", note=ALL_ROWS)
+def aggregates(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return total(impulse(flow, case), **NUMBERS)
+
+
+@query("grouped_aggregates", way="detour", note=ALL_ROWS)
+def grouped(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return total(
+        impulse(flow, case).with_columns(counter_mod=COUNTER % 5), "counter_mod", **NUMBERS
+    )
+
+
+@query("active_drivers", way="detour", note=ALL_ROWS)
+def active(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    drivers = total(cars(flow, case), "driver_id", n=sw.count()).filter(sw.col("n") > 85)
+    return total(drivers, drivers=sw.count())
+
+
+@query("union")
+def union(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    first, second = (
+        impulse(flow, case).select("counter", source=sw.lit(name)) for name in ("first", "second")
+    )
+    return first.merge(second)

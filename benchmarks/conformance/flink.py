@@ -1,0 +1,66 @@
+"""Flink's TestPrograms: windows, joins by time, ranks in windows, patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import slackwater as sw
+from benchmarks.conformance.cases import Case, Rows, Suite, as_time, heard, results, rows_of
+
+FLINK = Suite("Flink", is_pattern=lambda name: name.startswith("flink-match-"))
+DAY = "2020-10-10"
+TIME = "timestamp[us]"
+EVENTS = {"t": TIME, "n": "int64", "text": "string", "name": "string"}
+
+
+def at(rows: list[list[Any]], place: int) -> list[list[Any]]:
+    """Return rows with the time of a day at a place as a time."""
+    return [[*row[:place], as_time(row[place], day=DAY), *row[place + 1 :]] for row in rows]
+
+
+def events(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    """Return the events of the windows' cases, which come in this order."""
+    return heard(flow, at(case.input, 0), EVENTS)
+
+
+@FLINK.translation("flink-interval-join")
+def interval_join(case: Case) -> Rows:
+    def pairs(flow: sw.Dataflow) -> sw.Stream:
+        orders = rows_of(flow, at(case.input[0], 1), {"id": "int64", "t": TIME})
+        columns = {"shipment": "int64", "order": "int64", "t": TIME}
+        shipments = rows_of(flow, at(case.input[1], 2), columns)
+        both = orders.join(shipments, left_on="id", right_on="order", within="5s")
+        return both.select("id", "t", "t_right")
+
+    return results(pairs)
+
+
+@FLINK.translation("flink-group-hop")
+def group_hop(case: Case) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        window = sw.sliding("10s", "5s")
+        rows = events(flow, case).aggregate(by="name", window=window, slack="1s", n=sw.count())
+        return rows.select("name", "n")
+
+    return results(counts)
+
+
+FLINK.lacks(
+    "windows and joins by the machine's clock (processing time)",
+    *(f"flink-{name}-proc" for name in ("interval-join", "group-tumble", "group-hop")),
+    "flink-group-session-proc",
+)
+FLINK.lacks(
+    "greedy runs of neighbours in patterns, `PREV`, measures of a match",
+    *(f"flink-match-{name}" for name in ("complex", "event-time")),
+    "flink-match-skip-to-next-row",
+)
+FLINK.lacks(
+    "the same, and a second column that orders rows of one time",
+    "flink-match-order-int",
+)
+FLINK.lacks(
+    "the same, and `AFTER MATCH SKIP TO` a variable",
+    "flink-match-skip-to-first",
+    "flink-match-skip-to-last",
+)
