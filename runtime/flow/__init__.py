@@ -16,16 +16,27 @@ from slackwater.runtime.expressions.expressions import (
 )
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.flow.stream import KeyedStream, Stream
-from slackwater.runtime.operators.aggregate.written import (
+from slackwater.runtime.operators.aggregate.aggregate_functions import (
+    all,  # noqa: A004 - read as sw.all("paid")
+    any,  # noqa: A004 - read as sw.any("late")
+    arg_max,
+    arg_min,
+    collect,
     count,
+    count_distinct,
+    first,
+    last,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,
+    median,
     min,  # noqa: A004 - read as sw.min("speed")
     quantile,
-    sliding,
+    std,
     sum,  # noqa: A004 - read as sw.sum("flow")
-    tumbling,
+    top_k,
+    var,
 )
+from slackwater.runtime.operators.aggregate.written import sliding, tumbling
 from slackwater.runtime.plan.slack import AS_FLOW
 
 __all__ = [
@@ -34,19 +45,31 @@ __all__ = [
     "Expr",
     "KeyedStream",
     "Stream",
+    "all",
+    "any",
+    "arg_max",
+    "arg_min",
     "coalesce",
     "col",
+    "collect",
     "count",
+    "count_distinct",
     "duration",
     "event_time",
+    "first",
+    "last",
     "lit",
     "max",
     "mean",
+    "median",
     "min",
     "quantile",
     "sliding",
+    "std",
     "sum",
+    "top_k",
     "tumbling",
+    "var",
     "when",
     "where",
 ]

@@ -36,6 +36,7 @@ changes no row."""
 _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature"}
     | {"on_bad", "on_error", "units", "scale", "combine"}
+    | {"ddof", "by", "size", "condition"}  # of an aggregate
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""

@@ -15,7 +15,6 @@ result is null if it has no values; `count()` counts rows, `count("x")` those wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,16 +43,16 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 )
 from slackwater.runtime.operators.aggregate.cells import Cells
 from slackwater.runtime.operators.aggregate.closing import closer_of
-from slackwater.runtime.operators.aggregate.needs import accumulators_of, finished
 from slackwater.runtime.operators.aggregate.schema import CHANCE, REVISION
 from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
+from slackwater.runtime.operators.aggregate.states import Groups, States
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows, weights_of
 from slackwater.runtime.operators.ground.arrays import slices_of_weight
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
-from slackwater.runtime.operators.ground.user_code import row_of
+from slackwater.runtime.operators.ground.user_code import holds, row_of
 from slackwater.runtime.shown_rows import row_shown
 
 Changed = tuple[Int64Array, Int64Array]
@@ -110,10 +109,11 @@ class AggregateMachine(LateOperator):
         self._stimuli = FoldAccumulator(
             np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
         )
-        self._accumulators = accumulators_of(step)
+        self._states = States(step)
         self._marks = MarkAccumulator()
         self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
-        self._all = [*self._own, *self._accumulators.values()]
+        self._all = [*self._own, *self._states.all]
+        self._groups = self._states.groups(self._own)
         self._held = self._rows  # by cell: the rows that it holds
         self._keys = KeyIndex(len(self._step.keys))
         self._closer = closer or closer_of(step, self._keys)
@@ -188,7 +188,7 @@ class AggregateMachine(LateOperator):
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
-        self._add(batch, cells, self._all)
+        self._add(batch, cells, self._groups)
         self._rows_held += len(batch)
         if self._corrects and oldest < whole:
             late.append(cells)
@@ -221,15 +221,21 @@ class AggregateMachine(LateOperator):
         rows = batch.take(missed)
         self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed), found_ns)])
 
-    def _add(self, rows: Batch, cells: Int64Array, accumulators: Iterable[Accumulator]) -> None:
+    def _add(self, rows: Batch, cells: Int64Array, groups: Groups) -> None:
+        """Add rows to accumulators, or those for which the condition of a group is true."""
         size = len(self._cells)
-        try:
-            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
-                for accumulator in accumulators:
-                    accumulator.add(rows, cells, size)
-        except OperatorError as problem:
-            row = "" if problem.place is None else f"\n{row_of(rows, problem.place)}"
-            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+        for condition, accumulators in groups:
+            own_rows, own_cells = rows, cells
+            if condition is not None:
+                is_true = holds(condition, rows, step=self._step.name)
+                own_rows, own_cells = rows.keep(is_true), cells[is_true]
+            try:
+                with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
+                    for accumulator in accumulators:
+                        accumulator.add(own_rows, own_cells, size)
+            except OperatorError as problem:
+                row = "" if problem.place is None else f"\n{row_of(own_rows, problem.place)}"
+                raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
 
     def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -279,14 +285,14 @@ class AggregateMachine(LateOperator):
             return None
         # The windows of each cell: places in `windows`.
         panes = self._cells.panes.take(within)
-        is_plain = self._windows.are_disjoint and only is None and not self._keeps_values
+        is_plain = self._windows.are_disjoint and only is None and not self._states.keep_rows
         if is_plain and len(within) <= _PAIRS_AT_ONCE:
             return self._results(windows, within, windows.searchsorted(panes), by, None)
         first, final = self._windows.covering(panes, after=after, until=until)
         first_at = windows.searchsorted(first)
         last_at = windows.searchsorted(final, "right")
         load = np.ones(len(panes), dtype=np.int64)
-        if self._keeps_values:
+        if self._states.keep_rows:
             load = self._rows.state.take(within)
         weights = weights_of(first_at, last_at, load, windows=len(windows))
         results = []
@@ -303,10 +309,6 @@ class AggregateMachine(LateOperator):
 
     def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
         return np.add(places * max(1, len(self._keys)), self._cells.codes.take(cells))
-
-    @property
-    def _keeps_values(self) -> bool:
-        return any(need.kind == "values" for need in self._accumulators)
 
     def _results(
         self,
@@ -362,11 +364,8 @@ class AggregateMachine(LateOperator):
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of each result; `rows` has the number of rows of each."""
-        states = {need: one.combined(pairs) for need, one in self._accumulators.items()}
-        return {
-            name: finished(self._step, name, aggregate, rows=rows, states=states)
-            for name, aggregate in self._step.aggregates.items()
-        }
+        states = self._states.combined(pairs)
+        return {name: self._states.finished(name, states, rows) for name in self._step.aggregates}
 
     def _keys_of(self, cells: Int64Array) -> Columns:
         keys = self._keys.columns(self._cells.codes.take(cells))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from slackwater.runtime.operators.aggregate.kinds import KINDS
 from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateOfParts
 
 __all__ = ["PartialAggregates", "partial_aggregates", "why_no_parts"]
@@ -78,10 +79,10 @@ def why_no_parts(aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> str:
 
 def _without_parts(aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> Iterator[str]:
     for name, aggregate in aggregates.items():
-        if aggregate.kind == "count":
+        if aggregate.condition is not None or not KINDS[aggregate.kind].has_parts:
+            yield f"{name} = {aggregate.text} needs each row"
             continue
-        if aggregate.kind == "quantile":
-            yield f"{name} is a quantile, which needs all values at once"
+        if aggregate.kind == "count":
             continue
         of_type = schema.field(aggregate.column).type
         if not _is_whole(of_type) and not pa.types.is_floating(of_type):

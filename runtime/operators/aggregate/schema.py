@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
+from slackwater.runtime.operators.aggregate.kinds import KINDS
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import (
     column_type,
-    is_whole,
     key_types,
+    predicate,
     unique_columns,
 )
 from slackwater.runtime.operators.ground.drift import Drift
@@ -66,14 +67,25 @@ def aggregated_schema(
     return pa.schema(fields)
 
 
-def scaled(aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> dict[str, Aggregate]:
-    """Return the aggregates with the scales of their decimals; the columns are there."""
-    return {
-        name: replace(one, scale=schema.field(one.column).type.scale)
-        if one.column is not None and pa.types.is_decimal(schema.field(one.column).type)
-        else one
-        for name, one in aggregates.items()
-    }
+def bound(
+    aggregates: Mapping[str, Aggregate], schema: pa.Schema, *, step: str
+) -> dict[str, Aggregate]:
+    """Return the aggregates with their conditions bound, and the scales of their decimals.
+
+    Raises:
+        ColumnError, FlowError, TypeMismatch: a condition reads a column that is not there, calls a
+            function, or is neither true nor false.
+    """
+    made = {}
+    for name, aggregate in aggregates.items():
+        column, condition = aggregate.column, aggregate.condition
+        if condition is not None:
+            what = f"where= of {name!r}"
+            condition = predicate(condition, schema, step=step, what=what)
+        kind = None if column is None else schema.field(column).type
+        scale = kind.scale if kind is not None and pa.types.is_decimal(kind) else 0
+        made[name] = replace(aggregate, scale=scale, condition=condition)
+    return made
 
 
 def with_three(
@@ -95,7 +107,7 @@ def with_three(
         if family(field.type) != "number":
             raise TypeMismatch(
                 f"step {step!r}: {field.name} is {field.type}, and drift= has a mean beside each "
-                f"aggregate; cast {aggregate.column!r} to 'float64' before"
+                f"aggregate that is a number; {_without_drift(aggregate)}"
             )
         fields += [
             field,
@@ -109,6 +121,12 @@ def with_three(
         way_out=f"drift= adds {MEAN}, {LOWEST} and {HIGHEST}: give the aggregate another name",
     )
     return pa.schema(fields)
+
+
+def _without_drift(aggregate: Aggregate) -> str:
+    if KINDS[aggregate.kind].takes.families == ("bool",):
+        return f"count the rows with sw.count(where=sw.col({aggregate.column!r}))"
+    return f"cast {aggregate.column!r} to 'float64' before"
 
 
 def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.Schema:
@@ -151,26 +169,21 @@ def with_chance(schema: pa.Schema, *, step: str) -> pa.Schema:
 
 
 def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:
+    kind = KINDS[aggregate.kind]
     if aggregate.column is None:
-        return pa.int64()
-    kind = column_type(schema, aggregate.column, step=step)
-    if aggregate.kind == "count":
-        return pa.int64()
-    takes = _TAKES.get(aggregate.kind, ("number", "decimal"))
-    if family(kind) not in takes:
-        what = "numbers and times" if "timestamp" in takes else "numbers"
+        return kind.type(aggregate, pa.null())
+    of = column_type(schema, aggregate.column, step=step)
+    takes = kind.takes
+    if takes.families is not None and family(of) not in takes.families:
         raise TypeMismatch(
-            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes {what}, and "
-            f"{aggregate.column!r} is {kind}; cast it with .with_columns(x=col(...).cast('int64'))"
+            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes {takes.text}, and "
+            f"{aggregate.column!r} is {of}; {takes.way_out.format(aggregate.column)}"
         )
-    if aggregate.kind in ("min", "max") or (aggregate.kind == "sum" and pa.types.is_duration(kind)):
-        return kind
-    if aggregate.kind == "sum" and pa.types.is_decimal(kind):
-        is_wide = pa.types.is_decimal256(kind)
-        return pa.decimal256(76, kind.scale) if is_wide else pa.decimal128(38, kind.scale)
-    return pa.int64() if aggregate.kind == "sum" and is_whole(kind) else pa.float64()
-
-
-_ORDERED = ("number", "decimal", "timestamp", "time", "duration")
-_TAKES = {"min": _ORDERED, "max": _ORDERED, "sum": ("number", "decimal", "duration")}
-"""{aggregate: the families that it takes}; others take numbers and decimals."""
+    if aggregate.by is not None:
+        by = column_type(schema, aggregate.by, step=step)
+        if family(by) == "nested":
+            raise TypeMismatch(
+                f"step {step!r}: {name}={aggregate.text} chooses by {aggregate.by!r}, {by}, and a "
+                "list, struct or map has no order; choose by what is in it"
+            )
+    return kind.type(aggregate, of)

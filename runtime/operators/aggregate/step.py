@@ -30,8 +30,8 @@ from slackwater.runtime.operators.aggregate.partial_aggregates import (
 from slackwater.runtime.operators.aggregate.schema import (
     Late,
     aggregated_schema,
+    bound,
     revised,
-    scaled,
     with_chance,
     with_three,
 )
@@ -116,13 +116,8 @@ class AggregateStep(GatedStep):
     @property
     def _is_light(self) -> bool:
         """Whether a row is added to one cell, and the cell is a few numbers."""
-        has_values = any(each.kind == "quantile" for each in self.aggregates.values())
-        return (
-            self.window.is_tumbling
-            and self.late == "drop"
-            and self.drift is None
-            and not has_values
-        )
+        is_few = all(each.kind in _FEW_NUMBERS for each in self.aggregates.values())
+        return self.window.is_tumbling and self.late == "drop" and self.drift is None and is_few
 
     @property
     def _wait_ns(self) -> int:
@@ -158,7 +153,7 @@ class AggregateStep(GatedStep):
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
         yield f"window   {format_ns(window.size_ns)}{slide}"
         for name, aggregate in self.aggregates.items():
-            yield f"gives    {name} = {_text(aggregate)}"
+            yield f"gives    {name} = {aggregate.text}"
         if self.drift:
             yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
@@ -229,12 +224,8 @@ def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
     return f"{text}; {silent}: of as many rows as most_kept_rows" if silent else text
 
 
-def _text(aggregate: Aggregate) -> str:
-    level = "" if aggregate.level is None else f", {aggregate.level:g}"
-    column = "" if aggregate.column is None else aggregate.column or "''"
-    return f"{aggregate.kind}({column}{level})"
-
-
+_FEW_NUMBERS = frozenset({"count", "sum", "mean", "min", "max", "std", "var", "any", "all"})
+"""Aggregates of which a cell has a few numbers."""
 _RUNTIME = str(Path(__file__).parents[2])
 """Folder of the runtime: a warning names the first line outside."""
 
@@ -286,7 +277,8 @@ class Aggregating(AnyStream):
                 step. "exact": only where no bit of a result changes, as of counts and whole
                 numbers. "anywhere": of floats too. The last bits of their sums and means then
                 depend on replicas= and on how rows are read, so no sink can resume after the step.
-                Not for quantiles, nor with late="correct", close= or drift=.
+                For counts, sums, means, minima and maxima alone, without where=; not with
+                late="correct", close= or drift=.
             name: the name of the step.
             named: column=aggregate, such as n=count().
         """
@@ -297,6 +289,7 @@ class Aggregating(AnyStream):
         gate = self._gate(slack, replicas, keys, step=name)
         time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
+        aggregates = bound(aggregates, self.schema, step=name)
         allowed = checked_drift(
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
         )
@@ -318,7 +311,7 @@ class Aggregating(AnyStream):
                 schema=revised(schema, late, step=name),
                 keys=keys,
                 window=window,
-                aggregates=scaled(aggregates, self.schema),
+                aggregates=aggregates,
                 late=late,
                 close=closes,
                 drift=allowed,

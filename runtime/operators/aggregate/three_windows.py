@@ -35,8 +35,8 @@ from slackwater.runtime.model.nullable import Nullable, Numbers, nulled
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
-from slackwater.runtime.operators.aggregate.needs import Need, accumulators_of, finished
 from slackwater.runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
+from slackwater.runtime.operators.aggregate.states import States
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Result
 
@@ -71,8 +71,8 @@ class ThreeWindows(AggregateMachine):
         self._drift = step.drift
         super().__init__(step, most_kept_rows=most_kept_rows)
         self._plain = replace(step, drift=None, schema=without_three(step.schema, step.aggregates))
-        self._three = [_Window(accumulators_of(self._plain)) for _ in _TURNS]
-        self._accumulators = self._three[1].accumulators
+        self._three = [_Window(States(self._plain), self._own) for _ in _TURNS]
+        self._states = self._three[1].states
         self._all = [*self._own, *chain.from_iterable(window.all for window in self._three)]
         # A row is held for the last window that it is in: the one that it is moved ahead to.
         self._held = self._three[0].rows
@@ -114,7 +114,7 @@ class ThreeWindows(AggregateMachine):
         cells = self._cells_of(batch, panes, there)
         for number, window in enumerate(self._three):
             rows = batch if there is None else batch.keep(there[number])
-            self._add(rows, cells[number], (*self._own, *window.all))
+            self._add(rows, cells[number], window.groups)
         self._rows_held += len(cells[0])
         if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
             late += cells
@@ -143,11 +143,11 @@ class ThreeWindows(AggregateMachine):
         """Return the aggregates of the three windows, their mean, the least and the greatest."""
         del rows  # rows of all three windows together
         counts = [window.rows.combined(pairs) for window in self._three]
-        states = [window.states(pairs) for window in self._three]
+        states = [window.states.combined(pairs) for window in self._three]
         columns: Columns = {}
-        for name, aggregate in self._step.aggregates.items():
+        for name in self._step.aggregates:
             three = [
-                finished(self._plain, name, aggregate, rows=own, states=state)
+                self._states.finished(name, state, own)
                 for own, state in zip(counts, states, strict=True)
             ]
             columns |= _told(name, three)
@@ -157,13 +157,11 @@ class ThreeWindows(AggregateMachine):
 class _Window:
     """The states of the cells of one of the three windows."""
 
-    def __init__(self, accumulators: dict[Need, Accumulator]) -> None:
+    def __init__(self, states: States, others: Sequence[Accumulator]) -> None:
         self.rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
-        self.accumulators = accumulators
-        self.all: list[Accumulator] = [self.rows, *accumulators.values()]
-
-    def states(self, pairs: Pairs) -> dict[Need, Any]:
-        return {need: one.combined(pairs) for need, one in self.accumulators.items()}
+        self.states = states
+        self.all: list[Accumulator] = [self.rows, *states.all]
+        self.groups = states.groups([*others, self.rows])
 
 
 def _before(passed_ns: int, wait_ns: int) -> int:

@@ -10,12 +10,16 @@ from typing import Literal, NoReturn
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.windows import WindowEnds
-from slackwater.runtime.errors import SettingError, TypeMismatch
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.shown import shown
 
-AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
+AggregateName = Literal[
+    "count", "sum", "mean", "min", "max", "quantile", "std", "var", "any", "all", "first", "last",
+    "arg_max", "arg_min", "top_k", "count_distinct", "collect",
+]  # fmt: skip
 Combine = Literal["exact", "anywhere"]
 """Results that partial results may make: those of which no bit changes, or floats too."""
 
@@ -25,13 +29,24 @@ class Aggregate(SaysOurName):
     """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
 
     _called, _place = "an aggregate", "aggregates"
-    _inner = frozenset(("kind", "column", "level", "scale", "columns", "source_column"))
+    _inner = frozenset(
+        {"kind", "column", "level", "scale", "ddof", "condition", "by", "size"}
+        | {"columns", "source_column", "condition_text", "text"}
+    )
 
     kind: AggregateName
     column: str | None = None
     level: float | None = None
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
+    ddof: int | None = None
+    """Of a variance: its divisor is the number of values less this."""
+    by: str | None = None
+    """Column whose greatest or least value chooses the row; None if the time or the value does."""
+    size: int | None = None
+    """Number of values that `top_k` has at most."""
+    condition: Expr | None = None
+    """Only rows for which it is true count; None if all do."""
 
     def _computed(self, other: object) -> NoReturn:
         raise TypeError(f"{self._called} is not a column; {answer_to('aggregates', 'arithmetic')}")
@@ -42,7 +57,29 @@ class Aggregate(SaysOurName):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that it reads."""
-        return () if self.column is None else (self.column,)
+        own = tuple(name for name in (self.column, self.by) if name is not None)
+        return own if self.condition is None else (*own, *sorted(self.condition.columns()))
+
+    @property
+    def condition_text(self) -> str:
+        """Text of its condition; "" if all rows count."""
+        return "" if self.condition is None else self.condition.full_text()
+
+    @property
+    def text(self) -> str:
+        """The aggregate as `explain` shows it."""
+        column = "" if self.column is None else self.column or "''"
+        options = [column] if column else []
+        if self.level is not None:
+            options.append(f"{self.level:g}")
+        if self.by is not None:
+            options.append(f"by={self.by}")
+        if self.size is not None:
+            options.append(str(self.size))
+        if self.ddof is not None:
+            options.append(f"ddof={self.ddof}")
+        where = "" if self.condition is None else f" where {self.condition!s}"
+        return f"{self.kind}({', '.join(options)}){where}"
 
     @property
     def source_column(self) -> str | None:
@@ -116,57 +153,3 @@ def sliding(size: Duration, slide: Duration) -> Window:
             f"windows; {_MOST_WINDOWS:,} is the most: make slide= longer"
         )
     return Window(size_ns, slide_ns)
-
-
-@checked_call
-def count(column: str | None = None) -> Aggregate:
-    """Return the number of rows, or of a column's values that are not null. int64."""
-    return Aggregate("count") if column is None else _of("count", column)
-
-
-@checked_call
-def sum(column: str) -> Aggregate:  # noqa: A001 - read as sw.sum("flow"), as in every data library
-    """Return the sum of a column: int64 for integers, float64 for floats."""
-    return _of("sum", column)
-
-
-@checked_call
-def mean(column: str) -> Aggregate:
-    """Return the mean of a column, float64."""
-    return _of("mean", column)
-
-
-@checked_call
-def min(column: str) -> Aggregate:  # noqa: A001 - read as sw.min("speed")
-    """Return the least value of a column, of its own type."""
-    return _of("min", column)
-
-
-@checked_call
-def max(column: str) -> Aggregate:  # noqa: A001 - read as sw.max("speed")
-    """Return the greatest value of a column, of its own type."""
-    return _of("max", column)
-
-
-@checked_call
-def quantile(column: str, level: float) -> Aggregate:
-    """Return the value below which a share `level` of the rows lies, float64.
-
-    Raises:
-        SettingError: level is not between 0 and 1, both apart.
-    """
-    if not 0 < level < 1:
-        raise SettingError(
-            f"quantile({column!r}, {shown(level)}): the level must lie between 0 and 1, such as "
-            "0.95; for the ends take min and max"
-        )
-    return _of("quantile", column, float(level))
-
-
-def _of(kind: AggregateName, column: str, level: float | None = None) -> Aggregate:
-    if not isinstance(column, str):
-        raise TypeMismatch(
-            f"{kind}({column!s}) takes a column's name; give the expression a name first, "
-            "with .with_columns(x=...)"
-        )
-    return Aggregate(kind, column, level)
