@@ -47,16 +47,11 @@ _FIRST = (
     "sw.print_sink(20))`"
 )
 _SORTED = (
-    "gates put rows in the order of their event time; for the greatest of each window write a "
-    f"class of yours, {_PROCESS}"
+    "gates put rows in the order of their event time; for the greatest of each window write "
+    f"`.aggregate(by='key', {_WINDOW}, top=sw.top_k('x', 3))`"
 )
 _NOT_WITHOUT_END = "a stream has no end: write a window, "
-_DISTINCT = (
-    "a row for each value, then a count of these: write `{stream}.aggregate(by=['key', 'x'], "
-    f"{_WINDOW}, n=sw.count())`, and of its result `{{stream}}.aggregate(by='key', {_WINDOW}, "
-    "n=sw.count())`"
-)
-_DEVIATION = "it is a class of yours, by Python's statistics.stdev: write `stream"
+_DISTINCT = f"write `{{stream}}.aggregate(by='key', {_WINDOW}, n=sw.count_distinct('x'))`"
 _EQUAL = (
     "`((sw.col('x') == sw.col('y')) | (sw.col('x').is_null() & sw.col('y').is_null()))"
     ".fill_null(False)`"
@@ -72,16 +67,22 @@ _SESSION = f"sessions are a class of yours: write {_PROCESS}; docs/recipes.md ha
 _TABLE: Mapping[str, Mapping[str, str]] = {
     "module": {
         "avg average": "`sw.mean('x')`",
-        "median": "`sw.quantile('x', 0.5)`",
         "percentile approx_percentile percentile_cont quantile_cont": "`sw.quantile('x', 0.95)`",
         "len length size n count_all": "`sw.count()`",
-        "count_distinct n_unique approx_count_distinct nunique distinct": (
-            _DISTINCT.format(stream="stream")
-        ),
-        "std stddev stddev_samp var variance var_samp": _DEVIATION + _PROCESS[1:],
-        "first last any_value arg_max arg_min max_by min_by array_agg collect_list implode": (
-            f"it is a class of yours: write `stream{_PROCESS[1:]}"
-        ),
+        "n_unique approx_count_distinct nunique distinct": "`sw.count_distinct('x')`",
+        "stddev stddev_samp": "`sw.std('x')`",
+        "stddev_pop": "`sw.std('x', ddof=0)`",
+        "variance var_samp": "`sw.var('x')`",
+        "var_pop": "`sw.var('x', ddof=0)`",
+        "any_value first_value": "`sw.first('x')`",
+        "last_value latest_by_offset": "`sw.last('x')`",
+        "max_by argmax": "`sw.arg_max('key', 'x')`",
+        "min_by argmin": "`sw.arg_min('key', 'x')`",
+        "array_agg collect_list implode list_agg": "`sw.collect('x')`",
+        "collect_set": "their number is `sw.count_distinct('x')`, a list of all `sw.collect('x')`",
+        "topk nlargest": "`sw.top_k('x', 3)`",
+        "bool_or count_if": "`sw.any('b')`, or their number: `sw.count(where=sw.col('x') > 1)`",
+        "bool_and every": "`sw.all('b')`",
         "rank row_number dense_rank lag lead cum_sum over": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
@@ -131,7 +132,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "if_else ifelse iff case nvl2": "`sw.where(sw.col('x') > 1, 'high', 'low')`",
         "ifnull nvl": "`sw.coalesce(sw.col('x'), 0)`",
         "isnull isna is_null": "`sw.col('x').is_null()`",
-        "all exclude selectors": (
+        "exclude selectors": (
             "`stream.drop('x')`, or the names one by one: `stream.select('key')`"
         ),
         "broadcast": "`stream.merge(other)`, then one class for both",
@@ -335,16 +336,23 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "max": _MEASURED + "sw.max('x'))`",
         "count len": _MEASURED + "sw.count('x'))`",
         "quantile": _MEASURED + "sw.quantile('x', 0.95))`",
-        "median": _MEASURED + "sw.quantile('x', 0.5))`",
+        "median": _MEASURED + "sw.median('x'))`",
         "n_unique nunique unique": _DISTINCT.format(stream="stream"),
-        "std var": _DEVIATION + _PROCESS[1:],
-        "first last implode mode arg_max arg_min rolling_mean rolling_sum ewm_mean": (
+        "std": _MEASURED + "sw.std('x'))`",
+        "var": _MEASURED + "sw.var('x'))`",
+        "first": _MEASURED + "sw.first('x'))`",
+        "last": _MEASURED + "sw.last('x'))`",
+        "arg_max": _MEASURED + "sw.arg_max('key', 'x'))`",
+        "arg_min": _MEASURED + "sw.arg_min('key', 'x'))`",
+        "implode": _MEASURED + "sw.collect('x'))`",
+        "top_k": _MEASURED + "sw.top_k('x', 3))`",
+        "mode rolling_mean rolling_sum ewm_mean": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
         "shift diff lag lead over rank cum_sum cum_count cum_max cum_min forward_fill ffill": (
             f"what came before a row is in a class of yours: write `stream{_PROCESS[1:]}"
         ),
-        "sort asc desc limit head top_k": (
+        "sort asc desc limit head": (
             "gates put rows in the order of their event time; write `sw.event_time()` for it"
         ),
         "explode flatten": "`stream.explode('v')`",
@@ -469,10 +477,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "over": (
             f"keys are an argument: write `stream.aggregate(by='key', {_WINDOW}, new=sw.sum('x'))`"
         ),
-        "filter where": (
-            "filter before: write `stream.filter(sw.col('x') > 1)`, or count a column that is null "
-            "where it does not hold, sw.count('x')"
-        ),
+        "filter where": "a condition is an option: write `sw.sum('x', where=sw.col('x') > 1)`",
         "cast round fill_null": (
             "compute with the result, downstream: write "
             "`stream.with_columns(y=sw.col('x').round(2))`"

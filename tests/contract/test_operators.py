@@ -116,6 +116,43 @@ QUANTILES = replace(
     keys=("area", "line"),
     aggregates={"most": Aggregate("max", "delay"), "median": Aggregate("quantile", "delay", 0.5)},
 )
+CHOSEN = replace(
+    AGGREGATE,
+    schema=pa.schema(
+        [
+            *list(AGGREGATE.schema)[:3],
+            ("first", pa.float64()),
+            ("last", pa.string()),
+            ("greatest", pa.string()),
+            ("top", pa.list_(pa.string())),
+            ("distinct", pa.int64()),
+            ("list", pa.list_(pa.float64())),
+            ("some", pa.list_(pa.int64())),
+        ]
+    ),
+    aggregates={
+        "first": Aggregate("first", "delay"),
+        "last": Aggregate("last", "line"),
+        "greatest": Aggregate("arg_max", "line", by="delay"),
+        "top": Aggregate("top_k", "line", size=2),
+        "distinct": Aggregate("count_distinct", "delay"),
+        "list": Aggregate("collect", "delay"),
+        "some": Aggregate(
+            "top_k", "area", size=3, condition=bound(col("delay") < 0.2, pa.float64())
+        ),
+    },
+)
+SPREAD = replace(
+    AGGREGATE,
+    schema=pa.schema(
+        [*list(AGGREGATE.schema)[:3], *((name, pa.float64()) for name in ("std", "var", "some"))]
+    ),
+    aggregates={
+        "std": Aggregate("std", "delay", ddof=1),
+        "var": Aggregate("var", "area", ddof=0),
+        "some": Aggregate("mean", "delay", condition=bound(col("delay") < 0.2, pa.float64())),
+    },
+)
 JOIN = JoinStep(
     name="jams",
     inputs=("buses", "loops"),
@@ -205,6 +242,27 @@ CASES = [
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
     Case("tumbling quantiles", QUANTILES, 1),
     Case("sliding quantiles", replace(QUANTILES, window=Window(20, 4)), 1),
+    Case("chosen rows", CHOSEN, 1),
+    Case("sliding chosen rows", replace(CHOSEN, window=Window(12, 5)), 1),
+    Case("spreads", replace(SPREAD, window=Window(20, 4)), 1),
+    Case(
+        "three windows of spreads",
+        replace(
+            SPREAD,
+            schema=with_three(SPREAD.schema, SPREAD.aggregates, Drift(4), step="minutes"),
+            drift=Drift(4),
+        ),
+        1,
+    ),
+    Case(
+        "chosen rows of windows that close in time",
+        replace(
+            IN_TIME,
+            schema=CHOSEN.schema.append(pa.field("chance_missing", pa.float64())),
+            aggregates=CHOSEN.aggregates,
+        ),
+        1,
+    ),
     Case("windows that close in time", IN_TIME, 1),
     Case(
         "windows that close in time, by a column's types",

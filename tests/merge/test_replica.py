@@ -36,7 +36,7 @@ from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica, Share
 from slackwater.runtime.registry.operators import make_operator
-from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
+from tests.contract.test_operators import AGGREGATE, CHOSEN, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 from tests.support.examples import a_third
@@ -51,6 +51,7 @@ CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
     (TEXT_JOIN, "all"),
     (AGGREGATE, "keys"),
     (QUANTILES, "keys"),
+    (CHOSEN, "keys"),
 ]
 every_case = pytest.mark.parametrize(("step", "share"), CASES)
 

@@ -358,6 +358,11 @@ def counted(
         mean=sw.mean("value"),
         most=sw.max("value"),
         median=sw.quantile("value", 0.5),
+        spread=sw.std("value"),
+        first=sw.first("value"),
+        distinct=sw.count_distinct("value"),
+        some=sw.sum("value", where=sw.col("value") > 0.5),
+        **({} if drift else {"top": sw.top_k("value", 2), "text_of": sw.arg_max("text", "value")}),
     )
 
 

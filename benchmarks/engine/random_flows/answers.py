@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,21 @@ def aggregated(
     window: Window,
     aggregates: dict[str, Aggregate],
     schema: pa.Schema,
+    *,
+    where: dict[str, np.ndarray],
 ) -> pd.DataFrame:
-    """Return a row for each key and window that had rows; nulls are skipped, all null is null."""
+    """Return a row for each key and window that had rows; nulls are skipped, all null is null.
+
+    Args:
+        rows: the rows, as a `Twin` has them.
+        keys: the key columns.
+        window: the windows.
+        aggregates: {column: aggregate}.
+        schema: the columns of the results.
+        where: {column: the rows for which its condition is true}, of aggregates that have one.
+    """
     size, slide = window.size_ns, window.slide_ns
+    rows = rows.assign(**{f"\0where {name}": is_true for name, is_true in where.items()})
     parts = []
     for back in range(-(-size // slide)):  # each row is in so many windows at most
         number = rows[TIME] // slide - back
@@ -39,27 +53,68 @@ def aggregated(
         row = {name: columns[name][group[0]] for name in keys}
         row |= {"window_start": start, "window_end": start + size, TIME: start + size - 1}
         for name, aggregate in aggregates.items():
-            values = None if aggregate.column is None else columns[aggregate.column][group]
-            row[name] = len(group) if values is None else _one(values, aggregate)
+            own = group[columns[f"\0where {name}"][group].astype(bool)] if name in where else group
+            row[name] = _of_group(columns, own, aggregate)
         made.append(row)
     frame = pd.DataFrame(made, columns=[*schema.names, TIME], dtype=object)
     return typed(frame, schema)
 
 
-def _one(values: Any, aggregate: Aggregate) -> Any:
-    values = values[~pd.isna(values)]
-    if aggregate.kind == "count":
+def _of_group(columns: dict[str, Any], group: np.ndarray, aggregate: Aggregate) -> Any:
+    """Return an aggregate of the rows of a group, by event time."""
+    if aggregate.column is None:
+        return len(group)
+    order = columns[TIME][group].astype("int64").argsort(kind="stable")
+    values = columns[aggregate.column][group[order]]
+    there = ~pd.isna(values)
+    if aggregate.by is not None:
+        by = columns[aggregate.by][group[order]]
+        there &= ~pd.isna(by)
+        if not there.any():
+            return None
+        by = by[there].tolist()
+        best = (max if aggregate.kind == "arg_max" else min)(by)
+        return values[there][by.index(best)]
+    return _one(values[there], aggregate)
+
+
+def _one(values: Any, aggregate: Aggregate) -> Any:  # noqa: PLR0911 - one for each kind
+    kind = aggregate.kind
+    if kind == "count":
         return len(values)
+    if kind == "count_distinct":
+        return len(set(values.tolist()))
     if not len(values):
         return None
-    if aggregate.kind == "quantile":
+    if kind in ("first", "last"):
+        return values[0 if kind == "first" else -1]
+    if kind in ("collect", "top_k"):
+        return (
+            values.tolist() if kind == "collect" else sorted(values, reverse=True)[: aggregate.size]
+        )
+    if kind in ("any", "all"):
+        return bool(getattr(values.astype(bool), kind)())
+    if kind in ("std", "var"):
+        return _spread(values, aggregate)
+    if kind == "quantile":
         return float(np.quantile(values.astype("float64"), aggregate.level or 0.5))
-    if aggregate.kind in ("min", "max"):
-        return getattr(values, aggregate.kind)()
+    if kind in ("min", "max"):
+        return getattr(values, kind)()
     if isinstance(values[0], Decimal):
-        return sum(values.tolist()) / (1 if aggregate.kind == "sum" else len(values))
+        return sum(values.tolist()) / (1 if kind == "sum" else len(values))
     wide = values.astype("float64" if values.dtype.kind == "f" else "int64")
-    return wide.sum() / len(wide) if aggregate.kind == "mean" else wide.sum()
+    return wide.sum() / len(wide) if kind == "mean" else wide.sum()
+
+
+def _spread(values: Any, aggregate: Aggregate) -> float | None:
+    """Return the variance or its root, computed exactly."""
+    exact = [Fraction(value) for value in values.tolist()]
+    divisor = len(exact) - (aggregate.ddof or 0)
+    if divisor <= 0:
+        return None
+    mean = sum(exact) / len(exact)
+    variance = float(sum((value - mean) ** 2 for value in exact) / divisor)
+    return variance if aggregate.kind == "var" else sqrt(variance)
 
 
 def joined(
@@ -90,7 +145,14 @@ def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
     for field in schema:
         values = frame[field.name].tolist()
         if kind_of(field.type) != "float":
-            values = [None if pd.isna(value) else value for value in values]
+            values = [
+                None if value is None or value is pd.NA or value != value else value
+                for value in values
+            ]
         made[field.name] = pd.Series(values, dtype=pandas_type(field.type))
     made[TIME] = pd.Series(frame[TIME].tolist(), dtype="int64")
     return pd.DataFrame(made)
+
+
+def _is_null(value: Any) -> bool:
+    return not isinstance(value, list) and bool(pd.isna(value))

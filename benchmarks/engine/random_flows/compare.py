@@ -68,6 +68,8 @@ def _rounded(value: Any) -> Any:
     """Return a float to ten digits; NaN and NA as null, −0 as 0."""
     if value is pd.NA:
         return None
+    if isinstance(value, list):
+        return tuple(map(_rounded, value))
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else float(f"{value:.10g}") + 0.0

@@ -127,18 +127,24 @@ def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         ],
     )
     aggregates: dict[str, Aggregate] = {}
+    where: dict[str, np.ndarray] = {}
     for place in range(int(rng.integers(1, 5))):
-        aggregates[f"a{len(twin.stream.flow.steps)}{place}"] = _aggregate(rng, twin)
+        name = f"a{len(twin.stream.flow.steps)}{place}"
+        condition = None
+        if rng.random() < 0.3:
+            condition, known = predicate(rng, twin)
+            where[name] = is_true(known)
+        aggregates[name] = _aggregate(rng, twin, condition)
     replicas = int(rng.integers(2, 4)) if keys and rng.random() < 0.25 else 1
     if rng.random() < 0.5 and keys:
         stream = twin.stream.key_by(*keys).aggregate(aggregates, window=window, replicas=replicas)
     else:
         stream = twin.stream.aggregate(aggregates, by=keys, window=window, replicas=replicas)
-    rows = aggregated(twin.rows, keys, window, aggregates, stream.schema)
+    rows = aggregated(twin.rows, keys, window, aggregates, stream.schema, where=where)
     rough = frozenset(
         name
         for name, each in aggregates.items()
-        if each.kind in ("mean", "quantile") or each.column in twin.rough
+        if each.kind in ("mean", "quantile", "std", "var") or each.column in twin.rough
     )
     return Twin(stream, stream.schema, rows, is_ordered=replicas == 1, rough=rough)
 
@@ -200,24 +206,65 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
     return Twin(stream, stream.schema, rows, is_ordered=is_ordered, rough=frozenset(rough))
 
 
-def _aggregate(rng: np.random.Generator, twin: Twin) -> Aggregate:
+def _aggregate(  # noqa: PLR0911 - one for each kind
+    rng: np.random.Generator, twin: Twin, where: sw.Expr | None
+) -> Aggregate:
     numbers = twin.columns("whole", "float", "decimal")
     ordered = [*numbers, *twin.columns("time")]
-    kind = one_of(rng, ["count", "count of", "sum", "mean", "min", "max", "quantile"])
+    kind = one_of(rng, ["count", "count of", "sum", "mean", "min", "max", "quantile", *_MORE])
     if kind == "count of":
-        return sw.count(one_of(rng, twin.stream.columns))
+        return sw.count(one_of(rng, twin.stream.columns), where=where)
     if kind == "quantile" and numbers:
-        return sw.quantile(one_of(rng, numbers), float(one_of(rng, [0.25, 0.5, 0.75])))
+        level = float(one_of(rng, [0.25, 0.5, 0.75]))
+        return sw.quantile(one_of(rng, numbers), level, where=where)
     if kind in ("min", "max") and ordered:
-        return (sw.min if kind == "min" else sw.max)(one_of(rng, ordered))
+        return (sw.min if kind == "min" else sw.max)(one_of(rng, ordered), where=where)
     summed = [
         name
         for name in numbers
         if name not in twin.rough and (twin.rows[name].dropna().abs() < 2**40).all()
     ]
     if kind in ("sum", "mean") and summed:
-        return (sw.sum if kind == "sum" else sw.mean)(one_of(rng, summed))
-    return sw.count()
+        return (sw.sum if kind == "sum" else sw.mean)(one_of(rng, summed), where=where)
+    if kind in ("std", "var") and summed:
+        spread = sw.std if kind == "std" else sw.var
+        return spread(one_of(rng, summed), ddof=int(rng.integers(0, 3)), where=where)
+    if kind in _MORE and (made := _of_rows(rng, twin, kind, where)) is not None:
+        return made
+    return sw.count(where=where)
+
+
+_MORE = ("std", "var", "any", "first", "last", "arg_max", "top_k", "count_distinct", "collect")
+
+
+def _of_rows(  # noqa: PLR0911 - one for each kind
+    rng: np.random.Generator, twin: Twin, kind: str, where: sw.Expr | None
+) -> Aggregate | None:
+    """Return an aggregate that chooses rows; None if none has one answer.
+
+    Rows of one time come in an order that pandas does not know.
+    """
+    flat = twin.columns("whole", "float", "decimal", "text", "bool")
+    exact = [name for name in flat if name not in twin.rough]
+    bools = twin.columns("bool")
+    if kind == "any" and bools:
+        return (sw.any if rng.random() < 0.5 else sw.all)(one_of(rng, bools), where=where)
+    if kind == "top_k" and flat:
+        return sw.top_k(one_of(rng, flat), int(rng.integers(1, 5)), where=where)
+    if kind == "count_distinct" and exact:
+        return sw.count_distinct(one_of(rng, exact), where=where)
+    by = [name for name in exact if twin.rows[name].dropna().is_unique]
+    if kind == "arg_max" and by:
+        column = one_of(rng, twin.stream.columns)
+        return (sw.arg_max if rng.random() < 0.5 else sw.arg_min)(
+            column, one_of(rng, by), where=where
+        )
+    if kind in ("first", "last") and twin.rows[TIME].is_unique:
+        column = one_of(rng, twin.stream.columns)
+        return (sw.first if kind == "first" else sw.last)(column, where=where)
+    if kind == "collect" and flat and twin.rows[TIME].is_unique:
+        return sw.collect(one_of(rng, flat), where=where)
+    return None
 
 
 def _like(twin: Twin, stream: sw.Stream, rows: pd.DataFrame) -> Twin:

@@ -43,15 +43,15 @@ class Twin:
 
 
 def kind_of(of: pa.DataType) -> str:
-    """Return whole, float, decimal, text, bool or time."""
+    """Return whole, float, decimal, text, bool, time or list."""
     if pa.types.is_integer(of):
         return "whole"
     if pa.types.is_floating(of):
         return "float"
     if pa.types.is_timestamp(of):
         return "time"
-    if pa.types.is_decimal(of):
-        return "decimal"
+    if pa.types.is_decimal(of) or pa.types.is_list(of):
+        return "decimal" if pa.types.is_decimal(of) else "list"
     return "bool" if pa.types.is_boolean(of) else "text"
 
 
