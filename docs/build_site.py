@@ -28,7 +28,11 @@ LINK = re.compile(r"\[((?:[^\]\[]|\[[^\]\[]*\])*)\]\(([^)\s]+)\)")
 GROUPS = {  # {page of the reference: the names of the front door on it}
     "Flows": ["Dataflow", "Stream", "KeyedStream", "rewritten"],
     "Expressions": ["Expr", "col", "lit", "when", "where", "coalesce", "duration", "event_time"],
-    "Windows": ["tumbling", "sliding", "count", "sum", "mean", "min", "max", "quantile"],
+    "Windows": [
+        *("tumbling", "sliding", "count", "sum", "mean", "min", "max", "quantile", "median"),
+        *("std", "var", "any", "all", "first", "last", "arg_max", "arg_min", "top_k"),
+        *("count_distinct", "collect"),
+    ],
     "Inputs": ["parquet", "csv", "jsonl", "table", "spark", "spark_stream", "ray_dataset"],
     "Outputs": [
         "parquet_sink",

@@ -148,6 +148,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         value = value.replace(tzinfo=datetime.UTC)
         return round(value.timestamp() * 1e6) * 1_000
+    if isinstance(value, list):
+        return [plain(one) for one in value]
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.10g}") + 0.0
     return value
@@ -245,6 +247,57 @@ def test_each_aggregate_is_duckdbs_and_null_is_a_group(nulls: float, keys: tuple
     text = f"SELECT {', '.join([*keys, *sql])} FROM left_rows {group}"  # noqa: S608
     ours, theirs = sorted(listed(found), key=str), sorted(asked(text, left_rows=table), key=str)
     assert list(map(floats_of, ours)) == list(map(floats_of, theirs))
+
+
+CHOSEN: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
+    "distinct": (sw.count_distinct, "count(DISTINCT {})"),
+    "first": (sw.first, "first({0} ORDER BY ts) FILTER ({0} IS NOT NULL)"),
+    "last": (sw.last, "last({0} ORDER BY ts) FILTER ({0} IS NOT NULL)"),
+    "top": (lambda name: sw.top_k(name, 3), "max({}, 3)"),
+    "list": (sw.collect, "list({0} ORDER BY ts) FILTER ({0} IS NOT NULL)"),
+    "most": (lambda name: sw.arg_max("order", name), "arg_max(ts, {} ORDER BY ts)"),
+    "least": (lambda name: sw.arg_min("order", name), "arg_min(ts, {} ORDER BY ts)"),
+    "some": (
+        lambda name: sw.count(name, where=(col("m") > 0) | col("b")),
+        "count({}) FILTER (m > 0 OR b)",
+    ),
+}
+SPREADS: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
+    "std": (sw.std, "stddev({})"),
+    "var": (sw.var, "variance({})"),
+    "std_pop": (lambda name: sw.std(name, ddof=0), "stddev_pop({})"),
+    "var_some": (lambda name: sw.var(name, where=col("c")), "var_samp({}) FILTER (c)"),
+}
+
+
+@pytest.mark.parametrize("keys", [(), ("b",), ("u", "b"), ("m", "s")], ids=str)
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_rows_are_chosen_and_spread_as_duckdb_does(nulls: float, keys: tuple[str, ...]) -> None:
+    table = rows(6, nulls=nulls)
+    table = table.append_column("order", table["ts"])
+    made, sql = {}, []
+    for functions, columns in ((CHOSEN, ("n", "m", "x", "z", "s", "b", "day")), (SPREADS, "nmz")):
+        for name, (of, text) in functions.items():
+            for column in columns:
+                made[f"{name}_{column}"] = of(column)
+                sql.append(f"{text.format(column)} AS {name}_{column}")
+    made |= {"any": sw.any("b"), "all": sw.all("c"), "half": sw.median("n")}
+    sql += ["bool_or(b) AS any", "bool_and(c) AS all", "median(n) AS half"]
+
+    def windows(stream: sw.Stream) -> sw.Stream:
+        return stream.aggregate(made, window=sw.tumbling("1s"), by=keys)
+
+    found = result(windows, table).select([*keys, *made])
+    group = f"GROUP BY {', '.join(keys)}" if keys else ""
+    text = f"SELECT {', '.join([*keys, *sql])} FROM left_rows {group}"  # noqa: S608
+    ours, theirs = sorted(listed(found), key=str), sorted(asked(text, left_rows=table), key=str)
+    for own, other in zip(map(floats_of, ours), map(floats_of, theirs), strict=True):
+        different = [
+            (name, mine, duckdbs)
+            for name, mine, duckdbs in zip([*keys, *made], own, other, strict=True)
+            if mine != duckdbs
+        ]
+        assert not different
 
 
 def floats_of(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batch, Column, GateRead
-from slackwater.runtime.model.schema import column_of_arrow
+from slackwater.runtime.model.schema import column_of_arrow, number_dtype
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.join.step import JoinStep
@@ -110,7 +110,10 @@ def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:
     columns: dict[str, Column] = {}
     for place, field in enumerate(schema):
         values = [row.values[place] for row in rows]
-        columns[field.name] = column_of_arrow(pa.array(values, field.type, from_pandas=False))
+        if None in values or number_dtype(field.type) is None:
+            columns[field.name] = column_of_arrow(pa.array(values, field.type))
+        else:
+            columns[field.name] = np.array(values, number_dtype(field.type))
     times = np.array([row.time for row in rows])
     return Batch(
         event_time_ns=times,

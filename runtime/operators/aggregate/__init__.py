@@ -2,17 +2,24 @@
 
 - `accumulators.py`: Accumulators hold the state of cells: a count, sum, minimum or maximum, or all
   values.
+- `aggregate_functions.py`: Users write an aggregate function of a column: `sw.mean("x")`, or
+  `sw.count(where=…)`.
 - `cells.py`: A cell is the rows of one key in one pane.
+- `chosen_rows.py`: Chosen rows of each cell: the first, the greatest k, those that differ, all.
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
+- `kinds.py`: Kinds of aggregates, in one table: the columns each takes, its states, and its
+  results.
 - `machine.py`: Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they
   close.
+- `moments.py`: Variances: sums of distances to a value of the cell, and of their squares.
 - `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
 - `schema.py`: Schemas of the results of an aggregate, and the checks of its columns.
 - `segments.py`: Segments of rows of an aggregate: its windows close between them.
+- `states.py`: States of cells: what the aggregates of a step need, and the columns made of it.
 - `step.py`: `aggregate`: its step, and the method that makes it.
 - `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
 - `whole_sum.py`: Sums of whole numbers that no stream fills, and means.

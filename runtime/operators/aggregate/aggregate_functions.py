@@ -117,25 +117,25 @@ def all(column: str, *, where: Where = None) -> Aggregate:  # noqa: A001 - read 
 
 @checked_call
 def first(column: str, *, where: Where = None) -> Aggregate:
-    """Return the first value of a column that is not null, by event time, of its own type.
+    """Return the first value of a column by event time, of its own type.
 
-    Of rows of one event time it is that of the row that came first.
+    Nulls do not count. Of rows of one event time it is that of the row that came first.
     """
     return _of("first", column, where)
 
 
 @checked_call
 def last(column: str, *, where: Where = None) -> Aggregate:
-    """Return the last value of a column that is not null, by event time, of its own type.
+    """Return the last value of a column by event time, of its own type.
 
-    Of rows of one event time it is that of the row that came last.
+    Nulls do not count. Of rows of one event time it is that of the row that came last.
     """
     return _of("last", column, where)
 
 
 @checked_call
 def arg_max(column: str, by: str, *, where: Where = None) -> Aggregate:
-    """Return the value of a column where another is greatest, of its own type.
+    """Return the value of a column where another is greatest.
 
     Rows in which one of the two is null do not count. Of equal ones it is the first row, by event
     time and then as rows came.
@@ -150,7 +150,7 @@ def arg_max(column: str, by: str, *, where: Where = None) -> Aggregate:
 
 @checked_call
 def arg_min(column: str, by: str, *, where: Where = None) -> Aggregate:
-    """Return the value of a column where another is least, of its own type; see `arg_max`.
+    """Return the value of a column where another is least; see `arg_max`.
 
     Args:
         column: name of the column of the value.
@@ -187,7 +187,7 @@ def count_distinct(column: str, *, where: Where = None) -> Aggregate:
 
 @checked_call
 def collect(column: str, *, where: Where = None) -> Aggregate:
-    """Return the values of a column that are not null as a list, by event time."""
+    """Return a column's values that are not null as a list, by event time."""
     return _of("collect", column, where)
 
 

@@ -1,4 +1,4 @@
-"""Chosen rows of each cell: the first, the one of the greatest value, the greatest k, all.
+"""Chosen rows of each cell: the first, the greatest k, those that differ, all.
 
 ```
 rows of a cell       last       arg_max(x, by=y)    top_k(x, 2)    count_distinct(x)
@@ -85,10 +85,10 @@ _RULES: Mapping[str, Rule] = {
 
 
 class Chosen(NamedTuple):
-    """Chosen rows of all results, one result after the other; None if no row was ever added.
+    """Chosen rows of all results, one result after the other.
 
     Attributes:
-        rows: the rows.
+        rows: rows of all results; None if no row was ever added.
         starts: shape (results,), the places of their first rows.
         counts: shape (results,), the number of rows of each.
     """
@@ -149,7 +149,7 @@ class ChosenRows:
         return Chosen(rows, counts.cumsum() - counts, counts)
 
     def _chosen(self, rows: Batch, groups: Int64Array) -> Batch:
-        """Return the chosen rows of each group, by group and then as the rule orders them."""
+        """Return the chosen rows of each group, in the order of groups and rule."""
         rule = self._rule
         keys = rule.keys(rows.event_time_ns, rows.columns[self._by])
         order = np.lexsort((*keys, groups))

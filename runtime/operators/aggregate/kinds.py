@@ -35,8 +35,8 @@ class Takes(NamedTuple):
 
     Attributes:
         families: families of types; None if any may be one of its columns.
-        text: what they are, for an error.
-        way_out: what to type for another column; `{}` is the column.
+        text: text on these columns, for an error.
+        way_out: advice for another column; `{}` is the column.
     """
 
     families: tuple[str, ...] | None = None
@@ -61,7 +61,7 @@ class Results(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """One kind of aggregates.
+    """A kind of aggregates.
 
     Attributes:
         takes: the columns that it takes.

@@ -1,4 +1,4 @@
-"""States of the cells of a step: what its aggregates need, and the columns made of them."""
+"""States of cells: what the aggregates of a step need, and the columns made of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class States:
 
     @property
     def all(self) -> list[Accumulator]:
-        """All accumulators."""
+        """The accumulators, of all conditions."""
         return list(self._by_need.values())
 
     @property
