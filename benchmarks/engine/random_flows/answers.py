@@ -145,10 +145,7 @@ def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
     for field in schema:
         values = frame[field.name].tolist()
         if kind_of(field.type) != "float":
-            values = [
-                None if value is None or value is pd.NA or value != value else value
-                for value in values
-            ]
+            values = [None if _is_null(value) else value for value in values]
         made[field.name] = pd.Series(values, dtype=pandas_type(field.type))
     made[TIME] = pd.Series(frame[TIME].tolist(), dtype="int64")
     return pd.DataFrame(made)

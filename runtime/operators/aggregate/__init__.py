@@ -19,7 +19,7 @@
   these.
 - `schema.py`: Schemas of the results of an aggregate, and the checks of its columns.
 - `segments.py`: Segments of rows of an aggregate: its windows close between them.
-- `states.py`: States of cells: what the aggregates of a step need, and the columns made of it.
+- `states.py`: States of cells: the needs of a step's aggregates, and the columns made of them.
 - `step.py`: `aggregate`: its step, and the method that makes it.
 - `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
 - `whole_sum.py`: Sums of whole numbers that no stream fills, and means.

@@ -1,4 +1,4 @@
-"""States of cells: what the aggregates of a step need, and the columns made of it."""
+"""States of cells: the needs of a step's aggregates, and the columns made of them."""
 
 from __future__ import annotations
 
