@@ -346,7 +346,9 @@ def counted(
     close: Any = None,
     drift: Any = None,
 ) -> sw.Stream:
+    chosen = {"top": sw.top_k("value", 2), "text_of": sw.arg_max("text", "value")}
     return stream.aggregate(
+        None if drift else chosen,
         by=chance.choice(["key", "text", ("key", "text")]),
         window=chance.choice([sw.tumbling("100ms"), sw.sliding("200ms", "50ms")]),
         name="counted",
@@ -362,7 +364,6 @@ def counted(
         first=sw.first("value"),
         distinct=sw.count_distinct("value"),
         some=sw.sum("value", where=sw.col("value") > 0.5),
-        **({} if drift else {"top": sw.top_k("value", 2), "text_of": sw.arg_max("text", "value")}),
     )
 
 
