@@ -11,7 +11,7 @@ from benchmarks.conformance.cases import Case, Rows, Suite, Way, as_time, read_r
 
 Row = dict[str, Any]
 CAR = ("timestamp", "driver_id", "event_type", "location")
-IMPULSE = ("timestamp", "counter")
+IMPULSE = ("timestamp", "counter", "subtask_index")
 ALL_ROWS = "a window longer than the data: the answer leaves at the end of the input"
 NO_WITHIN = "a within= longer than the data, for a join without times"
 LONGER = "30d"
@@ -168,3 +168,23 @@ def union(flow: sw.Dataflow, case: Case) -> sw.Stream:
         impulse(flow, case).select("counter", source=sw.lit(name)) for name in ("first", "second")
     )
     return first.merge(second)
+
+
+@query("reinvoke_window_function")
+def busy_drivers(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    hour = sw.tumbling("1h")
+    pickups = cars(flow, case).filter(EVENT == "pickup")
+    busy = pickups.aggregate(by="driver_id", window=hour, n=sw.count()).filter(sw.col("n") > 2)
+    return busy.aggregate(window=hour, drivers=sw.count_distinct("driver_id")).rename(WINDOW)
+
+
+@query("filter_updating_aggregates", way="detour", note=ALL_ROWS)
+def subtasks(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    tasks = total(impulse(flow, case), subtasks=sw.count_distinct("subtask_index"))
+    return tasks.filter(sw.col("subtasks") >= 1)
+
+
+ARROYO.lacks(
+    "correlation, covariance, regression, bit aggregates, a weighted percentile",
+    "arroyo-every_aggregate",
+)

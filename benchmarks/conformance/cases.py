@@ -48,7 +48,7 @@ __all__ = [
 
 Way = Literal["straight", "detour", "code"]
 Verdict = Literal[
-    "equal", "detour", "different", "code", "wrong", "not expressible", "not translated", "not had"
+    "equal", "detour", "different", "code", "wrong", "not expressible", "not translated"
 ]
 VERDICTS: dict[Verdict, str] = {
     "equal": "equal",
@@ -58,7 +58,6 @@ VERDICTS: dict[Verdict, str] = {
     "wrong": "wrong",
     "not expressible": "not expressible",
     "not translated": "not translated",
-    "not had": "not had",
 }
 Rows = Iterable[Any]
 DIGITS = 9
@@ -88,7 +87,7 @@ class Case:
     folder: Path
 
     @property
-    def is_had(self) -> bool:
+    def is_here(self) -> bool:
         """Whether its rows and its answer are here, not in a checkout of its project."""
         return bool(self.input != "in the source")
 
@@ -115,12 +114,12 @@ class Difference:
     Attributes:
         reason: why it differs.
         extra: rows of ours that are not in the answer.
-        lacking: rows of the answer that are not ours.
+        lacking: places, in the answer, of its rows that are not ours.
     """
 
     reason: str
     extra: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()
+    lacking: tuple[int, ...] = ()
 
 
 def _answer(case: Case) -> list[Any]:
@@ -163,7 +162,7 @@ class Suite:
         return register
 
     def differs(
-        self, name: str, reason: str, *, extra: Iterable[str] = (), lacking: Iterable[str] = ()
+        self, name: str, reason: str, *, extra: Iterable[str] = (), lacking: Iterable[int] = ()
     ) -> None:
         """Pin the rows by which the answer of a translation differs by intent."""
         self.differences[name] = Difference(reason, tuple(extra), tuple(lacking))
@@ -176,8 +175,6 @@ class Suite:
 
     def verdict(self, case: Case) -> Verdict:
         """Return the verdict of a case, as it is pinned."""
-        if not case.is_had:
-            return "not had"
         if case.name in self.wrong:
             return "wrong"
         if case.name in self.differences:
@@ -195,10 +192,12 @@ class Suite:
         """Run the translation of a case; return what is wrong with its rows, "" if nothing is."""
         pinned = self.differences.get(case.name, Difference(""))
         try:
-            own, theirs = differences(self.translations[case.name].run(case), self.answer(case))
+            answer = self.answer(case)
+            own, theirs = differences(self.translations[case.name].run(case), answer)
         except Exception as error:  # the others are to run
             return f"{case.name}: {type(error).__name__}: {str(error)[:300]}"
-        if (own, theirs) == (sorted(pinned.extra), sorted(pinned.lacking)):
+        lacking = sorted(cells(answer[place]) for place in pinned.lacking)
+        if (own, theirs) == (sorted(pinned.extra), lacking):
             return ""
         unlike = [
             f"ours alone {own[:4]}" if own else "",

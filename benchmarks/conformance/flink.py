@@ -18,9 +18,9 @@ def at(rows: list[list[Any]], place: int) -> list[list[Any]]:
     return [[*row[:place], as_time(row[place], day=DAY), *row[place + 1 :]] for row in rows]
 
 
-def events(flow: sw.Dataflow, case: Case) -> sw.Stream:
+def events(flow: sw.Dataflow, case: Case, **options: Any) -> sw.Stream:
     """Return the events of the windows' cases, which come in this order."""
-    return heard(flow, at(case.input, 0), EVENTS)
+    return heard(flow, at(case.input, 0), EVENTS, **options)
 
 
 @FLINK.translation("flink-interval-join")
@@ -64,3 +64,45 @@ FLINK.lacks(
     "flink-match-skip-to-first",
     "flink-match-skip-to-last",
 )
+
+
+BID = {"t": TIME, "price": "float64", "item": "string", "supplier": "string"}
+
+
+def bids(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    rows = [[as_time(t, day=DAY), float(price), *rest] for t, price, *rest in case.input]
+    return rows_of(flow, rows, BID)
+
+
+@FLINK.translation("flink-group-tumble")
+def group_tumble(case: Case) -> Rows:
+    def sums(flow: sw.Dataflow) -> sw.Stream:
+        return _summed(flow, case, sw.tumbling("5s")).select(
+            "name", "window_start", "window_end", "rows", "total", "texts"
+        )
+
+    return results(sums)
+
+
+def _summed(flow: sw.Dataflow, case: Case, window: Any) -> sw.Stream:
+    return events(flow, case).aggregate(
+        by="name",
+        window=window,
+        slack="1s",
+        rows=sw.count(),
+        total=sw.sum("n"),
+        texts=sw.count_distinct("text"),
+    )
+
+
+def _hops(case: Case, window: Any) -> Rows:
+    return results(
+        lambda flow: _summed(flow, case, window).select(
+            "name", "window_start", "rows", "total", "texts"
+        )
+    )
+
+
+@FLINK.translation("flink-window-agg-hop")
+def hops(case: Case) -> Rows:
+    return _hops(case, sw.sliding("10s", "5s"))

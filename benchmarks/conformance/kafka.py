@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import slackwater as sw
-from benchmarks.conformance.cases import Case, Rows, Suite, heard, results
+from benchmarks.conformance.cases import Case, Rows, Suite, heard, results, rows_of
 
 KAFKA = Suite("Kafka Streams")
 KEYED = {"key": "string", "t": "int64"}
@@ -30,3 +30,44 @@ def closed_windows(case: Case) -> Rows:
         return counts.select("key", {"start": sw.col("window_start").cast("int64") // MS}, "n")
 
     return results(windows, stop_s=len(case.input) + 1)
+
+
+JOINED = {"side": "string", "key": "int64", "value": "string", "t": "int64"}
+
+
+BENT = "a join with itself, for windows that begin or end with rows"
+VALUED = {"key": "string", "value": "int64", "t": "int64"}
+
+
+def _windows(flow: sw.Dataflow, rows: list[list[Any]], size_ms: int) -> sw.Stream:
+    """Return windows that end with a row, or begin a moment after one, and have rows."""
+    values = rows_of(flow, rows, VALUED, time_unit="ms")
+    begins = (sw.col("t") - size_ms, sw.col("t") + 1)
+    before, after = (values.select("key", "t", start=begin) for begin in begins)
+    starts = before.merge(after).dedupe(["key", "start"], within="1h")
+    starts = starts.with_columns(start=sw.where(sw.col("start") < 0, 0, sw.col("start")))
+    start, at = sw.col("start"), sw.col("t_right")
+    is_in = (at >= start) & (at <= start + size_ms)
+    pairs = starts.join(values, on="key", within="1s", where=is_in)
+    return pairs.aggregate(
+        by="start", window=sw.tumbling("1d"), n=sw.count(), total=sw.sum("value")
+    )
+
+
+@KAFKA.translation("kafka-sliding", way="detour", note=BENT)
+def sliding(case: Case) -> Rows:
+    return results(lambda flow: _windows(flow, case.input, 10).select("start", "n", "total"))
+
+
+@KAFKA.translation("kafka-suppress-sliding", way="detour", note=BENT)
+def closed_sliding(case: Case) -> Rows:
+    rows = [[key, 1, t] for key, t in case.input]
+    return results(lambda flow: _windows(flow, rows, 5).select("start", "n"))
+
+
+KAFKA.differs(
+    "kafka-suppress-sliding",
+    "no row is late to a join with itself, so windows are there that their grace had closed; and "
+    "the last leaves, since the input ends",
+    extra=["0 1", "2 2", "85 1"],
+)

@@ -246,3 +246,46 @@ def q105(s: Streams) -> sw.Stream:
 @query("rw-q106", way="detour", note=ALL_ROWS)
 def q106(s: Streams) -> sw.Stream:
     return s.total(s.total(s.sold, "auction", final=sw.max("price")), least=sw.min("final"))
+
+
+@query("rw-q15")
+def q15(s: Streams) -> sw.Stream:
+    return _ranked(s, by=()).drop("minute")
+
+
+@query("rw-q16")
+def q16(s: Streams) -> sw.Stream:
+    return _ranked(s, by="channel")
+
+
+def _ranked(s: Streams, by: Any) -> sw.Stream:
+    ranks: dict[str, Any] = {"total": None, **RANKS}
+    counts: dict[str, Any] = {f"{name}_bids": sw.count(where=rank) for name, rank in ranks.items()}
+    for what in ("bidder", "auction"):
+        for name, rank in ranks.items():
+            counts[f"{name}_{what}s"] = sw.count_distinct(what, where=rank)
+    keyed = s.keyed if by else {}
+    days = s.bid.aggregate(
+        {**counts, "last": sw.max("date_time")}, by=by, window=sw.tumbling("1d"), **keyed
+    )
+    # Their minute is the month: "mm" is that of a date.
+    times = {
+        "day": sw.col("window_start").dt.format("%Y-%m-%d"),
+        "minute": sw.col("last").dt.format("%I:%m"),
+    }
+    return days.select(*([by] if by else []), times, *counts)
+
+
+@query("rw-q17")
+def q17(s: Streams) -> sw.Stream:
+    aggregates: dict[str, Any] = {
+        "bids": sw.count(),
+        **{name: sw.count(where=rank) for name, rank in RANKS.items()},
+        "least": sw.min("price"),
+        "most": sw.max("price"),
+        "mean": sw.mean("price"),
+        "total": sw.sum("price"),
+    }
+    days = s.bid.aggregate(aggregates, by="auction", window=sw.tumbling("1d"), **s.keyed)
+    day = sw.col("window_start").dt.format("%Y-%m-%d")
+    return days.select("auction", {"day": day}, *aggregates)

@@ -30,7 +30,9 @@ HEAD = (
     "| custom code | the same rows, with a class of the user |",
     "| not expressible | no flow gives the rows; what is missing is below |",
     "| not translated | there is no flow yet |",
-    "| not had | the rows are in a checkout of their project alone |",
+    "",
+    "The rows of ksqlDB are in its project alone: `KSQLDB=<checkout>` names one. Without it these "
+    "cases are not run, and no figure counts them.",
     "",
     "## The suites",
     "",

@@ -58,3 +58,22 @@ POLARS.differs(
     "windows that begin before the first row leave, too",
     extra=["-1 0 1 1", "-2 0 0 0"],
 )
+
+
+DAY = "1d"
+
+
+def _counted(case: Case, window: Any) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        rows = rows_of(flow, times(case), TIMES)
+        return rows.aggregate(window=window, n=sw.count()).select("window_start", "n")
+
+    return results(counts)
+
+
+EPOCH = as_time("1970-01-01")
+THREE_DAYS = "weeks, of whose days those past the third are filtered out: a gap between windows"
+
+
+ONE_DAY = sw.duration("1d")
+AHEAD = "a join with itself, for windows that begin at an offset from each row"
