@@ -31,11 +31,6 @@ _WINDOW = "window=sw.tumbling('10s')"
 _GROUPED = f"write `.aggregate(by='key', {_WINDOW}, total=sw.sum('x'))`"
 _PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key')`"
 _MEASURED = f"aggregates are of a window: write `stream.aggregate({_WINDOW}, new="
-_NO_PARTNER = (
-    "rows without a partner are a pattern: write `stream.key_by('key').pattern(sw.patterns.seq("
-    "sw.patterns.event('a', where=sw.col('x') == 1), sw.patterns.no(sw.patterns.event('b', "
-    "where=sw.col('x') == 2))), within='30s')`"
-)
 _READ = "write `flow.source('rows', sw.{}('{}'), event_time='t')`"
 _RUN = "write `sw.Simulation().submit(flow).wait()`, or sw.Cluster.local() for processes"
 _SUBMIT = "`.submit(flow).wait()`"
@@ -207,7 +202,11 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
             "`.join(other, on='key', within='5s')`; the newest before a row is a class of yours"
         ),
         "inner_join": "`.join(other, on='key', within='5s')`",
-        "left_join outer_join full_join right_join anti_join semi_join": _NO_PARTNER,
+        "left_join": "`.join(other, on='key', within='5s', how='left')`",
+        "right_join": "`.join(other, on='key', within='5s', how='right')`",
+        "outer_join full_join": "`.join(other, on='key', within='5s', how='outer')`",
+        "semi_join": "`.join(other, on='key', within='5s', how='semi')`",
+        "anti_join": "`.join(other, on='key', within='5s', how='anti')`",
         "connect broadcast co_map": "`.merge(other)`, then one class for both",
         "watermark with_watermark assign_timestamps_and_watermarks with_timestamp_assigner": _CLOCK,
         "side_output get_side_output": (
@@ -559,7 +558,6 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "col": "a column each: write `stream.select('key', 'x')`, or `sw.col('x') + sw.col('y')`",
     },
     "option": {
-        "how": f"a join has pairs alone; {_NO_PARTNER}",
         "descending reverse ascending nulls_last": _SORTED,
     },
     "type": {

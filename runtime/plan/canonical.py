@@ -35,7 +35,7 @@ _PACE = frozenset({"input", "speed", "start", "retry", "max_rows"})
 changes no row."""
 _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature"}
-    | {"on_bad", "on_error", "units", "scale", "combine"}
+    | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
     | {"ddof", "by", "size", "condition"}  # of an aggregate
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
@@ -78,9 +78,9 @@ def canonical_work(step: Step, *, name: str) -> str:
 
 
 def _is_unset(setting: Any) -> bool:
-    # The defaults of `on_bad` and `combine` are words, that of `scale` is a number.
+    # The defaults of `on_bad`, `combine` and `how` are words, that of `scale` is a number.
     return setting is None or (
-        isinstance(setting, str | int | tuple) and setting in ("error", "exact", 0, ())
+        isinstance(setting, str | int | tuple) and setting in ("error", "exact", "inner", 0, ())
     )
 
 

@@ -28,14 +28,19 @@ class Summary:
         every_ns: step of event time by which the outgoing promise moves. 0: it equals the
             incoming one.
         from_ns: any of the times to which it moves.
+        delay_ns: how much older the outgoing promise is, since rows wait so long for others.
     """
 
     every_ns: int = 0
     from_ns: int = 0
+    delay_ns: int = 0
 
     def promise_ns(self, promise_ns: int) -> int:
-        """Return the first time to which it moves that is not older than a promise."""
-        if not self.every_ns or promise_ns in (START_NS, END_NS):
+        """Return the first time to which it moves by a promise, its delay included."""
+        if promise_ns in (START_NS, END_NS):
+            return promise_ns
+        promise_ns = max(promise_ns - self.delay_ns, START_NS)
+        if not self.every_ns:
             return promise_ns
         turns = -((self.from_ns - promise_ns) // self.every_ns)
         return min(turns * self.every_ns + self.from_ns, END_NS)
@@ -113,8 +118,8 @@ def after_gate(
 
     All rows but the late ones are in order. The step may be silent only if all its inputs may be.
     Its silence is the longest of theirs, plus the time that a source may keep the gate waiting,
-    plus the time until its promise moves. So it is never idle while its sources send rows and event
-    time goes on.
+    plus the time until its promise moves, and its delay. So it is never idle while its sources send
+    rows and event time goes on.
 
     Args:
         came: traits of each input.
@@ -127,7 +132,8 @@ def after_gate(
     if len(known) == len(inputs):
         source_ns = max([idle.source_ns for idle in known])
         speed = min([idle.speed for idle in known])
-        every_ns = round(max([summary.every_ns for summary in summaries]) / speed)
+        moves_ns = [summary.every_ns + summary.delay_ns for summary in summaries]
+        every_ns = round(max(moves_ns) / speed)
         longest_ns = max([idle.idle_ns for idle in known])
         idle_time = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
     is_late = has_slack or any(traits.may_be_late for traits in inputs)

@@ -166,6 +166,7 @@ JOIN = JoinStep(
     right_names={"line": "other", "delay": "other_delay"},
     release=READY_ONLY,
 )
+LINES: dict[str, Any] = {"left_on": ("line",), "right_on": ("line",)}
 IN_TIME = replace(
     AGGREGATE,
     schema=AGGREGATE.schema.append(pa.field("chance_missing", pa.float64())),
@@ -287,6 +288,20 @@ CASES = [
         2,
     ),
     Case("join that keeps rows by slack", replace(JOIN, keep="slack"), 2),
+    Case("left join", replace(JOIN, how="left"), 2),
+    Case(
+        "left join of rows before, by slack",
+        replace(JOIN, how="left", between_ns=(6, 0), keep="slack"),
+        2,
+    ),
+    Case(
+        "right join on text, with null keys",
+        replace(JOIN, how="right", left_on=("line", "area"), right_on=("line", "area")),
+        2,
+    ),
+    Case("outer join", replace(JOIN, how="outer", between_ns=(2, 6)), 2),
+    Case("semi join", replace(JOIN, how="semi", schema=ROWS), 2),
+    Case("anti join on text", replace(JOIN, how="anti", schema=ROWS, **LINES), 2),
     Case("join that allows for clocks", UNCERTAIN, 2),
     Case(
         "a share of a join, each row with a bound of its own",
@@ -437,7 +452,8 @@ def test_promise_is_kept_and_grows_with_the_watermark(
             assert list(batch.columns) == case.step.schema.names
         # Where windows close in time, they may be open behind the watermark, or closed ahead.
         assert following >= promise_ns
-        assert case.closes_in_time or following >= released.watermark_ns
+        least_ns = case.step.traits.summaries[0].promise_ns(released.watermark_ns)
+        assert case.closes_in_time or following >= least_ns
         promise_ns = following
 
 

@@ -320,6 +320,36 @@ def test_a_join_pairs_what_duckdb_pairs_and_null_equals_nothing(nulls: float, ke
     assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
 
 
+HOWS = {
+    "left": "SELECT l.s, l.x, r.x FROM l LEFT JOIN r ON {on}",
+    "right": "SELECT l.s, l.x, r.x FROM l RIGHT JOIN r ON {on}",
+    "outer": "SELECT l.s, l.x, r.x FROM l FULL JOIN r ON {on}",
+    "semi": "SELECT l.s, l.x, l.z FROM l SEMI JOIN r ON {on}",
+    "anti": "SELECT l.s, l.x, l.z FROM l ANTI JOIN r ON {on}",
+}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("between", [(20, 20), (20, 0), (3, 30)], ids=str)
+def test_rows_without_a_partner_are_duckdbs(
+    how: Any, nulls: float, between: tuple[int, int]
+) -> None:
+    left, right = rows(4, nulls=nulls).slice(0, 60), rows(5, nulls=nulls).slice(0, 60)
+    right = right.select(["ts", "n", "x"])
+    within = tuple(f"{length}us" for length in between)
+
+    def joined(one: sw.Stream, other: sw.Stream) -> sw.Stream:
+        pairs = one.join(other, on="n", within=within, where=col("z") < 1, how=how)
+        return pairs.select("s", "x", "z" if how in ("semi", "anti") else "x_right")
+
+    found = result(joined, left, right)
+    apart = "epoch_us(r.ts) - epoch_us(l.ts)"
+    on = f"l.n = r.n AND l.z < 1 AND {apart} BETWEEN -{between[0]} AND {between[1]}"
+    sql = HOWS[how].format(on=on)
+    assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
+
+
 @pytest.mark.parametrize("keys", [("n",), ("b", "s"), ("u",)], ids=str)
 def test_a_dedupe_keeps_one_of_each_key_null_included(keys: tuple[str, ...]) -> None:
     table = rows(6, nulls=0.3)

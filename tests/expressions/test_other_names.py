@@ -284,7 +284,7 @@ FOLLOWED_BY = (
         ("stream.groupBy('key')", "write .aggregate(by='key', window="),
         ("stream.withColumn('y', 1)", "write .with_columns(new=sw.col('x') * 2)"),
         ("stream.with_row_index()", "in a class of yours: write .process("),
-        ("stream.left_join(other)", "rows without a partner are a pattern"),
+        ("stream.left_join(other)", "write .join(other, on='key', within='5s', how='left')"),
         ("stream['x']", "a column is sw.col('x')"),
         ("stream.x > 1", "a stream has no 'x'; write sw.col('x')"),
         ("list(stream)", "rows come when the flow runs"),
@@ -296,7 +296,7 @@ FOLLOWED_BY = (
         ("stream.filter(sw.col('x') > 1, sw.col('x') < 2)", "conditions are one expression"),
         ("stream.with_columns(sw.col('x') + 1)", "names are arguments: write"),
         ("stream.join(other, on='key')", "write .join(other, on='key', within='5s')"),
-        ("stream.join(other, on='key', within='5s', how='left')", "a join has pairs alone"),
+        ("stream.join(other, on='key', within='5s', how='full')", "must be 'inner' or 'left'"),
         ("stream.pattern(sw.patterns.seq(a, b), within='1s', drift='5ms')", FOLLOWED_BY),
         (
             "sw.shedding.random_shedding('1s')",

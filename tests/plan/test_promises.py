@@ -95,3 +95,11 @@ def test_a_source_that_may_be_out_of_order_within_a_bound_says_that_its_rows_are
         numbers.merge(name="gate").sink("out", sw.collect_sink())
         stages = {stage.name: stage for stage in sw.Simulation(nodes=1).plan(flow).stages}
         assert [channel.is_mixed for channel in stages["gate"].inputs] == [mixed]
+
+
+def test_a_promise_that_waits_for_rows_is_older_by_the_delay_and_never_before_the_start() -> None:
+    waits = Summary(delay_ns=5)
+    assert [waits.promise_ns(at) for at in (12, 5, END_NS, START_NS)] == [7, 0, END_NS, START_NS]
+    assert waits.promise_ns(START_NS + 2) == START_NS
+    found = after_gate([idle(4 * S)], [Summary(delay_ns=3 * S)], has_slack=False)
+    assert found.idle_ns == after_gate([idle(4 * S)], [PASSES], has_slack=False).idle_ns + 3 * S

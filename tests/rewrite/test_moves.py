@@ -310,3 +310,27 @@ def test_the_user_takes_a_plan_by_its_words() -> None:
         sw.rewritten(flow, "late first")
     with pytest.raises(FlowError, match="of both sides"):
         sw.rewritten(flow, "late before step")
+
+
+@pytest.mark.parametrize(
+    ("how", "column", "ports"),
+    [
+        ("left", "x", {0}),
+        ("anti", "k", {0}),
+        ("right", "x_right", {1}),
+        ("right", "k", {1}),
+        ("semi", "k", {0, 1}),
+        ("left", "x_right", set()),
+        ("right", "x", set()),
+        ("outer", "k", set()),
+    ],
+)
+def test_a_filter_goes_before_a_side_only_if_no_other_row_would_leave_alone(
+    how: Any, column: str, ports: set[int]
+) -> None:
+    plan = planned(lambda a, b: joined(a, b, how=how), sw.col(column) > 1)
+    moves = [one for one, _ in rewrites_of(plan) if isinstance(one, Before)]
+    assert bool(moves) is bool(ports)
+    step = plan.graph.steps["step"]
+    names = step.names_before(column)
+    assert {port for port, name in enumerate(names) if name is not None} == ports

@@ -117,26 +117,78 @@ def _spread(values: Any, aggregate: Aggregate) -> float | None:
     return variance if aggregate.kind == "var" else sqrt(variance)
 
 
+LEFT_ROW, RIGHT_ROW = "\0left row", "\0right row"
+
+
 def joined(
     left: pd.DataFrame,
     right: pd.DataFrame,
     on: tuple[list[str], list[str]],
-    within_ns: int,
+    within_ns: tuple[int, int],
     right_names: dict[str, str],
 ) -> pd.DataFrame:
-    """Return the pairs with equal keys that are not null, and times at most `within_ns` apart."""
-    left = left.dropna(subset=on[0]).rename(columns={TIME: "\0l"})
-    kept = {**right_names, TIME: "\0r"}
+    """Return the pairs with equal keys that are not null, and times that are near.
+
+    They have the columns that leave, TIME, and the indices of both rows.
+
+    Args:
+        left: left rows, as those of a Twin.
+        right: right rows.
+        on: keys of both.
+        within_ns: how far the right row may be before, and after.
+        right_names: {right column: name it leaves under}.
+    """
+    left = left.assign(**{LEFT_ROW: left.index}).dropna(subset=on[0]).rename(columns={TIME: "\0l"})
+    right = right.assign(**{RIGHT_ROW: right.index})
+    kept = {**right_names, TIME: "\0r", RIGHT_ROW: RIGHT_ROW}
     right = right.dropna(subset=on[1])
     keys = {f"\0k{place}": right[name] for place, name in enumerate(on[1])}
     right = right[list(kept)].rename(columns=kept).assign(**keys)
     names = list(left.columns)
     left = left.assign(**{f"\0k{place}": left[name] for place, name in enumerate(on[0])})
     pairs = left.merge(right, on=list(keys), how="inner")
-    near = (pairs["\0l"] - pairs["\0r"]).abs() <= within_ns
-    pairs = pairs[near].reset_index(drop=True)
+    apart = pairs["\0r"] - pairs["\0l"]
+    pairs = pairs[(-within_ns[0] <= apart) & (apart <= within_ns[1])].reset_index(drop=True)
     pairs[TIME] = np.maximum(pairs["\0l"], pairs["\0r"])
-    return pairs[[*[name for name in names if name != "\0l"], *right_names.values(), TIME]]
+    return pairs[
+        [*[name for name in names if name != "\0l"], *right_names.values(), TIME, RIGHT_ROW]
+    ]
+
+
+def left_of(
+    pairs: pd.DataFrame,
+    left: pd.DataFrame,
+    right: pd.DataFrame,
+    names: tuple[dict[str, str], dict[str, str]],
+    how: str,
+    schema: pa.Schema,
+) -> pd.DataFrame:
+    """Return what leaves a join: pairs, and rows without a partner.
+
+    Args:
+        pairs: pairs as of `joined`, those for which the predicate holds.
+        left: left rows.
+        right: right rows.
+        names: {column: name it leaves under} of a left row, and a right row, without a partner.
+        how: as of the join.
+        schema: columns that leave.
+    """
+    columns = [*schema.names, TIME]
+    if how == "semi":
+        first = pairs.groupby(LEFT_ROW)[TIME].min()
+        rows = left.loc[first.index].assign(**{TIME: first})
+        return typed(rows.reset_index(drop=True), schema)
+    parts = [] if how == "anti" else [pairs[columns]]
+    for side, row, own, alone in (
+        (left, LEFT_ROW, names[0], ("left", "outer", "anti")),
+        (right, RIGHT_ROW, names[1], ("right", "outer")),
+    ):
+        if how in alone:
+            rest = side[~side.index.isin(pairs[row])]
+            made = {new: rest[old] for old, new in own.items()}
+            parts.append(pd.DataFrame({**made, TIME: rest[TIME]}).reindex(columns=columns))
+    made = {name: [value for part in parts for value in part[name].tolist()] for name in columns}
+    return typed(pd.DataFrame(made, columns=columns, dtype=object), schema)
 
 
 def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:

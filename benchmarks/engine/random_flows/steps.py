@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.random_flows.answers import aggregated, joined
+from benchmarks.engine.random_flows.answers import aggregated, joined, left_of
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
 from benchmarks.engine.random_flows.functions import Halved, KeepSome
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
@@ -181,12 +181,19 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
     )
     if sum(count * right_counts[key] for key, count in left_counts.items()) > 50 * MOST_ROWS:
         return None
-    rows = joined(left.rows, right.rows, on, within_ms * 10**6, right_names)
+    how = one_of(rng, ["inner", "inner", "left", "right", "outer", "semi", "anti"])
+    if how in ("right", "outer") and types[0] != types[1]:
+        how = "left"
+    before_ms, after_ms = one_of(rng, [(within_ms,) * 2, (within_ms,) * 2, (within_ms, 0)])
+    rows = joined(left.rows, right.rows, on, (before_ms * 10**6, after_ms * 10**6), right_names)
     if len(rows) > MOST_ROWS:
         return None
-    options: dict[str, Any] = {"within": f"{within_ms}ms", "suffix": suffix}
+    options: dict[str, Any] = {"within": f"{within_ms}ms", "suffix": suffix, "how": how}
+    if before_ms != after_ms:
+        options["within"] = (f"{before_ms}ms", f"{after_ms}ms")
     if rng.random() < 0.3:
-        options |= {"replicas": int(rng.integers(2, 4)), "share": one_of(rng, ["keys", "all"])}
+        shares = ["keys", "all"] if how == "inner" else ["keys"]
+        options |= {"replicas": int(rng.integers(2, 4)), "share": one_of(rng, shares)}
     rough = left.rough | {right_names[name] for name in right.rough if name in right_names}
     is_ordered = "replicas" not in options
     if rng.random() < 0.3:
@@ -199,10 +206,14 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
         twin = Twin(left.stream, schema, rows, rough=frozenset(rough))
         options["where"], known = predicate(rng, twin)
         rows = rows[is_true(known)].reset_index(drop=True)
+    keys = dict(zip(on[1], on[0], strict=True))
+    names = {name: name for name in left.stream.columns}, {**keys, **right_names}
     if on[0] == on[1] and rng.random() < 0.5:
         stream = left.stream.join(right.stream, on=on[0][0], **options)
     else:
         stream = left.stream.join(right.stream, left_on=on[0], right_on=on[1], **options)
+    rows = left_of(rows, left.rows, right.rows, names, how, stream.schema)
+    rough &= set(stream.columns)
     return Twin(stream, stream.schema, rows, is_ordered=is_ordered, rough=frozenset(rough))
 
 

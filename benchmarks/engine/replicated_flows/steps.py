@@ -115,8 +115,25 @@ def joined(
     columns = {*left.stream.columns, *right.stream.columns}
     if rng.random() < 0.15 and "certain" not in columns:
         options["drift"] = one_of(rng, ["100us", "400us"])
+    else:
+        options |= _any_how(rng, left, right, on)
     stream = left.stream.join(right.stream, replicas=replicas, **options)
     return left.then(stream, right)
+
+
+def _any_how(
+    rng: np.random.Generator, left: Drawing, right: Drawing, on: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """Return which rows of a join leave, and on which side of a row its partners may be."""
+    how = one_of(rng, ["inner", "inner", "left", "right", "outer", "semi", "anti"])
+    schemas = left.stream.schema, right.stream.schema
+    if how in ("right", "outer") and any(
+        schemas[0].field(mine).type != schemas[1].field(other).type for mine, other in on
+    ):
+        how = "left"
+    if rng.random() < 0.3:
+        return {"how": how, "within": one_of(rng, [("20ms", "0s"), ("0s", "20ms"), ("1ms", "9ms")])}
+    return {"how": how}
 
 
 def aggregated(

@@ -24,6 +24,7 @@ class GatedOperator:
         rule: the release rule of its gate.
         makes: kind of its results.
         within_s: longest distance of a pair in event time.
+        delay_s: how long results of a join wait for rows without a partner, in event time.
         slide_s, from_s: time from one window to the next, and the last moment in one of them.
         origin: the step's name, as the user wrote it.
         is_tuned: whether its rule follows from the deadline.
@@ -36,6 +37,7 @@ class GatedOperator:
     rule: ReleaseRule = READY_ONLY
     makes: Makes = "rows"
     within_s: float = 0.0
+    delay_s: float = 0.0
     slide_s: float = 0.0
     from_s: float = 0.0
     origin: str = ""
@@ -66,6 +68,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             rule=stage.rule,
             makes=traits.makes,
             within_s=traits.reach_ns / NS_PER_SECOND if traits.makes == "pairs" else 0.0,
+            delay_s=summary.delay_ns / NS_PER_SECOND,
             slide_s=summary.every_ns / NS_PER_SECOND,
             from_s=(summary.from_ns - origin_ns) % max(summary.every_ns, 1) / NS_PER_SECOND,
             origin=stage.subject.step,

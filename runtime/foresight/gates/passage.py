@@ -22,6 +22,7 @@ from slackwater.runtime.foresight.gates.release import (
 from slackwater.runtime.foresight.gates.results import (
     pairs_of,
     time_bound,
+    waiting,
     window_promises,
     windows_of,
 )
@@ -180,6 +181,9 @@ class _Way:
             rows = pairs_of(left, right, gate.within_s)
             self.done.made[operator.name] = float(rows.count.sum())
             rows = _selected(rows, self._pairs.get(operator.name, 1.0))
+            if gate.delay_s:
+                rows = waiting(rows, times, delay_s=gate.delay_s)
+                promises = replace(promises, event_s=promises.event_s - gate.delay_s)
         elif gate.makes == "windows" and gate.slide_s > 0:
             rows = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
             total = sum(float(each.count.sum()) for each in selected)

@@ -60,6 +60,21 @@ def pairs_of(left: Rows, right: Rows, within_s: float) -> Rows:
     )
 
 
+def waiting(rows: Rows, gate: GateTimes, *, delay_s: float) -> Rows:
+    """Return results of a join that wait for older rows without a partner.
+
+    Args:
+        rows: results as they are made.
+        gate: the gate of the join.
+        delay_s: how far its promise must be past a result.
+    """
+    passed_s = gate.frontier.reached_s(_whole_ns(rows.event_s + delay_s + _MOMENT_S))
+    leaves_s = np.maximum(rows.at_s, passed_s)
+    by_promise_s = [came.promises.known_stimulus_s(leaves_s) for came in gate.inputs]
+    stimulus_s = np.maximum(rows.stimulus_s, np.max(by_promise_s, axis=0))
+    return replace(rows, stimulus_s=stimulus_s, left_s=leaves_s, at_s=leaves_s)
+
+
 def windows_of(gate: GateTimes, *, slide_s: float, from_s: float) -> Rows:
     """Return the windows that close at a gate, one row for the results of each.
 

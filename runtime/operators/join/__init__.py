@@ -8,4 +8,5 @@
 - `state.py`: A join holds rows, and an index over them that is made only when needed.
 - `step.py`: `join`: its step, the columns that leave, and the method that makes it.
 - `uncertain.py`: A join with `drift=` finds pairs that are surely near enough, and possible ones.
+- `unmatched.py`: Unmatched rows of a join leave in order with the pairs.
 """

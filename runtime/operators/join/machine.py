@@ -12,7 +12,7 @@ equal nothing, as in SQL; NaN is a value and equals NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from slackwater.runtime.operators.join.rows import (
 )
 from slackwater.runtime.operators.join.state import JoinState
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.join.unmatched import Unmatched
 from slackwater.runtime.plan.traits import Replica
 
 Names = tuple[dict[str, str], dict[str, str]]
@@ -84,6 +85,7 @@ class JoinMachine(LateOperator):
     STATE = Fields(
         Field("_keys", by=OWNER),
         Field("_state", of="_keys"),
+        Field("_unmatched", of="_keys"),
         "_passed_ns",
         "_missed",
         "_rows_seen",
@@ -100,24 +102,31 @@ class JoinMachine(LateOperator):
         self._step = step
         self._most_kept_rows = most_kept_rows
         renamed = {leaves: name for name, leaves in step.right_names.items()}
+        where_reads = sorted(step.where.columns()) if step.where is not None else []
         leaving = step.schema.names
-        self._names: Names = (
-            {name: name for name in leaving if name not in renamed},
-            {name: renamed[name] for name in leaving if name in renamed},
-        )
-        where_reads = step.where.columns() if step.where is not None else frozenset()
+        if step.how in ("semi", "anti"):
+            self._names: Names = ({name: name for name in leaving}, {})
+        else:
+            self._names = _of_sides(leaving, renamed)
         self._where_reads_time = step.where is not None and reads_event_time(step.where)
-        left, right = self._names
-        self._where_columns: Names = (
-            {name: left[name] for name in left if name in where_reads},
-            {name: right[name] for name in right if name in where_reads},
-        )
+        self._where_columns = _of_sides(where_reads, renamed)
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
-        self._may_be_one = self._replica is None and not step.keeps_late
+        self._may_be_one = self._replica is None and not step.keeps_late and step.how == "inner"
         self._on = (step.left_on, step.right_on)
-        left_held, right_held = (tuple(names.values()) for names in self._names)
-        self._state = JoinState(left_held, right_held, within_ns=step.within_ns)
+        alone = tuple(step.columns_alone(side) if side in step.alone else {} for side in (0, 1))
+        left_held, right_held = (
+            tuple(dict.fromkeys(name for names in read for name in names.values()))
+            for read in zip(self._names, self._where_columns, alone, strict=True)
+        )
+        self._state = JoinState(
+            left_held,
+            right_held,
+            reaches_ns=step.reaches_ns,
+            has_matches=step.how != "inner",
+        )
+        self._unmatched = Unmatched(step, self._state.rows) if step.alone else None
+        (self._summary, _) = step.traits.summaries
         self._keys = KeyIndex(len(step.left_on))
         self._one = OneRow(self._state, self._keys, step, self._names)
         self._passed_ns = START_NS  # the time that rows are held by: the frontier, or the watermark
@@ -129,51 +138,66 @@ class JoinMachine(LateOperator):
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         missed = self._missed
         compared = self.comparisons
-        late, results = self._join(*released.late), self._join(*released.ports)
+        left = [self._join(*released.late), self._join(*released.ports)]
         is_by_promise = self._step.keep == "promise"
         passed_ns = released.progress.promise_ns if is_by_promise else released.watermark_ns
+        stimulus_ns = released.progress.stimulus_ns
         if passed_ns > self._passed_ns:
             self._passed_ns = passed_ns
-            if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
-                self._forget_keys()
+            horizon_ns = max(self._horizon_ns(passed_ns), self._state.horizon_ns)
+            left.append(self._advance(horizon_ns, stimulus_ns))
         else:
             self._state.tidy()
         if is_by_promise and len(self._state.rows) > self._most_kept_rows:
-            self._drop_early(released.watermark_ns)
-        if late is not None:
-            results = late if results is None else concat_batches([late, results])
+            left.append(self._drop_early(released.watermark_ns, stimulus_ns))
+        results = [rows for rows in left if rows is not None]
         return Result(  # stimulus and event time of a pair are those of its later row
-            results,
-            released.progress.promise_ns,
+            concat_batches(results) if results else None,
+            self._summary.promise_ns(released.progress.promise_ns),
             *missed.take(),
             self.comparisons - compared,
         )
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"comparisons": self.comparisons, "dropped_early": self.dropped_early}
+        counts = {"comparisons": self.comparisons, "dropped_early": self.dropped_early}
+        if self._unmatched is not None:
+            counts["missed_unmatched"] = self._unmatched.missed
+        return counts
+
+    def _advance(self, horizon_ns: int, stimulus_ns: int) -> Batch | None:
+        """Drop rows older than the horizon; return the results that leave before that."""
+        unmatched, rows = self._unmatched, None
+        if unmatched is not None:
+            rows = unmatched.leave(
+                max(horizon_ns, self._summary.promise_ns(self._passed_ns)), stimulus_ns
+            )
+        if self._state.expire(horizon_ns):
+            self._forget_keys()
+        return rows
 
     def _horizon_ns(self, passed_ns: int) -> int:
         if passed_ns == END_NS:
             return END_NS
         return max(START_NS, passed_ns - self._step.within_ns)
 
-    def _drop_early(self, watermark_ns: int) -> None:
+    def _drop_early(self, watermark_ns: int, stimulus_ns: int) -> Batch | None:
         """Drop the oldest rows that the slack allows, until few enough are held.
 
-        A little fewer, so that it happens now and then, not for each read.
+        A little fewer, so that it happens now and then, not for each read. Return the results that
+        leave before that.
         """
         state = self._state
         excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
         horizon_ns = min(state.rows.newest_of(excess) + 1, self._horizon_ns(watermark_ns))
         if horizon_ns <= state.horizon_ns or not state.rows.would_drop(horizon_ns):
-            return
+            return None
         self.dropped_early += state.count_between(state.horizon_ns, horizon_ns)
-        state.expire(horizon_ns)
-        self._forget_keys()
+        return self._advance(horizon_ns, stimulus_ns)
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
-        return len(self._state.rows)
+        own = 0 if self._unmatched is None else self._unmatched.rows_held
+        return len(self._state.rows) + own
 
     # -- rows in ------------------------------------------------------------------------
 
@@ -242,6 +266,8 @@ class JoinMachine(LateOperator):
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
         rows = len(new.keys)
+        if self._unmatched is not None:
+            self._unmatched.hold(new, first)
         if rows <= _FEW_ROWS and rows * len(self._state.rows) <= COMPARED_AT_MOST:
             self._state.append(new)
             pairs = self._selected(self._state.scan(first))
@@ -269,20 +295,32 @@ class JoinMachine(LateOperator):
             return None
         # All replicas that share the rows number alike those that pass this test.
         is_shared = self._replica is not None
-        horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
+        horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._gone_ns(side)
         # Where each replica sees all rows the first one reports for all.
         if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
-            gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
+            gone_ns, (back_ns, _) = self._gone_ns(1 - side), self._step.reaches_ns[side]
             self._missed.add(
-                partly_late(batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=within_ns)
+                partly_late(batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=back_ns)
             )
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._missed.dropped += rows - len(batch)
         nulls = any_null([batch.columns[name] for name in self._on[side]])
         if nulls is not None:
+            if self._unmatched is not None and side in self._unmatched.sides:
+                equal_nothing = batch.keep(nulls)
+                codes = self._codes(equal_nothing, side)
+                self._unmatched.hold_null_keys(equal_nothing, side, codes)
             batch = batch.keep(~nulls)
+        if self._unmatched is not None:
+            self._unmatched.count_late(batch, side)
         return batch if len(batch) else None
+
+    def _gone_ns(self, side: int) -> int:
+        """Return the time before which no row of a side finds a partner."""
+        if self._unmatched is not None and side in self._unmatched.sides:
+            return max(self._unmatched.gone_ns, self._state.horizon_ns)
+        return self._state.horizon_ns
 
     def _codes(self, batch: Batch | None, side: int) -> Int64Array:
         if batch is None:
@@ -344,13 +382,39 @@ class JoinMachine(LateOperator):
         rows = self._state.rows
         pairs = take_pairs(pairs, (np.minimum(*pairs) >= rows.start).nonzero()[0])
         left, right = rows.event_time_ns(pairs[_LEFT]), rows.event_time_ns(pairs[_RIGHT])
-        is_close = np.abs(left - right) <= self._step.within_ns
+        before_ns, after_ns = self._step.reaches_ns[_LEFT]
+        is_close = (left - right <= before_ns) & (right - left <= after_ns)
         is_close &= np.minimum(left, right) >= self._state.horizon_ns
         return take_pairs(pairs, is_close.nonzero()[0])
 
     # -- pairs out ----------------------------------------------------------------------
 
-    def _results(self, pairs: Pairs) -> Batch:
+    def _results(self, pairs: Pairs) -> Batch | None:
+        """Return the results of pairs that leave now; None if none does."""
+        unmatched = self._unmatched
+        if unmatched is not None:
+            pairs = unmatched.paired(pairs)
+        elif self._step.how == "semi":
+            pairs = self._first_matches(pairs)
+        if self._step.how == "anti" or not len(pairs[_LEFT]):
+            return None
+        results = self._of_pairs(pairs)
+        if unmatched is None:
+            return results
+        unmatched.wait(results, pairs)
+        return None
+
+    def _first_matches(self, pairs: Pairs) -> Pairs:
+        """Return the first pair of each left row that has had none."""
+        rows = self._state.rows
+        _, first = np.unique(pairs[_LEFT], return_index=True)
+        first.sort()
+        pairs = take_pairs(pairs, first)
+        pairs = take_pairs(pairs, (~rows.are_matched(pairs[_LEFT])).nonzero()[0])
+        rows.match(pairs[_LEFT])
+        return pairs
+
+    def _of_pairs(self, pairs: Pairs) -> Batch:
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
         return Batch(
@@ -372,7 +436,17 @@ class JoinMachine(LateOperator):
 
     def _forget_keys(self) -> None:
         if self._keys.is_worth_keeping(self.rows_held):
-            keep_keys(self, np.unique(self._state.codes()))
+            waiting = [] if self._unmatched is None else self._unmatched.codes()
+            keep_keys(self, np.unique(np.concatenate([self._state.codes(), *waiting])))
+
+
+def _of_sides(leaving: Iterable[str], renamed: Mapping[str, str]) -> Names:
+    """Return the columns of each side; `renamed` is {name a right one leaves under: column}."""
+    names = list(leaving)
+    return (
+        {name: name for name in names if name not in renamed},
+        {name: renamed[name] for name in names if name in renamed},
+    )
 
 
 def _in_few_parts(candidates: Iterator[Pairs]) -> Iterator[Pairs]:

@@ -37,7 +37,7 @@ class OneRow:
         self, state: JoinState, keys: KeyIndex, step: JoinStep, names: Sequence[Mapping[str, str]]
     ) -> None:
         self._state, self._keys = state, keys
-        self._on, self._within_ns = (step.left_on, step.right_on), step.within_ns
+        self._on, self._reaches_ns = (step.left_on, step.right_on), step.reaches_ns
         self._names = [
             (leaves, name, side)
             for side, those in enumerate(names)
@@ -63,9 +63,10 @@ class OneRow:
         state = self._state
         rows, position = state.rows, state.rows.end
         state.append_row(batch, side, code << 1 | side)
-        return rows.partners_before(position, within_ns=self._within_ns, since_ns=state.horizon_ns)[
-            1
-        ]
+        _, partners = rows.partners_before(
+            position, reaches_ns=self._reaches_ns, since_ns=state.horizon_ns
+        )
+        return partners
 
     def result(self, batch: Batch, side: int, partner: int) -> Batch:
         """Return the pair of the batch's row, which came last, and its partner."""

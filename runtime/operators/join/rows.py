@@ -24,6 +24,8 @@ from slackwater.runtime.operators.join.columns import HeldColumns
 
 Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""
+Reaches = tuple[tuple[int, int], tuple[int, int]]
+"""How far a left row looks back and ahead for right ones, and a right row for left ones."""
 _LEFT, _RIGHT = 0, 1
 _FEW_ROWS = 64
 _FEW_FOUND = 8  # up to so many are looked at one by one
@@ -130,9 +132,12 @@ class HeldRows:
     Args:
         left: the left columns to hold.
         right: the right columns to hold.
+        has_matches: whether it notes which rows have a partner.
     """
 
-    def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+    def __init__(
+        self, left: Sequence[str], right: Sequence[str], *, has_matches: bool = False
+    ) -> None:
         self.sides = (HeldColumns(left), HeldColumns(right))
         self._keys = np.empty(64, dtype=np.int64)
         self._times = np.empty(64, dtype=np.int64)
@@ -140,6 +145,7 @@ class HeldRows:
         self._places = np.empty(64, dtype=np.int64)
         self._newest = np.empty(64, dtype=np.int64)  # the newest event time up to each row
         self._marks: Marks | None = None  # None: no row has ever had one
+        self._matched = np.zeros(64, dtype=np.bool_) if has_matches else None
         self.origin = 0
         """Position of the first place of the arrays; changes with `append` only."""
         self.start = 0
@@ -157,6 +163,8 @@ class HeldRows:
         first = self.end - self.origin
         last = first + rows
         self.end += rows
+        if self._matched is not None:
+            self._matched[first:last] = False
         left, right = new.batches
         if left is None or right is None:
             side = _LEFT if right is None else _RIGHT
@@ -220,6 +228,10 @@ class HeldRows:
             marks = np.zeros(capacity, dtype=np.uint8)
             marks[: last - first] = self._marks[first:last]
             self._marks = marks
+        if self._matched is not None:
+            matched = np.zeros(capacity, dtype=np.bool_)
+            matched[: last - first] = self._matched[first:last]
+            self._matched = matched
         self.origin = self.start
 
     @property
@@ -251,7 +263,7 @@ class HeldRows:
         return self.sides[side].take(names, places)
 
     def partners_before(
-        self, position: int, *, within_ns: int, since_ns: int
+        self, position: int, *, reaches_ns: Reaches, since_ns: int
     ) -> tuple[int, list[int]]:
         """Return a row's side, and the positions of earlier rows that may pair with it.
 
@@ -259,20 +271,21 @@ class HeldRows:
 
         Args:
             position: the position of the row that searches.
-            within_ns: how far apart in event time the two may be.
+            reaches_ns: reaches of both sides.
             since_ns: leave out rows older than this.
         """
         at, first = position - self.origin, self.start - self.origin
         key, time_ns = self._keys.item(at), self._times.item(at)
+        back_ns, ahead_ns = reaches_ns[key & 1]
         places = (self._keys[first:at] == key ^ 1).nonzero()[0]
         if len(places) <= _FEW_FOUND:
-            oldest_ns, newest_ns = max(time_ns - within_ns, since_ns), time_ns + within_ns
+            oldest_ns, newest_ns = max(time_ns - back_ns, since_ns), time_ns + ahead_ns
             item = self._times.item
             near = [n for n in places.tolist() if oldest_ns <= item(first + n) <= newest_ns]
             return key & 1, [n + self.start for n in near]
         times = self._times[first:at].take(places)
-        is_near = times >= max(time_ns - within_ns, since_ns)
-        is_near &= times <= time_ns + within_ns
+        is_near = times >= max(time_ns - back_ns, since_ns)
+        is_near &= times <= time_ns + ahead_ns
         places = places[is_near]
         places += self.start
         return key & 1, places.tolist()
@@ -296,6 +309,20 @@ class HeldRows:
         times, stimuli = self._times.item, self._stimuli.item
         time_ns = max(times(own), times(other))
         return time_ns, max(stimuli(own), stimuli(other)), self._places.item(other)
+
+    def stimulus_time_ns(self, positions: Int64Array) -> Int64Array:
+        """Return the stimulus times of the rows at these positions."""
+        return self._stimuli.take(positions - self.origin)
+
+    def are_matched(self, positions: Int64Array) -> BoolArray:
+        """Return whether the rows at these positions have had a partner."""
+        assert self._matched is not None, "it notes matches"
+        return self._matched.take(positions - self.origin)
+
+    def match(self, positions: Int64Array) -> None:
+        """Note that the rows at these positions have a partner."""
+        assert self._matched is not None, "it notes matches"
+        self._matched[positions - self.origin] = True
 
     @property
     def has_marks(self) -> bool:
@@ -342,9 +369,11 @@ class HeldRows:
             own["_places"][is_own] = np.arange(len(side))
         np.maximum.accumulate(own["_times"], out=own["_newest"])
         marks = None if self._marks is None else self._marks[held][stays]
-        self._hold(own, marks)
+        self._hold(own, marks, None if self._matched is None else self._matched[held][stays])
 
-    def _hold(self, own: dict[str, Int64Array], marks: Marks | None) -> None:
+    def _hold(
+        self, own: dict[str, Int64Array], marks: Marks | None, matched: BoolArray | None
+    ) -> None:
         """Hold these rows alone, from position 0 on, in new arrays."""
         rows = len(own["_keys"])
         self.origin = self.start = 0
@@ -358,6 +387,9 @@ class HeldRows:
         if marks is not None:
             self._marks = np.zeros(capacity, dtype=np.uint8)
             self._marks[:rows] = marks
+        if matched is not None:
+            self._matched = np.zeros(capacity, dtype=np.bool_)
+            self._matched[:rows] = matched
 
     def newest_of(self, rows: int) -> int:
         """Return the newest event time of the first `rows` rows held, at least one."""
@@ -398,11 +430,12 @@ class HeldRows:
             side.drop(gone)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the rows held, as views: a row that is held never changes."""
+        """Return the rows held, as views: of those only `_matched` ever changes."""
         held = slice(self.start - self.origin, self.end - self.origin)
         return {
             "own": {name: getattr(self, name)[held] for name in _SAVED},
             "marks": None if self._marks is None else self._marks[held],
+            "matched": None if self._matched is None else self._matched[held].copy(),
             "columns": [side.snapshot() for side in self.sides],
         }
 
@@ -411,7 +444,7 @@ class HeldRows:
         sides = state["own"]["_keys"] & 1
         right = sides.cumsum()
         places = np.where(sides == _RIGHT, right - 1, np.arange(len(sides)) - right)
-        self._hold({**state["own"], "_places": places}, state["marks"])
+        self._hold({**state["own"], "_places": places}, state["marks"], state["matched"])
         for side, columns in zip(self.sides, state["columns"], strict=True):
             side.restore(columns)
 

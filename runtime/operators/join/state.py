@@ -9,7 +9,7 @@ import numpy as np
 from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_key
-from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
+from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, Reaches, sided
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
 """(who searches, row found), some at a time."""
@@ -28,14 +28,23 @@ class JoinState:
     Args:
         left: the left columns that are needed later.
         right: the right ones.
-        within_ns: how far apart partners may be.
+        reaches_ns: how far apart partners may be.
+        has_matches: whether it notes which rows have a partner.
     """
 
     STATE = Fields(Field("rows", of=OWNER), "_newest_ns", "horizon_ns")
 
-    def __init__(self, left: Sequence[str], right: Sequence[str], *, within_ns: int) -> None:
-        self._within_ns = within_ns
-        self.rows = HeldRows(left, right)
+    def __init__(
+        self,
+        left: Sequence[str],
+        right: Sequence[str],
+        *,
+        reaches_ns: Reaches,
+        has_matches: bool = False,
+    ) -> None:
+        self._reaches_ns = reaches_ns
+        self._within_ns = max(reaches_ns[0])
+        self.rows = HeldRows(left, right, has_matches=has_matches)
         self._newest_ns = [START_NS, START_NS]  # of each side
         self._oldest_ns = END_NS  # of all rows since the layout was made
         self.horizon_ns = START_NS
@@ -134,7 +143,7 @@ class JoinState:
         rights: list[int] = []
         for position in range(first, rows.end):
             side, partners = rows.partners_before(
-                position, within_ns=self._within_ns, since_ns=self.horizon_ns
+                position, reaches_ns=self._reaches_ns, since_ns=self.horizon_ns
             )
             own = [position] * len(partners)
             lefts += partners if side else own
@@ -150,7 +159,7 @@ class JoinState:
         older: int = 0,
         since_ns: int = START_NS,
     ) -> Found:
-        """Yield the indexed rows that may pair with rows of these positions, keys and times.
+        """Yield the indexed rows that may pair with rows of one side.
 
         Args:
             searching: shape (rows,), the positions.
@@ -162,9 +171,10 @@ class JoinState:
         if not len(searching):
             return iter(())
         order = order_by_key(keys, times)
+        back_ns, ahead_ns = self._reaches_ns[keys.item(0) & 1]
         keys = keys ^ 1  # the other side
-        within_ns, layout = self._within_ns, self._layout
-        low, high = times - within_ns, times + within_ns
+        layout = self._layout
+        low, high = times - back_ns, times + ahead_ns
         if self.horizon_ns > START_NS:
             np.maximum(low, self.horizon_ns, out=low)
         if older:
@@ -177,14 +187,17 @@ class JoinState:
         )
 
     def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
-        """Yield, among the new rows, the pairs of these of them and others.
+        """Yield, among the new rows, the pairs of these of one side and others.
 
         Both are places among the new rows; the layout must fit them (`make_fit`).
         """
-        index, layout, within_ns = RunIndex(), self._layout, self._within_ns
+        if not len(which):
+            return
+        index, layout = RunIndex(), self._layout
         index.add(layout.pack(new.keys, new.times), 0)
+        back_ns, ahead_ns = self._reaches_ns[new.keys.item(which.item(0)) & 1]
         keys, times = new.keys.take(which) ^ 1, new.times.take(which)
-        low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
+        low, high = layout.pack(keys, times - back_ns), layout.pack(keys, times + ahead_ns)
         yield from index.matches(low, high, which)
 
     def shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:

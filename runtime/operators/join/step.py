@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.function import Operand
 from slackwater.runtime.expressions.holding import cast_of_both
@@ -27,7 +27,7 @@ from slackwater.runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
-from slackwater.runtime.plan.promises import PASSES
+from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Side, Step
 from slackwater.runtime.plan.traits import (
@@ -40,6 +40,28 @@ from slackwater.runtime.plan.traits import (
     Sharing,
     StepTraits,
 )
+from slackwater.runtime.shown import shown
+
+How = Literal["inner", "left", "right", "outer", "semi", "anti"]
+"""Rows that leave a join: pairs; and those of the left, the right or both without a partner; or of
+the left alone, with a partner ("semi") or without ("anti")."""
+_LEFT, _RIGHT = (0,), (1,)
+_ALONE: dict[How, tuple[int, ...]] = {
+    "inner": (),
+    "left": _LEFT,
+    "right": _RIGHT,
+    "outer": (0, 1),
+    "semi": (),
+    "anti": _LEFT,
+}
+_TEXTS: dict[How, str] = {
+    "inner": "pairs",
+    "left": "pairs, and left rows without a partner",
+    "right": "pairs, and right rows without a partner",
+    "outer": "pairs, and rows of both sides without a partner",
+    "semi": "left rows with a partner, once",
+    "anti": "left rows without a partner",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +71,22 @@ class JoinStep(GatedStep):
     The row that leaves has the left columns, then the right ones; a right column whose name
     the left has too, keys apart, gets `suffix`. Its event time is the later of the two. With drift
     there is a last column, `certain`: whether they are near enough whatever clocks were off by.
+
+    A row without a partner has nulls for the other side, and its own event time.
     """
 
     left_on: tuple[str, ...]
     right_on: tuple[str, ...]
     within_ns: int
+    """The most that the times of a pair may differ."""
     where: Expr | None
-    """Over the columns that leave."""
+    """Over the columns of pairs, which are those that leave unless `how` is semi or anti."""
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     release: Release
+    how: How = "inner"
+    between_ns: tuple[int, int] | None = None
+    """How far a right row may be older, and newer, than the left; None: `within_ns` both."""
     drift: Drift | None = None
     keep: Keep = "promise"
     replicas: Replicas = None
@@ -79,15 +107,43 @@ class JoinStep(GatedStep):
             release=self.release,
             ports=(0, 1),
             port_keys=(self.left_on, self.right_on),
-            summaries=(PASSES, PASSES),  # a pair has the times of its later row
+            # A pair has the times of its later row, a row without a partner has its own.
+            summaries=(Summary(delay_ns=self.delay_ns),) * 2,
             makes="pairs",
             keep_rule=self.keep,
             misses="partners",
             sharing=Sharing.of(self.replicas, self.share),
             result_keys=self.left_on,
             replica=self.replica,
-            needs_rows=True,
+            needs_rows=not self.alone,
         )
+
+    @property
+    def alone(self) -> tuple[int, ...]:
+        """Sides whose rows leave without a partner: 0 left, 1 right."""
+        return _ALONE[self.how]
+
+    @property
+    def reaches_ns(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """How far a left row looks back and ahead, and a right row."""
+        before_ns, after_ns = self.between_ns or (self.within_ns, self.within_ns)
+        return (before_ns, after_ns), (after_ns, before_ns)
+
+    @property
+    def delay_ns(self) -> int:
+        """How long the rows that leave wait for those without a partner, in event time."""
+        return max([self.reaches_ns[side][1] for side in self.alone], default=0)
+
+    def columns_alone(self, side: int) -> Mapping[str, str]:
+        """Return {name it leaves under: column} of a row of one side without a partner."""
+        came = {leaves: name for name, leaves in self.right_names.items()}
+        if side == 0:
+            gives_right = self.how not in ("semi", "anti")
+            names = [name for name in self.schema.names if not (gives_right and name in came)]
+            return {name: name for name in names}
+        keys = dict(zip(self.left_on, self.right_on, strict=True))
+        both = {**keys, **came}
+        return {name: both[name] for name in self.schema.names if name in both}
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         wanted = needed | self._of_where
@@ -107,14 +163,17 @@ class JoinStep(GatedStep):
         return self.within_ns + (2 * self.drift.most_ns if self.drift else 0)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
-        # A left key was that of the right, too.
-        if column in self.left_on:
+        # Without a row on the other side a row would leave alone, so only its own may be filtered.
+        of_left, of_right = (1 not in self.alone), (0 not in self.alone)
+        if column in self.left_on:  # a left key was that of the right, too
             right = self.right_on[self.left_on.index(column)]
-            return (column, right)
+            return (column if of_left else None, right if of_right else None)
         if self.drift and column == CERTAIN:
             return (None, None)
         came = {name: old for old, name in self.right_names.items()}
-        return (None, came[column]) if column in came else (column, None)
+        if column in came and self.how not in ("semi", "anti"):
+            return (None, came[column] if of_right else None)
+        return (column if of_left else None, None)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:  # noqa: D102 - see Step
         wanted = needed | self._of_where
@@ -136,11 +195,23 @@ class JoinStep(GatedStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         keys = zip(self.left_on, self.right_on, strict=True)
         equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
-        yield f"on       {equal}, within {format_ns(self.within_ns)}"
+        yield f"on       {equal}, within {self._within_text}"
+        if self.how != "inner":
+            yield f"how      {self.how}: {_TEXTS[self.how]}"
+        if self.alone:
+            delay = f"{format_ns(self.delay_ns)} " if self.delay_ns else ""
+            yield f"leaves   {delay}after the promise has passed a row: no partner can follow then"
         if self.drift:
             yield f"drift    {self.drift.text}: each pair that may be near enough, marked"
         if self.where is not None:
             yield f"where    {self.where!s}"
+
+    @property
+    def _within_text(self) -> str:
+        if self.between_ns is None:
+            return format_ns(self.within_ns)
+        before, after = map(format_ns, self.between_ns)
+        return f"{before} before and {after} after the left row"
 
     def keeps(self, steps: Mapping[str, Step]) -> str:  # noqa: D102 - see Step
         if self.release == READY_ONLY:
@@ -225,6 +296,88 @@ def judged(schema: pa.Schema, drift: Drift | None, *, step: str) -> pa.Schema:
     return schema.append(pa.field(CERTAIN, pa.bool_()))
 
 
+def lengths_ns(within: Duration | tuple[Duration, Duration], *, step: str) -> tuple[int, int]:
+    """Return how far a right row may be before the left one, and after.
+
+    Raises:
+        SettingError: it is neither a length of time nor two, or it is zero.
+    """
+    if not isinstance(within, tuple | list):
+        length_ns = duration_ns(within, what=f"step {step!r}: within", positive=True)
+        return length_ns, length_ns
+    if len(within) != 2:
+        raise SettingError(
+            f"step {step!r}: within={shown(within, 60)} has {len(within)} lengths; give one, or "
+            "two: how far the right row may be before the left, and after: within=('5s', '0s')"
+        )
+    before_ns, after_ns = (
+        duration_ns(length, what=f"step {step!r}: within, {which}")
+        for which, length in zip(("before", "after"), within, strict=True)
+    )
+    if not before_ns and not after_ns:
+        raise SettingError(
+            f"step {step!r}: within={shown(within, 60)} pairs rows of equal times alone; one of "
+            "both must be more than zero: within=('1ns', '0s')"
+        )
+    return before_ns, after_ns
+
+
+def check_how(how: How, *, drift: bool, is_even: bool, share: Share, step: str) -> None:
+    """Check that a join can do what `how=` and `within=` say.
+
+    Raises:
+        FlowError: it is not "inner", and `drift=` or `share="all"` is given; or `drift=` and a
+            `within=` that differs before and after.
+    """
+    if drift and not is_even:
+        raise FlowError(
+            f"step {step!r}: drift= with within=(before, after): clocks that are off have one "
+            "distance either way; write within='5s', and a where= on times of your own"
+        )
+    if how == "inner":
+        return
+    if drift:
+        raise FlowError(
+            f"step {step!r}: how={how!r} with drift=: whether a row has a partner is not certain "
+            "where clocks are off; omit drift=, or write how='inner'"
+        )
+    if share == "all":
+        raise FlowError(
+            f"step {step!r}: how={how!r} with share='all': no replica knows whether a row has a "
+            "partner at another; write share='keys'"
+        )
+
+
+class Sides(NamedTuple):
+    """Columns of both sides of a join, and the keys of each."""
+
+    left: tuple[pa.Schema, Sequence[str]]
+    right: tuple[pa.Schema, Sequence[str]]
+
+
+def leaving_schema(pairs: pa.Schema, sides: Sides, how: How, *, step: str) -> pa.Schema:
+    """Return the columns that leave a join; `pairs` has those of pairs.
+
+    Raises:
+        TypeMismatch: a right row may leave alone, and a key of it is not of the left key's type.
+    """
+    (left, left_on), (right, right_on) = sides
+    if how in ("semi", "anti"):
+        return left
+    if 1 not in _ALONE[how]:
+        return pairs
+    for left_key, right_key in zip(left_on, right_on, strict=True):
+        kinds = left.field(left_key).type, right.field(right_key).type
+        if kinds[0] != kinds[1]:
+            raise TypeMismatch(
+                f"step {step!r}: how={how!r}: left key {left_key!r} is {kinds[0]}, and right key "
+                f"{right_key!r} is {kinds[1]}; rows of either side leave with it, so it needs one "
+                f"type: cast one before, such as .with_columns({right_key}=sw.col({right_key!r})"
+                f".cast('{kinds[0]}'))"
+            )
+    return pairs
+
+
 class Joining(AnyStream):
     """Streams can be joined."""
 
@@ -234,7 +387,8 @@ class Joining(AnyStream):
         other: Self,
         on: Names = (),
         *,
-        within: Duration,
+        within: Duration | tuple[Duration, Duration],
+        how: How = "inner",
         left_on: Names = (),
         right_on: Names = (),
         where: Expr | None = None,
@@ -248,13 +402,23 @@ class Joining(AnyStream):
     ) -> Self:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
 
+        With `how="left"`, `"right"` or `"outer"` rows of that side or both that have no partner
+        leave too, once, with nulls for the other side. Keys have the left names. Such a row has its
+        own event time. It leaves when the promise has passed that by as long as a partner may
+        follow, and pairs wait with it, so that all leave in event-time order.
+        `"semi"` gives each left row with a partner, at its first; `"anti"` each without. Both have
+        the left columns alone.
+
         Args:
             other: the right stream; may be this one.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
-            within: longest distance of partners, "5s".
+            within: longest distance of partners, "5s"; or a pair, how far the right row may be
+                before the left one, and how far after: ("5s", "0s").
+            how: rows that leave: "inner", "left", "right", "outer", "semi" or "anti".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
-            where: a further condition on pairs, over the columns that leave.
+            where: a further condition on pairs, over the columns of pairs. Rows for which it holds
+                with no other row have no partner.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
                 that both streams have, with each event's own bound in whole nanoseconds (see
                 `clock_bound`). A pair that may be at most `within` apart leaves, with a column
@@ -271,8 +435,14 @@ class Joining(AnyStream):
                 in the order of their later rows.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
                 stores its share of them, and compares all with what it stores: for few keys,
-                or if a few keys have most of the rows.
+                or if a few keys have most of the rows; only for `how="inner"`.
             name: the name of the step.
+
+        Raises:
+            FlowError: no keys; or `drift=` or `share="all"` with a `how` other than "inner".
+            ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
+            DuplicateName: two columns would leave under one name.
+            SettingError: an unknown `how`; a length of `within` is none.
         """
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)
@@ -288,19 +458,25 @@ class Joining(AnyStream):
         checks.replicas(replicas, keys=left_keys, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
-        within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
+        between_ns = lengths_ns(within, step=name)
+        within_ns = max(between_ns)
+        is_even = min(between_ns) == within_ns
+        check_how(how, drift=drift is not None, is_even=is_even, share=share, step=name)
         schemas = [self.schema, other.schema]
         allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
         inputs = (self.name, other.name)
+        sides = Sides((self.schema, left_keys), (other.schema, right_keys))
         return self._add(
             JoinStep(
                 name=name,
                 inputs=inputs,
-                schema=judged(schema, allowed, step=name),
+                schema=leaving_schema(judged(schema, allowed, step=name), sides, how, step=name),
                 left_on=left_keys,
                 right_on=right_keys,
                 within_ns=within_ns,
                 where=where,
+                how=how,
+                between_ns=None if is_even else between_ns,
                 drift=allowed,
                 right_names=right_names,
                 release=self.flow.release_of(slack, step=name),

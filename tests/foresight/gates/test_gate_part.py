@@ -15,8 +15,9 @@ from slackwater.runtime.foresight.gates import (
     SourceTimes,
     estimate_gated,
 )
-from slackwater.runtime.foresight.gates.results import pairs_of
-from slackwater.runtime.foresight.gates.streams import thinned, whole
+from slackwater.runtime.foresight.gates.release import gate_times
+from slackwater.runtime.foresight.gates.results import pairs_of, waiting
+from slackwater.runtime.foresight.gates.streams import Promises, Series, thinned, whole
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.model import READY_ONLY, ReleaseRule
 
@@ -226,3 +227,14 @@ def test_lags_go_on_over_and_over_under_the_rates_that_are_asked_for() -> None:
 def test_times_of_other_lengths_are_refused() -> None:
     with pytest.raises(SettingError, match="equally many times of each kind"):
         SourceTimes.in_order(np.zeros(3), np.zeros(2))
+
+
+def test_results_that_wait_for_rows_without_a_partner_leave_after_the_promise() -> None:
+    event_s = np.arange(10.0)
+    rows = Rows(event_s, event_s, event_s, event_s, np.ones(10))
+    came = Series(rows, Promises(event_s, event_s, event_s, event_s))
+    gate = gate_times([came], READY_ONLY)
+    waited = waiting(rows, gate, delay_s=2.5)
+    known = np.isfinite(waited.at_s)
+    assert waited.at_s[known].tolist() == [3, 4, 5, 6, 7, 8, 9]
+    assert waited.stimulus_s[known].tolist() == [3, 4, 5, 6, 7, 8, 9]
