@@ -9,6 +9,7 @@
 - `job.py`: Run one job on a Ray cluster: its slots are actors on their nodes.
 - `lasting.py`: A job that comes back: attempts, each from the newest checkpoint of those before.
 - `logs.py`: Read the output of a detached job's processes from Ray's log files on their nodes.
+- `named_actors.py`: Name the actors of a detached job, so that other processes find and end them.
 - `periodic_calls.py`: Repeat calls to slots, one at a time to each, without waiting.
 - `picklable.py`: Name the part of a plan that does not pickle: plans carry users' objects
   elsewhere.

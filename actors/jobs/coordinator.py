@@ -7,8 +7,9 @@ submit ──▶ Coordinator.start ──▶ RayJob ──▶ slots
 other processes ─┴─▶ wait, report, collected, stop (actors/jobs/detached.py)
 ```
 
-The actor owns the slots, so they end with it, and it ends when the job has. Collected results stay
-with it until fetched, for 10 minutes at most.
+The actor owns the slots, so they end with it, and it ends when the job has. Slots of a job with
+checkpoints live on: Ray makes another coordinator, which lets them go back to the newest one.
+Collected results stay with it until fetched, for 10 minutes at most.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ import ray
 from slackwater.actors.checkpoints.folder import remove_empty
 from slackwater.actors.jobs.job import RayJob
 from slackwater.actors.jobs.lasting import Checkpointing, LastingJob
+from slackwater.actors.jobs.named_actors import coordinator_of, end_processes
 from slackwater.actors.jobs.ray_errors import not_importable
 from slackwater.actors.jobs.records import JobRecord, Records, Worker
+from slackwater.actors.jobs.slot_actors import living_processes
 from slackwater.actors.jobs.start_order import StartOrder, forget_order, read_order, save_order
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
-from slackwater.actors.nodes.time_limits import ASK_S, within
+from slackwater.actors.slot.actor import WarmProcess
 from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
 from slackwater.runtime.json_form import json_bytes
 from slackwater.runtime.measure.replaced import Replaced
@@ -41,9 +44,8 @@ from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 
-__all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coordinator_of"]
+__all__ = ["POLL_S", "THREADS", "Coordinator"]
 
-NAMESPACE = "slackwater"
 THREADS = 32
 """Calls that are answered at a time; each long poll holds a thread for `POLL_S` at most."""
 POLL_S = 5.0
@@ -59,26 +61,6 @@ REPLY_S = 30.0
 """Time for a submitter to read the error of a failed start."""
 STOP_S = 50.0
 """Longest time of a stop; its caller waits a little longer for our answer."""
-
-
-def actor_name(job_id: str) -> str:
-    """Return the name of a job's coordinator among Ray's actors."""
-    return f"slackwater:{job_id}"
-
-
-def coordinator_of(job_id: str) -> Any:
-    """Return the actor that runs a job; None if it has ended.
-
-    Raises:
-        ClusterError: the cluster's head does not answer.
-    """
-    find = ray.get_actor
-    try:
-        return within(
-            ASK_S, find, actor_name(job_id), namespace=NAMESPACE, what=f"who runs job {job_id}"
-        )
-    except ValueError:
-        return None
 
 
 class Coordinator:
@@ -144,8 +126,10 @@ class Coordinator:
             self._has_settled.set()
         return self._record
 
-    def _start(self, order: StartOrder) -> None:
-        job = self._job = self._job_of(order)
+    def _start(
+        self, order: StartOrder, processes: Sequence[tuple[Any, WarmProcess]] | None = None
+    ) -> None:
+        job = self._job = self._job_of(order, processes)
         if not self._is_unwanted:
             job.start()
         if self._is_unwanted:
@@ -162,7 +146,9 @@ class Coordinator:
         self._records.prune(lives=_lives)
         self._is_running = True
 
-    def _job_of(self, order: StartOrder) -> RayJob | LastingJob:
+    def _job_of(
+        self, order: StartOrder, processes: Sequence[tuple[Any, WarmProcess]] | None
+    ) -> RayJob | LastingJob:
         plan, nodes = _unpickled(order.pickled), order.nodes
         own: dict[str, Any] = {
             "nodes": nodes,
@@ -171,6 +157,7 @@ class Coordinator:
             "job_id": self._record.id,
         }
         if self._checkpoints is not None:
+            own |= {"lives_on": self._record.id, "processes": processes}
             return LastingJob(plan, checkpoints=self._checkpoints, **own)
         check_room({slot: node.node_id for slot, node in nodes.items()})
         return RayJob(plan, **own)
@@ -274,6 +261,8 @@ class Coordinator:
             else:
                 self._may_leave.wait(REPLY_S)
         finally:
+            if self._checkpoints is not None:  # none is left, whatever has failed
+                end_processes(self._record.id)
             self._me.leave.remote()
 
     def _start_again(self) -> None:
@@ -285,7 +274,8 @@ class Coordinator:
                 self._has_ended.set()
                 self._may_leave.set()
                 return
-            self._start(read_order(self._checkpoints.folder, self._record.id))
+            order = read_order(self._checkpoints.folder, self._record.id)
+            self._start(order, living_processes(self._record.id))
         except Exception as problem:
             traceback.print_exc()
             self._forget_order()

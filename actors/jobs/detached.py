@@ -22,15 +22,14 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from slackwater.actors.jobs.coordinator import (
+from slackwater.actors.jobs.coordinator import POLL_S, THREADS, Coordinator
+from slackwater.actors.jobs.lasting import Checkpointing
+from slackwater.actors.jobs.named_actors import (
     NAMESPACE,
-    POLL_S,
-    THREADS,
-    Coordinator,
     actor_name,
     coordinator_of,
+    end_processes,
 )
-from slackwater.actors.jobs.lasting import Checkpointing
 from slackwater.actors.jobs.picklable import pickled
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.records import JobRecord, Records, check_connected
@@ -355,6 +354,7 @@ def _abandon(actor: Any, job_id: str) -> None:
 
     def end() -> None:
         ray.kill(actor, no_restart=True)
+        end_processes(job_id)
         Records().delete(job_id)
 
     try:

@@ -75,6 +75,7 @@ class Before(NamedTuple):
         clock: clock of the attempt before; None in the first.
         runs: {sink: run that it wrote for}; empty if the job was just submitted.
         hosts_have_answered: whether all hosts have answered a moment ago.
+        lives_on: id of a job whose processes do not end with this one; None if they do.
     """
 
     actors: Mapping[str, Any] = MappingProxyType({})
@@ -83,6 +84,7 @@ class Before(NamedTuple):
     clock: JobClock | None = None
     runs: Mapping[str, SinkRun] = MappingProxyType({})
     hosts_have_answered: bool = False
+    lives_on: str | None = None
 
 
 class RayJob:
@@ -142,10 +144,11 @@ class RayJob:
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
         }
+        self._make = partial(make_actors, lives_on=self._before.lives_on)
         self._replacing: Replacing | None = None
         self._warm: dict[str, Any] = {}  # actors that live, of an attempt that did not start
         warm = self._before.actors
-        made = make_actors(
+        made = self._make(
             plan, {slot: node for slot, node in nodes.items() if slot not in warm}, **self._settings
         )
         self._actors = {slot: warm.get(slot) or made[slot] for slot in nodes}
@@ -266,7 +269,7 @@ class RayJob:
         check_room({slot: node.node_id for slot, node in nodes.items()})
         self._homes.update(home_nodes(nodes))
         self.nodes.update(nodes)
-        made = make_actors(plan, nodes, **self._settings)
+        made = self._make(plan, nodes, **self._settings)
         actors = {**self._actors, **made}
         try:
             ask = partial(self._ask, actors, plan=plan)

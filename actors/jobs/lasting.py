@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +44,7 @@ from slackwater.actors.jobs.spares import Spares
 from slackwater.actors.nodes.host_monitor import answering as hosts_that_answer
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
 from slackwater.actors.sinks.run_fingerprints import release
+from slackwater.actors.slot.actor import WarmProcess
 from slackwater.actors.slot.cutting import SavedPart
 from slackwater.actors.tuning.supervisor import TunerSupervisor
 from slackwater.runtime.errors import CheckpointError, JobStopped, SlackwaterError, kind_of
@@ -114,6 +115,20 @@ class _Newest(NamedTuple):
     folder_bytes: int
 
 
+class _Warm(NamedTuple):
+    """Processes that live of what ran before an attempt.
+
+    Attributes:
+        actors: {slot: its Ray actor}.
+        nodes: {slot: its node}.
+        lost_nodes: ids of nodes that were lost a moment ago.
+    """
+
+    actors: Mapping[str, Any]
+    nodes: Mapping[str, NodeInfo]
+    lost_nodes: Collection[str] = ()
+
+
 class LastingJob:
     """A job with checkpoints. It is used as a `RayJob` is, from any thread.
 
@@ -121,6 +136,9 @@ class LastingJob:
         plan: every stage in a slot, with the job's settings.
         nodes: {slot: name of its node}.
         checkpoints: how checkpoints are taken.
+        lives_on: id of the job if its processes do not end with this one; None if they do.
+        processes: living processes of the job, of which an earlier coordinator has died, and where
+            they are; None if the job begins.
         settings: settings of each attempt, as of `RayJob`.
 
     Attributes:
@@ -135,14 +153,16 @@ class LastingJob:
         nodes: Mapping[str, NodeInfo],
         checkpoints: Checkpointing,
         job_id: str,
+        lives_on: str | None = None,
+        processes: Sequence[tuple[Any, WarmProcess]] | None = None,
         **settings: Any,
     ) -> None:
         self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
         self._plan = replace(plan, has_checkpoints=True, spools_to=checkpoints.folder)
         self._removes_folder = checkpoints.is_by_default
         self._settings = {**settings, "job_id": job_id}
-        self._nodes = dict(nodes)
-        self._spares = Spares()
+        self._nodes, self._lives_on = dict(nodes), lives_on
+        self._spares = Spares(lives_on)
         self._facts = CheckpointFacts(
             flow=plan.flow,
             job=job_id,
@@ -179,7 +199,10 @@ class LastingJob:
                 is_repeatable=not self._plan.held_sinks,
                 checkpoints=tuple(sorted(self._known)),
             )
-            self._attempt = self._attempt_from(self._attempts.checkpoint)
+            warm = None
+            if processes is not None:
+                warm = _Warm(self._spares.take_over(processes, self._nodes), self._nodes)
+            self._attempt = self._attempt_from(self._attempts.checkpoint, warm)
         except BaseException:
             self._lock.release()
             raise
@@ -287,7 +310,8 @@ class LastingJob:
             )
         if again.checkpoint is not None and again.checkpoint < max(self._known):
             self._go_back_to(again.checkpoint)
-        self._attempt = self._attempt_from(again.checkpoint, before)
+        warm = _Warm(before.warm_actors, before.nodes, before.lost_nodes)
+        self._attempt = self._attempt_from(again.checkpoint, warm)
         self._begin()
         self._attempts.works(time.monotonic_ns())
 
@@ -302,21 +326,33 @@ class LastingJob:
         self._attempt.start()
         self._start_ns, self._clock = self._attempt.start_ns, self._attempt.clock
 
-    def _attempt_from(self, number: int | None, before: RayJob | None = None) -> RayJob:
-        """Return an attempt from a checkpoint; without a number from the start."""
-        state, folder = Before(), str(self._folder)
+    def _attempt_from(self, number: int | None, warm: _Warm | None = None) -> RayJob:
+        """Return an attempt from a checkpoint; without a number from the start.
+
+        Args:
+            number: number of the checkpoint.
+            warm: processes of what ran before; None if nothing did.
+        """
+        state, folder = Before(lives_on=self._lives_on), str(self._folder)
         if number in self._places_of:
             self._plan, self._nodes = self._places_of[number]
-        if before is not None:
-            warm, lived = before.warm_actors, before.nodes
+        if warm is not None:
+            actors, lived = warm.actors, warm.nodes
             self._nodes = {slot: lived.get(slot, node) for slot, node in self._nodes.items()}
-            self._nodes = self._homes(before.lost_nodes)
+            self._nodes = self._homes(warm.lost_nodes)
             parts = {slot: SavedPart(folder) for slot in self._nodes}
             # Others are of slots that the checkpoint has not, or on hosts that were lost since.
-            used = {s: own for s, own in warm.items() if self._nodes.get(s) is lived[s]}
-            end_actors({slot: own for slot, own in warm.items() if slot not in used})
+            used = {s: own for s, own in actors.items() if self._nodes.get(s) is lived[s]}
+            end_actors({slot: own for slot, own in actors.items() if slot not in used})
             used |= self._spares.take({s: n for s, n in self._nodes.items() if s not in used})
-            state = Before(used, parts, self._start_ns, self._clock, hosts_have_answered=True)
+            start_ns = None if self._clock is None else self._start_ns
+            state = state._replace(
+                actors=used,
+                parts=parts,
+                start_ns=start_ns,
+                clock=self._clock,
+                hosts_have_answered=True,
+            )
         if number is not None:
             known, facts = self._known[number], self._known[number].facts
             names = self._names if number == self.goes_on_from else SAME_NAMES

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError
@@ -16,6 +17,12 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from slackwater.actors.jobs.deaths import death_in_start
 from slackwater.actors.jobs.end_on_record import end_on_record
+from slackwater.actors.jobs.named_actors import (
+    NAMESPACE,
+    has_no_coordinator,
+    process_name,
+    processes_of,
+)
 from slackwater.actors.jobs.picklable import check_picklable
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
@@ -23,7 +30,7 @@ from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.nodes.time_limits import attempt
-from slackwater.actors.slot.actor import SlotActor
+from slackwater.actors.slot.actor import SlotActor, WarmProcess
 from slackwater.actors.slot.report import SlotIdentity, SlotReport
 from slackwater.runtime.errors import ClusterError, WorkerDied
 from slackwater.runtime.life import HomeNode
@@ -38,10 +45,12 @@ __all__ = [
     "begin_again",
     "end_actors",
     "final_reports",
+    "living_processes",
     "make_actors",
     "set_clocks",
 ]
 
+_K = TypeVar("_K")
 KILL_S = 3.0
 STOP_S = 4.0
 ANSWER_S = 2.0
@@ -54,6 +63,7 @@ def make_actors(
     *,
     shifts: Mapping[str, Any],
     cpus: int = 1,
+    lives_on: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Return {slot: its actor}, each on its node; Ray makes them when it can.
@@ -63,6 +73,7 @@ def make_actors(
         nodes: {slot: its node}, of the slots to be made.
         shifts: shifts for tests, {node: `shift` of its slots' `SlotClock`}.
         cpus: CPUs that each holds.
+        lives_on: id of a job whose processes do not end with this one; None if they do.
         settings: settings of every slot, besides those in the plan.
 
     Raises:
@@ -76,12 +87,36 @@ def make_actors(
                 max_restarts=0,
                 max_concurrency=8,  # `join`, `news`, `said` and `watch` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
-            ).remote(InBand(slot_plan(plan, name)), **_settings(nodes[name], shifts, settings))
+                **_life(lives_on),
+            ).remote(
+                InBand(slot_plan(plan, name)),
+                is_over=None if lives_on is None else partial(has_no_coordinator, lives_on),
+                **_settings(nodes[name], shifts, settings),
+            )
             for name in nodes
         }
     except Exception:
         check_picklable(plan)
         raise
+
+
+def _life(lives_on: str | None) -> dict[str, str]:
+    """Return the options of an actor for how long it lives, and its name."""
+    if lives_on is None:
+        return {}
+    return {"name": process_name(lives_on), "namespace": NAMESPACE, "lifetime": "detached"}
+
+
+def living_processes(job_id: str) -> list[tuple[Any, WarmProcess]]:
+    """Return the processes of a job that answer, and end the others.
+
+    Raises:
+        ClusterError: the cluster's head does not answer.
+    """
+    actors = dict(enumerate(processes_of(job_id)))
+    calls = {at: actor.place.remote() for at, actor in actors.items()}
+    living = _answering(actors, calls)
+    return [(actor, ray.get(calls[at], timeout=0)) for at, actor in living.items()]
 
 
 def begin_again(
@@ -113,6 +148,11 @@ def answering(actors: Mapping[str, Any], *, lost: Collection[str] = ()) -> dict[
         lost: slots on lost hosts, which are not asked: their answers would be waited for.
     """
     calls = {s: actor.call.remote("identify") for s, actor in actors.items() if s not in lost}
+    return _answering(actors, calls)
+
+
+def _answering(actors: Mapping[_K, Any], calls: Mapping[_K, Any]) -> dict[_K, Any]:
+    """Return the actors whose calls are answered in time, and end the others."""
     if calls:
         ray.wait(list(calls.values()), num_returns=len(calls), timeout=ANSWER_S)
     living = {slot: actors[slot] for slot, call in calls.items() if _has_answered(call)}
@@ -291,7 +331,7 @@ def final_reports(
     return dict(heard)
 
 
-def end_actors(actors: Mapping[str, Any], *, stopped: str | None = None) -> None:
+def end_actors(actors: Mapping[Any, Any], *, stopped: str | None = None) -> None:
     """End actors and free their CPUs, as far as the cluster still answers.
 
     Args:

@@ -7,17 +7,20 @@ A new actor takes a second until Python and its libraries are loaded; a spare ha
 *CPUs.* A spare beside living slots holds none, so no other job misses one. The slot that begins in
 it holds none either, and the next spare there holds the CPU of the process that died. So a node's
 processes hold as many CPUs as the job has slots there.
+
+*Taking over.* The next coordinator of a job has its processes: a slot's for a slot, and a spare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ray
 
 from slackwater.actors.jobs.slot_actors import end_actors, make_actors
 from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.slot.actor import WarmProcess
 from slackwater.actors.wire.channel import ChannelKeys
 from slackwater.runtime.plan.plan import Plan
 
@@ -25,9 +28,14 @@ __all__ = ["Spares"]
 
 
 class Spares:
-    """Spare processes of one job, from one thread."""
+    """Spare processes of one job, from one thread.
 
-    def __init__(self) -> None:
+    Args:
+        lives_on: id of a job whose spares do not end with this process; None if they do.
+    """
+
+    def __init__(self, lives_on: str | None = None) -> None:
+        self._lives_on = lives_on
         self._spares: dict[str, tuple[Any, int]] = {}  # {id of a node: its spare, CPUs it holds}
         self._holds: dict[str, int] = {}  # CPUs that the process of a slot holds, if not 1
         # {id of a node: processes that its spare watches, and that call, which ends with the spare}
@@ -53,6 +61,30 @@ class Spares:
                 self._watched.pop(node.node_id, None)
         return for_slots
 
+    def take_over(
+        self, processes: Iterable[tuple[Any, WarmProcess]], slots: Mapping[str, NodeInfo]
+    ) -> dict[str, Any]:
+        """Return {slot: its process}; a spare stays on each node, others end.
+
+        Args:
+            processes: living processes of the job, and where they are.
+            slots: node of each slot, by the slot's name.
+        """
+        there: dict[str, list[tuple[Any, WarmProcess]]] = {}
+        for actor, own in sorted(processes, key=lambda each: not each[1].is_spare):
+            there.setdefault(own.node_id, []).append((actor, own))  # spares first
+        for_slots: dict[str, Any] = {}
+        for slot, node in slots.items():
+            if there.get(node.node_id):
+                for_slots[slot], own = there[node.node_id].pop()
+                self._holds[slot] = own.cpus
+        for node_id, left in there.items():
+            if left and left[0][1].is_spare:
+                actor, own = left.pop(0)
+                self._spares[node_id] = actor, own.cpus
+        end_actors(dict(enumerate(actor for left in there.values() for actor, _ in left)))
+        return for_slots
+
     def make(self, plan: Plan, nodes: Mapping[str, NodeInfo]) -> None:
         """Make the spares that are missing, or have died, without a wait.
 
@@ -70,6 +102,7 @@ class Spares:
                 plan,
                 {slot: node},
                 cpus=cpus,
+                lives_on=self._lives_on,
                 shifts={},
                 keys=ChannelKeys.generate(),
                 folder="",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import ray
 
 from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
 from slackwater.actors.sinks.slot_sinks import print_line
@@ -24,6 +29,10 @@ from slackwater.runtime.plan.slot_plan import SlotPlan
 PIECE_BYTES = 900_000
 """Ray puts longer answers (over 1 MiB on local nodes) into its object store, and ends the process
 that reads them there when the raylet is gone. So rows travel in pieces."""
+OVER_LOOK_S, OVER_LOOKS = 1.0, 3
+"""Time between two looks at whether a job is over, and number of them that must say so."""
+LEAVE_S = 3.0
+"""Time for a slot to end its sinks, once its job is over."""
 
 
 class Piece(NamedTuple):
@@ -33,14 +42,36 @@ class Piece(NamedTuple):
     of_bytes: int
 
 
-class SlotActor:
-    """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it."""
+class WarmProcess(NamedTuple):
+    """A process that may begin with a slot.
 
-    def __init__(self, plan: SlotPlan, **settings: Any) -> None:
+    Attributes:
+        node_id: id of its node.
+        cpus: CPUs that it holds.
+        is_spare: whether no slot is in use there.
+    """
+
+    node_id: str
+    cpus: int
+    is_spare: bool
+
+
+class SlotActor:
+    """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it.
+
+    Args:
+        plan: the slot's part of the plan.
+        is_over: whether the job has ended, of a process that no other one owns; None if one does.
+        settings: settings of its `SlotHost`.
+    """
+
+    def __init__(
+        self, plan: SlotPlan, *, is_over: Callable[[], bool] | None = None, **settings: Any
+    ) -> None:
         keep_freed_memory()
         page = LastWords.install()
         self._pulse = None if page is None else page.pulse
-        self._silence = SilenceWatch()
+        self._silence, self._is_spare = SilenceWatch(), True
         adopt_orphans()
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
@@ -51,13 +82,22 @@ class SlotActor:
         import_arrow_functions(plan.stages)
         self._host = self._hosted(plan, settings)
         self._rows = b""  # of the collect sink under way
+        if is_over is not None:
+            threading.Thread(target=self._end_with_job, args=(is_over,), daemon=True).start()
 
     def again(self, plan: SlotPlan, **settings: Any) -> None:
         """Begin with a new slot in this process: the next attempt of its job."""
+        self._is_spare = False
         self._silence.end()
         self._host.leave()
         self._expect(plan.stages)
         self._host = self._hosted(plan, settings)
+
+    def place(self) -> WarmProcess:
+        """Return where this process is, for a job that takes it over."""
+        context: Any = ray.get_runtime_context()  # in part untyped
+        cpus = context.get_assigned_resources().get("CPU", 0)
+        return WarmProcess(context.get_node_id(), int(cpus), self._is_spare)
 
     def watch(self, pids: Sequence[int], lost_s: float) -> None:
         """Supervise these slots' processes on this node, until another call, or a slot begins here.
@@ -75,6 +115,7 @@ class SlotActor:
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a control method of the slot; the last report includes the last lines."""
+        self._is_spare = False  # a spare is asked for nothing of a slot
         if method == "prepare":
             self._expect(args[0].stages)
         answer = getattr(self._host, method)(*args)
@@ -83,6 +124,18 @@ class SlotActor:
         if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
             answer.output = self._output.take(is_last=True)
         return answer
+
+    def _end_with_job(self, is_over: Callable[[], bool]) -> None:
+        """End this process, and its slot in order, once its job has ended."""
+        looks = 0
+        while looks < OVER_LOOKS:  # a head that begins again may not know a job for a moment
+            time.sleep(OVER_LOOK_S)
+            looks = looks + 1 if is_over() else 0
+        leaving = threading.Thread(target=self._host.leave, daemon=True)
+        leaving.start()
+        leaving.join(LEAVE_S)
+        end_descendants()
+        os._exit(1)
 
     def _expect(self, stages: Sequence[Stage]) -> None:
         """Prepare for stages that come while others run."""

@@ -102,7 +102,8 @@ class Attempts:
 
     def lost(self, nodes: Iterable[str]) -> None:
         """Take note of nodes that are lost, by their names: the next attempt omits them."""
-        self.recoveries[-1].lost_nodes = sorted(nodes)
+        for last in self.recoveries[-1:]:  # none yet, as a coordinator takes a job over
+            last.lost_nodes = sorted(nodes)
 
     def waits(self, room: str | None) -> None:
         """Take note that the next attempt waits for room.
@@ -110,7 +111,8 @@ class Attempts:
         Args:
             room: room that it waits for, in words; None once that is there.
         """
-        self.recoveries[-1].waits = room
+        for last in self.recoveries[-1:]:
+            last.waits = room
 
     def works(self, now_ns: int) -> None:
         """Take note that the slots of the next attempt work."""

@@ -6,7 +6,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.actors.jobs import detached
-from slackwater.actors.jobs.coordinator import coordinator_of
+from slackwater.actors.jobs.named_actors import coordinator_of
 from tests.support.coordinators import FAILURES, ForsakenCoordinator, TroubledCoordinator
 from tests.support.flows import ticking
 from tests.support.waiting import until

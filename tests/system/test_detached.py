@@ -18,7 +18,7 @@ import ray
 from ray.util import list_named_actors
 
 import slackwater as sw
-from slackwater.actors.jobs.coordinator import NAMESPACE, actor_name
+from slackwater.actors.jobs.named_actors import NAMESPACE, actor_name
 from slackwater.actors.jobs.records import Records
 from slackwater.runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
 from tests.support.crowds import crowd

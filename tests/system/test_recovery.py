@@ -21,7 +21,7 @@ from ray.exceptions import GetTimeoutError
 
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
-from slackwater.actors.jobs.coordinator import coordinator_of
+from slackwater.actors.jobs.named_actors import coordinator_of, processes_of
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
 from slackwater.runtime.errors import CheckpointError, OperatorError
 from tests.support.endless import HeldInput, HeldParts
@@ -399,7 +399,7 @@ def test_a_detached_job_goes_on_without_its_coordinator(
         flow, placement=IN_TWO, detach=True, checkpoint=EVERY, checkpoint_folder=folder
     )
     until(partial(at_least, path, 1_500), within_s=SOON_S, what="rows")
-    coordinator = job.record.coordinator
+    coordinator, workers = job.record.coordinator, {*job.workers().values()}
     assert coordinator is not None
     os.kill(coordinator.pid, signal.SIGKILL)
     over.touch()
@@ -408,8 +408,27 @@ def test_a_detached_job_goes_on_without_its_coordinator(
     assert report.ledger.is_balanced
     assert job.record.coordinator is not None
     assert job.record.coordinator.pid != coordinator.pid
+    assert {*job.workers().values()} == workers, "its slots are in the same processes"
     assert rows_of(path) == expected
     assert not [*folder.iterdir()], "a job that is done leaves nothing"
+    until(lambda: not any(map(psutil.pid_exists, workers)), within_s=SOON_S, what="their ends")
+    assert processes_of(job.id) == []
+
+
+def test_processes_end_once_their_job_has_no_coordinator_and_gets_none(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(
+        flow, placement=IN_TWO, detach=True, checkpoint=EVERY, checkpoint_folder=folder
+    )
+    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    workers = [*job.workers().values()]
+    ray.kill(coordinator_of(job.id), no_restart=True)
+    until(lambda: not any(map(psutil.pid_exists, workers)), within_s=SOON_S, what="their ends")
+    until(lambda: not processes_of(job.id), within_s=SOON_S, what="the ends of spares")
+    assert job.status == "lost"
 
 
 def test_a_stream_that_ended_before_the_checkpoint_holds_nothing_up(
