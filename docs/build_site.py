@@ -31,7 +31,7 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
     "Windows": [
         *("tumbling", "sliding", "count", "sum", "mean", "min", "max", "quantile", "median"),
         *("std", "var", "any", "all", "first", "last", "arg_max", "arg_min", "top_k"),
-        *("count_distinct", "collect"),
+        *("count_distinct", "collect", "custom"),
     ],
     "Inputs": ["parquet", "csv", "jsonl", "table", "spark", "spark_stream", "ray_dataset"],
     "Outputs": [

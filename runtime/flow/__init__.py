@@ -36,6 +36,7 @@ from slackwater.runtime.operators.aggregate.aggregate_functions import (
     top_k,
     var,
 )
+from slackwater.runtime.operators.aggregate.custom_aggregate import custom
 from slackwater.runtime.operators.aggregate.written import sliding, tumbling
 from slackwater.runtime.plan.slack import AS_FLOW
 
@@ -54,6 +55,7 @@ __all__ = [
     "collect",
     "count",
     "count_distinct",
+    "custom",
     "duration",
     "event_time",
     "first",

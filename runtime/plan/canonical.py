@@ -36,7 +36,7 @@ changes no row."""
 _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature"}
     | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
-    | {"ddof", "by", "size", "condition"}  # of an aggregate
+    | {"ddof", "by", "size", "condition", "custom"}  # of an aggregate
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""

@@ -19,6 +19,10 @@ from slackwater.runtime.model.later import Later
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.close import CloseInTime
+from slackwater.runtime.operators.aggregate.custom_aggregate import (
+    CustomAggregate,
+    CustomFunctions,
+)
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
@@ -153,6 +157,23 @@ SPREAD = replace(
         "some": Aggregate("mean", "delay", condition=bound(col("delay") < 0.2, pa.float64())),
     },
 )
+CUSTOM = replace(
+    AGGREGATE,
+    schema=pa.schema([*list(AGGREGATE.schema)[:3], ("all", pa.string())]),
+    aggregates={
+        "all": CustomAggregate(
+            "custom", returns=pa.string(), row_columns=("area", "delay"), leaves_as="all"
+        )
+    },
+    custom={
+        "all": CustomFunctions(
+            list,
+            lambda state, row: [*state, row["area"], row["delay"]],
+            lambda state, other: state + other,
+            repr,
+        )
+    },
+)
 JOIN = JoinStep(
     name="jams",
     inputs=("buses", "loops"),
@@ -245,6 +266,8 @@ CASES = [
     Case("sliding quantiles", replace(QUANTILES, window=Window(20, 4)), 1),
     Case("chosen rows", CHOSEN, 1),
     Case("sliding chosen rows", replace(CHOSEN, window=Window(12, 5)), 1),
+    Case("custom aggregates", CUSTOM, 1),
+    Case("sliding custom aggregates", replace(CUSTOM, window=Window(12, 5)), 1),
     Case("spreads", replace(SPREAD, window=Window(20, 4)), 1),
     Case(
         "three windows of spreads",

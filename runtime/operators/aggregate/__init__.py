@@ -9,6 +9,9 @@
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
+- `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
+  of it.
+- `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.
 - `kinds.py`: Kinds of aggregates, in one table: the columns each takes, its states, and its
   results.
 - `machine.py`: Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they

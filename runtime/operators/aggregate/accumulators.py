@@ -37,9 +37,7 @@ class Pairs(NamedTuple):
 
 
 class Accumulator(Protocol):
-    """An accumulator holds one state per cell: its fields are divided by its owner's cells."""
-
-    STATE: Fields
+    """An accumulator holds one state per cell; what is saved is divided by cells."""
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows; `cells` has shape (rows,), each less than `size`."""

@@ -135,14 +135,14 @@ class ChosenRows:
 
     def combined(self, pairs: Pairs) -> Chosen:
         """Return the chosen rows of each result."""
-        found = [_rows_of(part, pairs) for part in self._parts]
-        found = [rows for rows in found if len(rows)] or found[:1]
-        if not found:
+        parts = [_rows_of(part, pairs) for part in self._parts]
+        parts = [rows for rows in parts if len(rows)] or parts[:1]
+        if not parts:
             nothing = np.zeros(pairs.size, dtype=np.int64)
             return Chosen(None, nothing, nothing)
-        rows = concat_batches(found)
+        rows = concat_batches(parts)
         assert rows.codes is not None, "these are the results"
-        if len(found) > 1 or not pairs.are_single:
+        if len(parts) > 1 or not pairs.are_single:
             rows = self._chosen(rows, rows.codes)
         assert rows.codes is not None, "as before"
         counts = np.bincount(rows.codes, minlength=pairs.size)

@@ -23,6 +23,8 @@ from slackwater.runtime.model import Column, Int64Array
 from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.schema import column_to_arrow, nulls_of, number_dtype
 from slackwater.runtime.operators.aggregate.accumulators import quantile
+from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
+from slackwater.runtime.operators.aggregate.custom_states import results_of
 from slackwater.runtime.operators.aggregate.moments import variance
 from slackwater.runtime.operators.aggregate.needs import Need
 from slackwater.runtime.operators.aggregate.whole_sum import mean_of, sum_of
@@ -107,6 +109,11 @@ def _list_type(_: Aggregate, of: pa.DataType) -> pa.DataType:
     return pa.list_(of)
 
 
+def _declared(aggregate: Aggregate, _: pa.DataType) -> pa.DataType:
+    assert isinstance(aggregate, CustomAggregate), "only that has a type of the user's"
+    return aggregate.returns
+
+
 def _sum_type(_: Aggregate, of: pa.DataType) -> pa.DataType:
     if pa.types.is_duration(of):
         return of
@@ -161,6 +168,11 @@ def _chosen(aggregate: Aggregate, _: pa.DataType) -> tuple[Need, ...]:
     by = aggregate.by or column
     own = Need(aggregate.kind, column, "", aggregate.condition_text, by, aggregate.size)
     return (own,)
+
+
+def _custom_state(aggregate: Aggregate, _: pa.DataType) -> tuple[Need, ...]:
+    assert isinstance(aggregate, CustomAggregate), "only that has a state of the user's"
+    return (Need("custom", aggregate.leaves_as, "", aggregate.condition_text),)
 
 
 # -- results ----------------------------------------------------------------------------
@@ -222,6 +234,11 @@ def _list(results: Results) -> Column:
     return pa.ListArray.from_arrays(offsets, values, type=results.type, mask=is_null)
 
 
+def _custom_result(results: Results) -> Column:
+    assert isinstance(results.aggregate, CustomAggregate), "as above"
+    return results_of(results.state, results.aggregate.leaves_as, results.type)
+
+
 def _numbers(numbers: npt.NDArray[Any], results: Results) -> Column:
     """Return numbers in their type, null where a result has no value."""
     there = results.values > 0
@@ -254,5 +271,6 @@ KINDS: Mapping[str, Kind] = {
     "top_k": Kind(_FLAT, _list_type, _chosen, _list),
     "count_distinct": Kind(_FLAT, _INT64, _chosen, _count),
     "collect": Kind(_ANY, _list_type, _chosen, _list),
+    "custom": Kind(_ANY, _declared, _custom_state, _custom_result),
 }
 """{kind: the columns that it takes, its type, its states, its results}."""

@@ -235,7 +235,15 @@ class AggregateMachine(LateOperator):
                         accumulator.add(own_rows, own_cells, size)
             except OperatorError as problem:
                 row = "" if problem.place is None else f"\n{row_of(own_rows, problem.place)}"
-                raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+                raise OperatorError(f"{self._who}{self._text(problem)}{row}") from problem
+
+    @property
+    def _who(self) -> str:
+        return f"step {self._step.name!r}: "
+
+    def _text(self, problem: OperatorError) -> str:
+        """Return the text of an error without the step, which some have."""
+        return str(problem).removeprefix(self._who)
 
     def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -335,7 +343,7 @@ class AggregateMachine(LateOperator):
             place = problem.place or 0
             keys = self._keys_of(cells[place : place + 1])
             raise OperatorError(
-                f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
+                f"{self._who}{self._text(problem)}\nwindow that starts at {starts[place]}"
                 f"{f', of key {row_shown(keys, 0)}' if keys else ''}"
             ) from problem
         columns |= {**self._keys_of(cells), "window_start": starts, "window_end": ends}

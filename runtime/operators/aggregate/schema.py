@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
+from slackwater.runtime.model.schema import is_read
+from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
 from slackwater.runtime.operators.aggregate.kinds import KINDS
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import (
@@ -19,6 +21,7 @@ from slackwater.runtime.operators.ground.checks import (
     unique_columns,
 )
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.other_names import option_choices
 from slackwater.runtime.shown import shown
 
@@ -84,8 +87,28 @@ def bound(
             condition = predicate(condition, schema, step=step, what=what)
         kind = None if column is None else schema.field(column).type
         scale = kind.scale if kind is not None and pa.types.is_decimal(kind) else 0
-        made[name] = replace(aggregate, scale=scale, condition=condition)
+        own = replace(aggregate, scale=scale, condition=condition)
+        if isinstance(own, CustomAggregate):
+            own = _with_rows(name, own, schema, step=step)
+        made[name] = own
     return made
+
+
+def _with_rows(
+    name: str, aggregate: CustomAggregate, schema: pa.Schema, *, step: str
+) -> CustomAggregate:
+    """Return a custom aggregate with its columns, and without its functions."""
+    columns = aggregate.row_columns
+    if columns is None:
+        columns = tuple(field.name for field in schema if is_read(field))
+    types = [(column, column_type(schema, column, step=step)) for column in columns]
+    return replace(
+        aggregate,
+        functions=None,
+        row_columns=columns,
+        leaves_as=name,
+        units=units_of(pa.schema(types)),
+    )
 
 
 def with_three(

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Column, Int64Array
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, Pairs
+from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
+from slackwater.runtime.operators.aggregate.custom_states import CustomAccumulator
 from slackwater.runtime.operators.aggregate.kinds import KINDS, Results
 from slackwater.runtime.operators.aggregate.needs import Need
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -31,7 +33,16 @@ class States:
             for name, aggregate in step.aggregates.items()
         }
         each = dict.fromkeys(need for needs in self._needs.values() for need in needs)
-        self._by_need: dict[Need, Accumulator] = {need: need.accumulator() for need in each}
+        self._by_need = {need: self._accumulator(need) for need in each}
+
+    def _accumulator(self, need: Need) -> Accumulator:
+        if need.kind != "custom":
+            return need.accumulator()
+        name, step = need.column, self._step
+        aggregate = step.aggregates[name]
+        assert isinstance(aggregate, CustomAggregate), "only that needs a state of the user's"
+        assert step.custom is not None, "a slot has the functions"
+        return CustomAccumulator(aggregate, step.custom[name], step.name)
 
     @property
     def all(self) -> list[Accumulator]:

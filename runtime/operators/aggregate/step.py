@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
@@ -22,6 +22,10 @@ from slackwater.runtime.operators.aggregate.close import (
     close_of,
     no_slack,
     refuse_drift,
+)
+from slackwater.runtime.operators.aggregate.custom_aggregate import (
+    CustomAggregate,
+    CustomFunctions,
 )
 from slackwater.runtime.operators.aggregate.partial_aggregates import (
     partial_aggregates,
@@ -44,7 +48,7 @@ from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.partial_results import partial_results, why_rows_are_sent
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import EachRowStep, GatedStep, PartialResults, Step
+from slackwater.runtime.plan.step import USERS, EachRowStep, GatedStep, PartialResults, Step
 from slackwater.runtime.plan.traits import (
     MARKS,
     Replica,
@@ -77,6 +81,8 @@ class AggregateStep(GatedStep):
     """None: by the watermark."""
     drift: Drift | None = None
     combine: Combine = "exact"
+    custom: Mapping[str, CustomFunctions] | None = field(default=None, metadata=USERS)
+    """Functions of the custom aggregates; None if no aggregate is custom."""
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
@@ -87,6 +93,7 @@ class AggregateStep(GatedStep):
         return StepTraits(
             kind="aggregate",
             role=Role.AFTER_GATE,
+            runs_users_code=self.custom is not None,
             reads_fields=MARKS,
             gives_fields=MARKS,
             revises=self.late == "correct",
@@ -289,6 +296,11 @@ class Aggregating(AnyStream):
         gate = self._gate(slack, replicas, keys, step=name)
         time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
+        custom = {
+            column: each.functions
+            for column, each in aggregates.items()
+            if isinstance(each, CustomAggregate) and each.functions is not None
+        }
         aggregates = bound(aggregates, self.schema, step=name)
         allowed = checked_drift(
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
@@ -316,6 +328,7 @@ class Aggregating(AnyStream):
                 close=closes,
                 drift=allowed,
                 combine=combine,
+                custom=custom or None,
                 **gate,
             )
         )

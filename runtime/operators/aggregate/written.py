@@ -18,7 +18,7 @@ from slackwater.runtime.shown import shown
 
 AggregateName = Literal[
     "count", "sum", "mean", "min", "max", "quantile", "std", "var", "any", "all", "first", "last",
-    "arg_max", "arg_min", "top_k", "count_distinct", "collect",
+    "arg_max", "arg_min", "top_k", "count_distinct", "collect", "custom",
 ]  # fmt: skip
 Combine = Literal["exact", "anywhere"]
 """Results that partial results may make: those of which no bit changes, or floats too."""
