@@ -57,7 +57,7 @@ _LOCAL = (
 )
 _EPOCH = "`sw.col('t').cast('int64') // 10**9`, whole seconds"
 _WEEKDAY = "`sw.col('t').dt.weekday()`, from 1, Monday, to 7"
-_SESSION = f"sessions are a class of yours: write {_PROCESS}; docs/recipes.md has it"
+_SESSION = "`.aggregate(by='key', window=sw.session('30m'), n=sw.count())`"
 
 _TABLE: Mapping[str, Mapping[str, str]] = {
     "module": {
@@ -81,9 +81,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "rank row_number dense_rank lag lead cum_sum over": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
-        "session session_window event_time_session_windows session_windows": (
-            f"sessions are a class of yours: write `stream{_PROCESS[1:]}; docs/recipes.md has it"
-        ),
+        "session_window event_time_session_windows session_windows": "`sw.session('30m')`",
+        "global_window global_windows all_rows unbounded": "`sw.everything()`",
         "tumble tumbling_window tumbling_windows tumbling_event_time_windows window": (
             "`sw.tumbling('10s')`"
         ),
@@ -262,10 +261,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "agg reduce fold sum count mean min max avg reduce_window fold_window count_by_key": (
             f"`.aggregate({_WINDOW}, n=sw.count(), total=sw.sum('x'))`"
         ),
-        "session session_window": (
-            "sessions are a class of yours: write "
-            "`.process(MyClass, {'n': 'int64'})`; docs/recipes.md has it"
-        ),
+        "session session_window": "`.aggregate(window=sw.session('30m'), n=sw.count())`",
         "map flat_map stateful_map stateful transform transform_with_state scan apply": (
             "`.process(MyClass, {'n': 'int64'})`"
         ),

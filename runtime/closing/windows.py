@@ -25,7 +25,9 @@ Number = TypeVar("Number", int, Int64Array)
 
 @dataclass(frozen=True)
 class WindowEnds:
-    """Windows [k·slide, k·slide + size), for all whole k, in ns of event time.
+    """Windows [start, start + size) of event time, in ns; start is offset + k·slide.
+
+    The numbers k are all whole numbers.
 
     A slide above the size leaves holes: rows in a hole are in no window.
 
@@ -35,6 +37,7 @@ class WindowEnds:
 
     size_ns: int
     slide_ns: int
+    offset_ns: int = 0
 
     def __post_init__(self) -> None:
         if self.size_ns <= 0 or self.slide_ns <= 0:
@@ -43,19 +46,24 @@ class WindowEnds:
                 "more than zero; write them like '1s'"
             )
 
+    def start_ns(self, window: Number) -> Number:
+        """Return the start of a window; of each in an array of any shape."""
+        start: Number = window * self.slide_ns + self.offset_ns
+        return start
+
     def end_ns(self, window: Number) -> Number:
         """Return the end of a window; of each in an array of any shape."""
-        end: Number = window * self.slide_ns + self.size_ns
+        end: Number = window * self.slide_ns + (self.offset_ns + self.size_ns)
         return end
 
     def first_after(self, event_time_ns: Number) -> Number:
         """Return the first window that ends after a time: all windows before it have ended."""
-        first: Number = (event_time_ns - self.size_ns) // self.slide_ns + 1
+        first: Number = (event_time_ns - (self.offset_ns + self.size_ns)) // self.slide_ns + 1
         return first
 
     def last_begun(self, event_time_ns: Number) -> Number:
         """Return the last window that begins at or before a time."""
-        last: Number = event_time_ns // self.slide_ns
+        last: Number = (event_time_ns - self.offset_ns) // self.slide_ns
         return last
 
 

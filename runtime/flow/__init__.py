@@ -36,7 +36,9 @@ from slackwater.runtime.operators.aggregate.aggregate_functions import (
     top_k,
     var,
 )
+from slackwater.runtime.operators.aggregate.calendar_windows import calendar
 from slackwater.runtime.operators.aggregate.custom_aggregate import custom
+from slackwater.runtime.operators.aggregate.interval_words import everything, rows, session
 from slackwater.runtime.operators.aggregate.written import sliding, tumbling
 from slackwater.runtime.plan.slack import AS_FLOW
 
@@ -50,6 +52,7 @@ __all__ = [
     "any",
     "arg_max",
     "arg_min",
+    "calendar",
     "coalesce",
     "col",
     "collect",
@@ -58,6 +61,7 @@ __all__ = [
     "custom",
     "duration",
     "event_time",
+    "everything",
     "first",
     "last",
     "lit",
@@ -66,6 +70,8 @@ __all__ = [
     "median",
     "min",
     "quantile",
+    "rows",
+    "session",
     "sliding",
     "std",
     "sum",

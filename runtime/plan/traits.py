@@ -119,6 +119,8 @@ class StepTraits:
         port_keys: key columns of each port: rows with equal ones must meet in one replica.
         summaries: relation of outgoing promises to those of each port.
         makes: when results are due.
+        result_delay_ns: event time from the newest row of a result to its own, where it is due
+            on its time; None if it leaves at the end.
         windows_ns: (size, slide) of its windows; None if sizes differ, or it has no windows.
         counts_events: whether all windows are of a set number of events.
         keep_rule: the rule by which rows are kept; None if both rules lose the same late rows.
@@ -152,6 +154,7 @@ class StepTraits:
     port_keys: tuple[tuple[str, ...], ...] = ((),)
     summaries: tuple[Summary, ...] = (PASSES,)
     makes: Makes = "rows"
+    result_delay_ns: int | None = 0
     windows_ns: tuple[int, int] | None = None
     counts_events: bool = False
     keep_rule: Keep | None = None

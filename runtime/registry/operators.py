@@ -12,8 +12,10 @@ from typing import Any
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.operators.aggregate.combine import CombineMachine
+from slackwater.runtime.operators.aggregate.interval_machine import IntervalMachine
 from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating, CombineStep
 from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
+from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping
 from slackwater.runtime.operators.each_row.columns import (
@@ -81,6 +83,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     MapRowsStep: MapRowsMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
+    IntervalStep: IntervalMachine,
     CombineStep: CombineMachine,
     JoinStep: join_machine,
     DedupeStep: DedupeMachine,

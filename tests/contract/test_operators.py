@@ -23,8 +23,10 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import (
     CustomAggregate,
     CustomFunctions,
 )
+from slackwater.runtime.operators.aggregate.interval_words import Everything, Rows, Session
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
@@ -174,6 +176,15 @@ CUSTOM = replace(
         )
     },
 )
+SESSIONS = IntervalStep(
+    name="sessions",
+    inputs=AGGREGATE.inputs,
+    schema=AGGREGATE.schema,
+    keys=AGGREGATE.keys,
+    window=Session(4),
+    aggregates=AGGREGATE.aggregates,
+    release=READY_ONLY,
+)
 JOIN = JoinStep(
     name="jams",
     inputs=("buses", "loops"),
@@ -287,6 +298,37 @@ CASES = [
         ),
         1,
     ),
+    Case("sessions", SESSIONS, 1),
+    Case(
+        "sessions of two keys, with quantiles",
+        replace(
+            SESSIONS,
+            keys=QUANTILES.keys,
+            schema=QUANTILES.schema,
+            aggregates=QUANTILES.aggregates,
+            window=Session(9),
+        ),
+        1,
+    ),
+    Case(
+        "chosen rows of sessions",
+        replace(SESSIONS, schema=CHOSEN.schema, aggregates=CHOSEN.aggregates, window=Session(9)),
+        1,
+    ),
+    Case(
+        "custom aggregates of sessions",
+        replace(
+            SESSIONS,
+            schema=CUSTOM.schema,
+            aggregates=CUSTOM.aggregates,
+            custom=CUSTOM.custom,
+            window=Session(9),
+        ),
+        1,
+    ),
+    Case("all rows of a key", replace(SESSIONS, window=Everything()), 1),
+    Case("windows of three rows", replace(SESSIONS, window=Rows(3, 3)), 1),
+    Case("windows of rows that overlap", replace(SESSIONS, window=Rows(5, 2)), 1),
     Case("windows that close in time", IN_TIME, 1),
     Case(
         "windows that close in time, by a column's types",

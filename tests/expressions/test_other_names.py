@@ -237,7 +237,7 @@ def test_each_place_has_answers_and_none_is_of_a_name_that_is_there(
     [
         (lambda: sw.avg("x"), "slackwater has no 'avg'; write sw.mean('x')"),  # type: ignore[attr-defined]
         (lambda: sw.stddev("x"), "sw.std('x')"),  # type: ignore[attr-defined]
-        (lambda: sw.session("10s"), "sessions are a class of yours: write stream.process("),  # type: ignore[attr-defined]
+        (lambda: sw.session_window("10s"), "write sw.session('30m')"),  # type: ignore[attr-defined]
         (lambda: sw.colum("x"), "slackwater has no 'colum'; the nearest is 'col'"),  # type: ignore[attr-defined]
         (lambda: sw.col("x").is_in(1), "takes a list of values; write is_in([1])"),  # type: ignore[arg-type]
         (lambda: sw.col("x").is_in(), "missing a required argument: 'values'"),  # type: ignore[call-arg]

@@ -273,9 +273,10 @@ class LiteralAggregate:
         return self.leaves
 
     def _take(self, row: Row, watermark: int) -> None:
-        size, slide = self.step.window.size_ns, self.step.window.slide_ns
-        first = (row.time - size) // slide + 1
-        inside = [k for k in range(first, row.time // slide + 1) if k * slide + size > watermark]
+        window = self.step.window
+        time = row.time - window.offset_ns
+        first, last = (time - window.size_ns) // window.slide_ns + 1, time // window.slide_ns
+        inside = [k for k in range(first, last + 1) if self._end(k) > watermark]
         values = dict(zip(self.names, row.values, strict=True))
         for k in inside:
             key = tuple(values[name] for name in self.step.keys)
@@ -283,13 +284,18 @@ class LiteralAggregate:
         self.late_dropped += not inside
 
     def _close(self, watermark: int) -> None:
-        size, slide = self.step.window.size_ns, self.step.window.slide_ns
-        for k in sorted(k for k in self.windows if k * slide + size <= watermark):
-            start, end = k * slide, k * slide + size
+        shown = -1 if self.step.window.closed == "end" else 0
+        for k in sorted(k for k in self.windows if self._end(k) <= watermark):
+            end = self._end(k)
+            bounds = end - self.step.window.size_ns + shown, end + shown
             for key, rows in self.windows.pop(k).items():
                 found = [self._aggregate(name, rows) for name in self.step.aggregates]
                 stimulus = max(row.stimulus for row in rows)
-                self.leaves.append(tuple(map(repr, (end - 1, stimulus, *key, start, end, *found))))
+                self.leaves.append(tuple(map(repr, (end - 1, stimulus, *key, *bounds, *found))))
+
+    def _end(self, k: int) -> int:
+        window = self.step.window
+        return k * window.slide_ns + window.size_ns + window.offset_ns
 
     def _aggregate(self, name: str, rows: Sequence[Row]) -> Any:
         aggregate = self.step.aggregates[name]
@@ -310,7 +316,8 @@ class LiteralAggregate:
         pane = int(np.gcd(window.size_ns, window.slide_ns))
         panes: dict[int, Any] = {}  # {pane: sum}
         for time, value in zip(times, values, strict=True):
-            panes[time // pane] = panes.get(time // pane, 0) + value
+            number = (time - window.offset_ns) // pane
+            panes[number] = panes.get(number, 0) + value
         total: Any = 0
         for number in sorted(panes):
             total += panes[number]  # sum() rounds otherwise from Python 3.12 on

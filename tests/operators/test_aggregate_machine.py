@@ -81,7 +81,17 @@ COUNT = replace(
     aggregates={"rows": Aggregate("count")},
 )
 VALUES = any_row([1, 2, -70], ["20", None], [0.1, 0.2, 0.3, -7.7, 1e16], range(-9, 10))
-WINDOWS = [Window(10, 10), Window(10, 5), Window(7, 3), Window(40, 2), Window(1, 1)]
+WINDOWS = [
+    Window(10, 10),
+    Window(10, 5),
+    Window(7, 3),
+    Window(40, 2),
+    Window(1, 1),
+    Window(10, 10, 3),
+    Window(12, 5, 4),
+    Window(10, 10, 1, "end"),
+    Window(12, 4, 3, "end"),
+]
 
 
 def rows_at(times: list[int], areas: list[int] | None = None) -> Batch:
@@ -191,7 +201,7 @@ def test_promise_is_the_last_moment_in_the_earliest_open_window(window: Window) 
     for watermark in range(-25, 25):
         promise = machine.work(read(None, watermark), 0).promise_ns
         assert watermark <= promise < watermark + window.slide_ns
-        assert (promise + 1 - window.size_ns) % window.slide_ns == 0
+        assert (promise + 1 - window.size_ns - window.offset_ns) % window.slide_ns == 0
     assert machine.work(read(None, END_NS), 0).promise_ns == END_NS
     fresh = make_operator(COUNT)
     assert fresh.work(read(None, START_NS), 0).promise_ns == START_NS

@@ -200,6 +200,19 @@ def any_pattern(rows: sw.Stream, chance: Random) -> sw.Stream:
     )
 
 
+def any_intervals(rows: sw.Stream, chance: Random) -> sw.Stream:
+    """Sessions, or all rows, of a key or two."""
+    return rows.aggregate(
+        by=chance.choice(["key", "text", ("key", "text")]),
+        window=chance.choice([sw.session("30ms"), sw.session("150ms"), sw.everything()]),
+        name="visits",
+        replicas=chance.choice([1, 2]),
+        n=sw.count(),
+        total=sw.sum("value"),
+        median=sw.quantile("value", 0.5),
+    )
+
+
 def any_drift(chance: Random) -> Any:
     """Draw `drift=`: mostly none; a length; a column that all streams have."""
     if chance.random() < 0.7:
@@ -251,6 +264,9 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
     found = Random(seed + 2**33)  # noqa: S311 - likewise
     if found.random() < 0.4:
         any_pattern(second, found).sink("found-out", sw.collect_sink())
+    visits = Random(seed + 2**35)  # noqa: S311 - drawn apart, so that seeds stay
+    if visits.random() < 0.3:
+        any_intervals(second, visits).sink("visits-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
@@ -295,7 +311,10 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
         flow.name,
         stages,
         list(NODES),
-        placement={stage.name: chance.choice(NODES) for stage in stages},
+        placement={
+            stage.name: (visits if "visits" in stage.name else chance).choice(NODES)
+            for stage in stages
+        },
         deadline_ns=flow.deadline_ns,
     )
     limits = Limits(

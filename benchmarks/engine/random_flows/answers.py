@@ -12,13 +12,18 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.engine.random_flows.twin import TIME, kind_of, pandas_type
+from slackwater.runtime.model import LATEST_NS
+from slackwater.runtime.operators.aggregate.interval_words import Intervals
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
+
+_ID, _START, _END, _LEAVES = "\0w", "\0start", "\0end", "\0leaves"
+"""Columns of rows in windows: a window's number, its bounds, and the time of its result."""
 
 
 def aggregated(
     rows: pd.DataFrame,
     keys: list[str],
-    window: Window,
+    window: Window | Intervals,
     aggregates: dict[str, Aggregate],
     schema: pa.Schema,
     *,
@@ -34,30 +39,63 @@ def aggregated(
         schema: the columns of the results.
         where: {column: the rows for which its condition is true}, of aggregates that have one.
     """
-    size, slide = window.size_ns, window.slide_ns
     rows = rows.assign(**{f"\0where {name}": is_true for name, is_true in where.items()})
-    parts = []
-    for back in range(-(-size // slide)):  # each row is in so many windows at most
-        number = rows[TIME] // slide - back
-        inside = rows[TIME] < number * slide + size
-        parts.append(rows[inside].assign(**{"\0w": number[inside]}))
-    exploded = pd.concat(parts, ignore_index=True)
-    codes = exploded.groupby(["\0w", *keys], dropna=False, sort=False).ngroup().to_numpy()
+    exploded = (
+        _in_intervals(rows, keys, window)
+        if isinstance(window, Intervals)
+        else _in_numbered(rows, window)
+    )
+    codes = exploded.groupby([_ID, *keys], dropna=False, sort=False).ngroup().to_numpy()
     columns = {name: exploded[name].to_numpy() for name in exploded.columns}
     made: list[dict[str, Any]] = []
     order = codes.argsort(kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
         if not len(group):
             continue
-        start = int(columns["\0w"][group[0]]) * slide
         row = {name: columns[name][group[0]] for name in keys}
-        row |= {"window_start": start, "window_end": start + size, TIME: start + size - 1}
+        row |= {
+            name: int(columns[own][group[0]])
+            for name, own in (("window_start", _START), ("window_end", _END), (TIME, _LEAVES))
+        }
         for name, aggregate in aggregates.items():
             own = group[columns[f"\0where {name}"][group].astype(bool)] if name in where else group
             row[name] = _of_group(columns, own, aggregate)
         made.append(row)
     frame = pd.DataFrame(made, columns=[*schema.names, TIME], dtype=object)
     return typed(frame, schema)
+
+
+def _in_numbered(rows: pd.DataFrame, window: Window) -> pd.DataFrame:
+    """Return each row once for each of its windows."""
+    parts = []
+    turns = 1 if window.is_tumbling else -(-window.size_ns // window.slide_ns)
+    for back in range(turns):  # each row is in so many windows at most
+        times = rows[TIME].to_numpy(np.int64)
+        number = np.asarray(window.last_begun(times)) - back
+        end = np.asarray(window.end_ns(number))
+        start = np.asarray(window.start_ns(number)) - window.shift_ns
+        own = {_ID: number, _START: start, _END: end - window.shift_ns, _LEAVES: end - 1}
+        parts.append(rows.assign(**own)[times < end])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _in_intervals(rows: pd.DataFrame, keys: list[str], window: Intervals) -> pd.DataFrame:
+    """Return each row with its interval: those of a key with no more than a gap between them."""
+    times, gap = rows[TIME].to_numpy(np.int64), window.reach_ns
+    codes = np.zeros(len(rows), np.int64)
+    if keys and len(rows):
+        codes = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    order = np.lexsort((times, codes))
+    apart = np.diff(codes[order]) != 0
+    if gap is not None:
+        apart |= np.diff(times[order]) > gap
+    number = np.zeros(len(rows), np.int64)
+    number[order] = np.append(0, apart.cumsum())[: len(rows)]
+    first = pd.Series(times).groupby(number).transform("min").to_numpy(np.int64)
+    last = pd.Series(times).groupby(number).transform("max").to_numpy(np.int64)
+    end = last if gap is None else last + gap
+    leaves = np.full(len(rows), LATEST_NS) if gap is None else end
+    return rows.assign(**{_ID: number, _START: first, _END: end, _LEAVES: leaves})
 
 
 def _of_group(columns: dict[str, Any], group: np.ndarray, aggregate: Aggregate) -> Any:

@@ -16,7 +16,8 @@ from benchmarks.engine.random_flows.answers import aggregated, joined, left_of
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
 from benchmarks.engine.random_flows.functions import Halved, KeepSome
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
-from slackwater.runtime.operators.aggregate.written import Aggregate
+from slackwater.runtime.operators.aggregate.interval_words import Intervals
+from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 
 Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
 MOST_ROWS = 4_000
@@ -109,23 +110,33 @@ def merged(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     return Twin(stream, stream.schema, rows, rough=rough)
 
 
+def _windows() -> list[Window | Intervals]:
+    return [
+        sw.tumbling("700ms"),
+        sw.tumbling("10s"),
+        sw.tumbling("1h"),
+        sw.sliding("10s", "5s"),
+        sw.sliding("3s", "2s"),
+        sw.sliding("2500ms", "1s"),
+        sw.tumbling("10s", offset="3s"),
+        sw.sliding("10s", "5s", offset="1s", closed="end"),
+        sw.tumbling("700ms", closed="end"),
+        sw.calendar("day", zone="Europe/Warsaw"),
+        sw.calendar("week", zone="America/New_York", offset="6h"),
+        sw.calendar("month", every=2),
+        sw.session("2s"),
+        sw.session("1m"),
+        sw.everything(),
+    ]
+
+
 def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     """Aggregate in windows, by keys or none, perhaps by replicas."""
     twin = one_of(rng, twins)
     kinds = ("whole", "text", "bool", "decimal")
     usable = [name for name in twin.columns(*kinds) if not name.startswith("window")]
     keys = some_of(rng, usable, least=0)[:2] if usable else []
-    window = one_of(
-        rng,
-        [
-            sw.tumbling("700ms"),
-            sw.tumbling("10s"),
-            sw.tumbling("1h"),
-            sw.sliding("10s", "5s"),
-            sw.sliding("3s", "2s"),
-            sw.sliding("2500ms", "1s"),
-        ],
-    )
+    window = one_of(rng, _windows())
     aggregates: dict[str, Aggregate] = {}
     where: dict[str, np.ndarray] = {}
     for place in range(int(rng.integers(1, 5))):

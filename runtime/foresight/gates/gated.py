@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
@@ -25,6 +26,8 @@ class GatedOperator:
         makes: kind of its results.
         within_s: longest distance of a pair in event time.
         delay_s: how long results of a join wait for rows without a partner, in event time.
+        result_delay_s: event time from the newest row of a result to its own, where results leave
+            on their time; infinite: they leave at the end.
         slide_s, from_s: time from one window to the next, and the last moment in one of them.
         origin: the step's name, as the user wrote it.
         is_tuned: whether its rule follows from the deadline.
@@ -38,6 +41,7 @@ class GatedOperator:
     makes: Makes = "rows"
     within_s: float = 0.0
     delay_s: float = 0.0
+    result_delay_s: float = 0.0
     slide_s: float = 0.0
     from_s: float = 0.0
     origin: str = ""
@@ -59,7 +63,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
         traits = step.traits
         if not traits.has_gate:
             continue
-        summary = traits.summaries[0]
+        summary, due_ns = traits.summaries[0], traits.result_delay_ns
         shared = gated[stage.inputs[0].source] if stage.shares_gate else None
         feeds = tuple((channel.source, channel.port) for channel in stage.inputs)
         gated[stage.name] = GatedOperator(
@@ -69,6 +73,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             makes=traits.makes,
             within_s=traits.reach_ns / NS_PER_SECOND if traits.makes == "pairs" else 0.0,
             delay_s=summary.delay_ns / NS_PER_SECOND,
+            result_delay_s=inf if due_ns is None else due_ns / NS_PER_SECOND,
             slide_s=summary.every_ns / NS_PER_SECOND,
             from_s=(summary.from_ns - origin_ns) % max(summary.every_ns, 1) / NS_PER_SECOND,
             origin=stage.subject.step,

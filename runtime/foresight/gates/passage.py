@@ -190,7 +190,7 @@ class _Way:
             rows = _selected(rows, total / max(len(rows.count), 1))
             promises = window_promises(promises, slide_s=gate.slide_s, from_s=gate.from_s)
         elif gate.makes == "on its time":
-            rows = time_bound(times, selected)
+            rows = time_bound(times, selected, delay_s=gate.result_delay_s)
         else:
             rows = gathered(selected)
         inputs = range(len(operator.inputs))

@@ -6,6 +6,7 @@
 | pairs (join) | with the later row of the two | the later of the two |
 | windows (aggregate) | when the gate reaches their end | that of the promise that moved the gate |
 | rows on its own time (process) | with the row | the row's or its release's, the later |
+| intervals (sessions) | when the gate passes their last row and the gap | that of the promise |
 """
 
 from __future__ import annotations
@@ -118,9 +119,27 @@ def _whole_ns(seconds: FloatArray) -> FloatArray:
     return np.asarray(np.rint(seconds * NS_PER_SECOND) / NS_PER_SECOND)
 
 
-def time_bound(gate: GateTimes, worked: Sequence[Rows]) -> Rows:
-    """Return rows with the stimulus of their release, if that is later."""
+def time_bound(gate: GateTimes, worked: Sequence[Rows], *, delay_s: float = 0.0) -> Rows:
+    """Return the results that rows make on the operator's own time.
+
+    Without a delay these are the rows, with the stimulus of their release if that is later. Else
+    they leave when the gate has passed their time and the delay, with the stimulus of the promise
+    that moved it.
+
+    Args:
+        gate: the gate of the operator.
+        worked: rows of each input.
+        delay_s: event time from a row to its result; infinite: the end.
+    """
     rows = gathered(worked)
+    if delay_s:
+        event_s = _whole_ns(rows.event_s + delay_s)
+        closes_s = gate.passed_s(event_s + _MOMENT_S)
+        known = np.isfinite(closes_s)
+        rows, closes_s = rows.take(np.flatnonzero(known)), closes_s[known]
+        stimulus_s = [came.promises.known_stimulus_s(closes_s) for came in gate.inputs]
+        event_s = rows.event_s if np.isinf(delay_s) else event_s[known]
+        return Rows(event_s, np.max(stimulus_s, axis=0), closes_s, closes_s, rows.count)
     released_s = np.concatenate(list(gate.released_s))
     by_promise_s = [came.promises.known_stimulus_s(released_s) for came in gate.inputs]
     return replace(rows, stimulus_s=np.maximum(rows.stimulus_s, np.max(by_promise_s, axis=0)))

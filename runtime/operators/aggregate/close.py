@@ -80,12 +80,18 @@ def close_of(
     Raises:
         TypeMismatch: `policy` is no closing policy, or the column of types cannot be a key.
         ColumnError: the column of types is not there.
+        SettingError: the windows have an offset, or are those of a calendar.
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
             f"step {step!r}: close={shown(policy)} is not a closing policy; write "
             "sw.closing.probslack(miss=0.1), sw.closing.event_driven(), sw.closing.mean_delay() "
             "or sw.closing.ignore()"
+        )
+    if not window.has_whole_slides:
+        raise SettingError(
+            f"step {step!r}: close= knows windows that begin at whole slides since 1970, and not "
+            f"{window.text}; omit close=, or offset= and closed= of the window"
         )
     kind = getattr(policy, "type", None)
     if kind is not None:

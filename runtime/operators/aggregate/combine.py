@@ -45,7 +45,7 @@ class CombineMachine(PlainStateless):
     def __init__(self, step: CombineStep) -> None:
         of = step.of
         self._aggregates, self._key_names = step.aggregates, of.keys
-        self._pane_ns = Windows(of.window).pane_ns
+        self._windows = Windows(of.window)
         self._forget_keys()
         sums = [
             aggregate.column
@@ -71,13 +71,12 @@ class CombineMachine(PlainStateless):
         keys = self._known = len(self._keys)
         if keys > known:
             self._add_keys(columns, cells, known)
-        first, last = (end // self._pane_ns for end in ends_of(times))
+        first, last = self._windows.panes_of(np.array(ends_of(times))).tolist()
         size = (last - first + 1) * keys
         if size > 4 * rows:  # cells are as many as rows: little is gained
             return self._alone(batch)
         if last > first:
-            panes = times // self._pane_ns
-            panes -= first
+            panes = self._windows.panes_of(times) - first
             panes *= keys
             cells += panes
         return self._combined(batch, cells, size, first=first, keys=keys)
@@ -119,7 +118,7 @@ class CombineMachine(PlainStateless):
             np.bitwise_or.at(of_cells, cells, marks)
             marks = of_cells.take(there)
         return Batch(
-            event_time_ns=(panes + (first + 1)) * self._pane_ns - 1,
+            event_time_ns=self._windows.lasts_ns(panes + first),
             stimulus_time_ns=_latest(batch.stimulus_time_ns, cells, size).take(there),
             columns=columns,
             marks=marks,
@@ -143,7 +142,7 @@ class CombineMachine(PlainStateless):
                 assert aggregate.column is not None, "only a count needs no column"
                 column = batch.columns[aggregate.column]
                 columns[name] = _widened(column) if aggregate.kind == "sum" else column
-        times = (batch.event_time_ns // self._pane_ns + 1) * self._pane_ns - 1
+        times = self._windows.lasts_ns(self._windows.panes_of(batch.event_time_ns))
         return batch.with_(event_time_ns=times, columns=columns, writers=None)
 
 

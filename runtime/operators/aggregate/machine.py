@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import (
     END_NS,
     START_NS,
     Batch,
     BoolArray,
-    Columns,
     GateRead,
     Int64Array,
     concat_batches,
@@ -35,25 +33,17 @@ from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import REVISED, marked
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.aggregate.accumulators import (
-    Accumulator,
-    FoldAccumulator,
-    MarkAccumulator,
-    Pairs,
-)
+from slackwater.runtime.operators.aggregate.accumulating import Accumulating
+from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.cells import Cells
 from slackwater.runtime.operators.aggregate.closing import closer_of
 from slackwater.runtime.operators.aggregate.schema import CHANCE, REVISION
 from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
-from slackwater.runtime.operators.aggregate.states import Groups, States
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows, weights_of
 from slackwater.runtime.operators.ground.arrays import slices_of_weight
-from slackwater.runtime.operators.ground.contract import LateOperator, Result
-from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
-from slackwater.runtime.operators.ground.user_code import holds, row_of
-from slackwater.runtime.shown_rows import row_shown
+from slackwater.runtime.operators.ground.contract import Result
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 Changed = tuple[Int64Array, Int64Array]
 """The results that changed, ascending (`_pairs_of`), and by how many rows each."""
@@ -61,7 +51,7 @@ _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are computed in blocks of about so many cells (or values)."""
 
 
-class AggregateMachine(LateOperator):
+class AggregateMachine(Accumulating):
     """The machine of an `AggregateStep`.
 
     A row counts in those of its windows that are still open (late="correct": not yet final) when
@@ -99,31 +89,19 @@ class AggregateMachine(LateOperator):
         most_kept_rows: int,
         closer: Closer | None = None,
     ) -> None:
-        self._step = step
+        super().__init__(step)
+        self._step: AggregateStep = step
         self._most_kept_rows = most_kept_rows
         self._corrects = step.late == "correct"
         self._uses_clock = step.traits.uses_clock
         self._windows = Windows(step.window)
-        (self._summary,) = step.traits.summaries
-        self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
-        self._stimuli = FoldAccumulator(
-            np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
-        )
-        self._states = States(step)
-        self._marks = MarkAccumulator()
-        self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
-        self._all = [*self._own, *self._states.all]
-        self._groups = self._states.groups(self._own)
         self._held = self._rows  # by cell: the rows that it holds
-        self._keys = KeyIndex(len(self._step.keys))
         self._closer = closer or closer_of(step, self._keys)
-        self._cells = Cells()
+        self._cells: Cells = Cells()
         self._last_closed = START_NS  # the k of the last closed window
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
-        self._missed = Missed(keeps=self._step.keeps_late)
         self.dropped_early = self.late_used = 0
-        self._rows_held = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the windows that close.
@@ -143,8 +121,7 @@ class AggregateMachine(LateOperator):
         )
 
     def _promise_ns(self, frontier_ns: int) -> int:
-        # The last moment in the earliest window still open: no older result will leave.
-        return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
+        return self._windows.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         closing = self._closer.counts()
@@ -185,8 +162,7 @@ class AggregateMachine(LateOperator):
                 batch, panes = batch.take(in_time), panes.take(in_time)
         if oldest < (whole := self._windows.first_whole_pane(self._last_closed)):
             self.late_used += int(np.count_nonzero(panes < whole))
-        keys = [batch.columns[name] for name in self._step.keys]
-        codes = self._keys.codes(keys, len(batch))
+        codes = self._codes_of(batch)
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
         self._add(batch, cells, self._groups)
         self._rows_held += len(batch)
@@ -220,30 +196,6 @@ class AggregateMachine(LateOperator):
             found_ns = min(windows.end_ns(last + 1), END_NS) - 1
         rows = batch.take(missed)
         self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed), found_ns)])
-
-    def _add(self, rows: Batch, cells: Int64Array, groups: Groups) -> None:
-        """Add rows to accumulators, or those for which the condition of a group is true."""
-        size = len(self._cells)
-        for condition, accumulators in groups:
-            own_rows, own_cells = rows, cells
-            if condition is not None:
-                is_true = holds(condition, rows, step=self._step.name)
-                own_rows, own_cells = rows.keep(is_true), cells[is_true]
-            try:
-                with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
-                    for accumulator in accumulators:
-                        accumulator.add(own_rows, own_cells, size)
-            except OperatorError as problem:
-                row = "" if problem.place is None else f"\n{row_of(own_rows, problem.place)}"
-                raise OperatorError(f"{self._who}{self._text(problem)}{row}") from problem
-
-    @property
-    def _who(self) -> str:
-        return f"step {self._step.name!r}: "
-
-    def _text(self, problem: OperatorError) -> str:
-        """Return the text of an error without the step, which some have."""
-        return str(problem).removeprefix(self._who)
 
     def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -337,16 +289,9 @@ class AggregateMachine(LateOperator):
             cells, places = cells.take(first), places.take(first)
         starts, ends = self._windows.bounds_ns(windows.take(places))
         rows, marks = self._rows.combined(pairs), self._marks.combined(pairs)
-        try:
-            columns = self._aggregated(pairs, rows)
-        except OperatorError as problem:
-            place = problem.place or 0
-            keys = self._keys_of(cells[place : place + 1])
-            raise OperatorError(
-                f"{self._who}{self._text(problem)}\nwindow that starts at {starts[place]}"
-                f"{f', of key {row_shown(keys, 0)}' if keys else ''}"
-            ) from problem
-        columns |= {**self._keys_of(cells), "window_start": starts, "window_end": ends}
+        columns = self._columns_of(pairs, rows, cells, starts)
+        shift_ns = self._step.window.shift_ns
+        columns |= {"window_start": starts - shift_ns, "window_end": ends - shift_ns}
         if self._step.close is not None:
             chances = self._closer.chances(ends)
             columns[CHANCE] = nulled(chances, ~np.isnan(chances))
@@ -369,15 +314,6 @@ class AggregateMachine(LateOperator):
             columns=columns,
             marks=marks,
         )
-
-    def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
-        """Return the aggregates of each result; `rows` has the number of rows of each."""
-        states = self._states.combined(pairs)
-        return {name: self._states.finished(name, states, rows) for name in self._step.aggregates}
-
-    def _keys_of(self, cells: Int64Array) -> Columns:
-        keys = self._keys.columns(self._cells.codes.take(cells))
-        return dict(zip(self._step.keys, keys, strict=True))
 
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
         """Return the first entry of each (window, key), and all its entries in pane order."""

@@ -12,8 +12,8 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggreg
 from slackwater.runtime.operators.aggregate.custom_states import CustomAccumulator
 from slackwater.runtime.operators.aggregate.kinds import KINDS, Results
 from slackwater.runtime.operators.aggregate.needs import Need
-from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.whole_sum import sum_of
+from slackwater.runtime.operators.aggregate.window_step import WindowStep
 from slackwater.runtime.operators.aggregate.written import Aggregate
 
 Groups: TypeAlias = list[tuple[Expr | None, list[Accumulator]]]
@@ -26,7 +26,7 @@ class States:
     Its owner saves the accumulators, which are `all`.
     """
 
-    def __init__(self, step: AggregateStep) -> None:
+    def __init__(self, step: WindowStep) -> None:
         self._step = step
         self._needs = {
             name: needs_of(aggregate, step.schema.field(name).type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
@@ -23,10 +23,8 @@ from slackwater.runtime.operators.aggregate.close import (
     no_slack,
     refuse_drift,
 )
-from slackwater.runtime.operators.aggregate.custom_aggregate import (
-    CustomAggregate,
-    CustomFunctions,
-)
+from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
+from slackwater.runtime.operators.aggregate.interval_words import Intervals
 from slackwater.runtime.operators.aggregate.partial_aggregates import (
     partial_aggregates,
     why_no_parts,
@@ -39,6 +37,7 @@ from slackwater.runtime.operators.aggregate.schema import (
     with_chance,
     with_three,
 )
+from slackwater.runtime.operators.aggregate.window_step import IntervalStep, WindowStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
@@ -48,45 +47,26 @@ from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.partial_results import partial_results, why_rows_are_sent
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import USERS, EachRowStep, GatedStep, PartialResults, Step
-from slackwater.runtime.plan.traits import (
-    MARKS,
-    Replica,
-    Replicas,
-    Role,
-    Sharing,
-    StepTraits,
-    each_row,
-)
+from slackwater.runtime.plan.step import EachRowStep, PartialResults, Step
+from slackwater.runtime.plan.traits import MARKS, Replicas, Role, Sharing, StepTraits, each_row
 from slackwater.runtime.shown import shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class AggregateStep(GatedStep):
-    """The aggregates of each key and window that had events leave as a row.
+class AggregateStep(WindowStep):
+    """Windows are numbered: which a row is in follows from its time alone.
 
-    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns], in the time zone
-    of the sources' event times), then the aggregates. Its event time is the last moment in the
-    window, end − 1 ns, or, with drift, in the last of the three windows: the bound later. Rows
-    leave by window end, then by key in order of first appearance in the window's stream order.
+    The event time of a result is the last moment in the window, end − 1 ns, or, with drift, in the
+    last of the three windows: the bound later. Rows leave by window end, then by key in order of
+    first appearance in the window's stream order.
     """
 
-    keys: tuple[str, ...]
     window: Window
-    aggregates: Mapping[str, Aggregate]
-    release: Release
-    replicas: Replicas = None
     late: Late = "drop"
     close: CloseInTime | None = None
     """None: by the watermark."""
     drift: Drift | None = None
     combine: Combine = "exact"
-    custom: Mapping[str, CustomFunctions] | None = field(default=None, metadata=USERS)
-    """Functions of the custom aggregates; None if no aggregate is custom."""
-    replica: Replica | None = None
-    """In a plan: the number of this replica among several, which share by keys."""
-    keeps_late: bool = False
-    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -101,7 +81,7 @@ class AggregateStep(GatedStep):
             release=self.release,
             port_keys=(self.keys,),
             # The last moment in the earliest window still open; with drift in the high one.
-            summaries=(Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns - 1),),
+            summaries=(Summary(self.window.slide_ns, self.window.end_ns(0) + self._wait_ns - 1),),
             makes="windows",
             windows_ns=(self.window.size_ns, self.window.slide_ns),
             keep_rule="promise" if self.late == "correct" else None,
@@ -115,10 +95,9 @@ class AggregateStep(GatedStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        columns = {column for each in self.aggregates.values() for column in each.columns}
-        if self.close is not None and self.close.type is not None:
-            columns.add(self.close.type)
-        return columns | set(self.keys) | (self.drift.columns if self.drift else set())
+        types = set() if self.close is None or self.close.type is None else {self.close.type}
+        of_drift = self.drift.columns if self.drift else set()
+        return super().reads(position, there, needed) | types | of_drift
 
     @property
     def _is_light(self) -> bool:
@@ -150,17 +129,15 @@ class AggregateStep(GatedStep):
         return PartialResults(beside, of_parts, parts.rounded)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
-        # The rows of a key make its results. Not where windows close in time: when they do follows
-        # from the rows of all keys.
-        return (column if column in self.keys and self.close is None else None,)
+        # Not where windows close in time: when they do follows from the rows of all keys.
+        return super().names_before(column) if self.close is None else (None,)
+
+    @property
+    def window_text(self) -> str:  # noqa: D102
+        return self.window.text
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        window = self.window
-        slide = "" if window.is_tumbling else f" every {format_ns(window.slide_ns)}"
-        yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
-        yield f"window   {format_ns(window.size_ns)}{slide}"
-        for name, aggregate in self.aggregates.items():
-            yield f"gives    {name} = {aggregate.text}"
+        yield from super().explained(steps)
         if self.drift:
             yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
@@ -246,7 +223,7 @@ class Aggregating(AnyStream):
         /,
         columns: Mapping[str, Aggregate] | None = None,
         *,
-        window: Window,
+        window: Window | Intervals,
         by: Names = (),
         slack: Slack = AS_FLOW,
         late: Late = "drop",
@@ -261,7 +238,9 @@ class Aggregating(AnyStream):
 
         Args:
             columns: {column: aggregate}, for names that Python cannot spell.
-            window: tumbling("1s") or sliding("10s", "2s").
+            window: tumbling("1s"), sliding("10s", "2s") or calendar("day", zone="Europe/Warsaw"),
+                which all keys share; or of each key its own: session("30m"), rows(100),
+                everything().
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             late: fate of a row that comes after its window has closed. "drop": the row is counted
@@ -302,6 +281,22 @@ class Aggregating(AnyStream):
             if isinstance(each, CustomAggregate) and each.functions is not None
         }
         aggregates = bound(aggregates, self.schema, step=name)
+        if isinstance(window, Intervals):
+            _refuse_numbered(
+                window, step=name, late=late, close=close, drift=drift, combine=combine
+            )
+            return self._add(
+                IntervalStep(
+                    name=name,
+                    inputs=self._in,
+                    schema=schema,
+                    keys=keys,
+                    window=window,
+                    aggregates=aggregates,
+                    custom=custom or None,
+                    **gate,
+                )
+            )
         allowed = checked_drift(
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
         )
@@ -360,16 +355,31 @@ def _check_combine(
         )
 
 
+def _refuse_numbered(window: Intervals, *, step: str, **options: Any) -> None:
+    """Check that windows of each key's own have no option of numbered windows.
+
+    Raises:
+        SettingError: an option was written.
+    """
+    for name, value in options.items():
+        if value not in (None, "drop", "exact"):
+            raise SettingError(
+                f"step {step!r}: {name}={shown(value, 40)} is for windows that all keys share, and "
+                f"window={type(window).__name__.lower()} follows from the rows of each key; omit "
+                f"{name}=, or write tumbling('1s') or sliding('10s', '2s')"
+            )
+
+
 def _check_window(given: Any, *, step: str) -> None:
     """Check that `given` is a window.
 
     Raises:
         TypeMismatch: it is not.
     """
-    if not isinstance(given, Window):
+    if not isinstance(given, Window | Intervals):
         raise TypeMismatch(
-            f"step {step!r}: window={shown(given)} is not a window; write tumbling('1s') or "
-            "sliding('10s', '2s')"
+            f"step {step!r}: window={shown(given)} is not a window; write tumbling('1s'), "
+            "sliding('10s', '2s'), calendar('day'), session('30m') or everything()"
         )
 
 

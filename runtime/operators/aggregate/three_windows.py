@@ -89,7 +89,7 @@ class ThreeWindows(AggregateMachine):
             ),
             now_ns,
         )
-        result = result._replace(promise_ns=self._promise_ns(told.promise_ns))
+        result = result._replace(promise_ns=_after(result.promise_ns, wait_ns))
         if (rows := result.rows) is None:
             return result
         times = rows.event_time_ns + wait_ns
@@ -126,7 +126,7 @@ class ThreeWindows(AggregateMachine):
 
         New cells get their numbers row by row, so that the cuts of reads cannot show.
         """
-        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+        codes = self._codes_of(batch)
         keys = max(1, len(self._keys))
         low, middle, high = panes
         if there is None and bool((low == high).all()):
@@ -166,6 +166,10 @@ class _Window:
 
 def _before(passed_ns: int, wait_ns: int) -> int:
     return passed_ns if passed_ns in (START_NS, END_NS) else max(START_NS, passed_ns - wait_ns)
+
+
+def _after(promise_ns: int, wait_ns: int) -> int:
+    return promise_ns if promise_ns == START_NS else min(promise_ns + wait_ns, END_NS)
 
 
 def _told(name: str, three: Sequence[Numbers]) -> Columns:

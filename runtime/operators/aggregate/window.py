@@ -20,16 +20,19 @@ from slackwater.runtime.operators.aggregate.written import Window
 
 
 class Windows:
-    """Windows compute with [k·slide, k·slide + size), for all whole k; they hold no state.
+    """Windows compute with numbered windows; they hold no state.
 
-    A window is known by its k, a pane by its p: [p·pane_ns, (p + 1)·pane_ns).
+    A window is known by its k, a pane by its p: [offset + p·pane, offset + (p + 1)·pane), or the
+    window itself, where windows stand side by side.
     """
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self.pane_ns = gcd(window.size_ns, window.slide_ns)
-        self._size = window.size_ns // self.pane_ns
-        self._slide = window.slide_ns // self.pane_ns
+        self._pane_ns = gcd(window.size_ns, window.slide_ns)
+        self._size = self._slide = 1
+        if not window.is_tumbling:
+            self._size = window.size_ns // self._pane_ns
+            self._slide = window.slide_ns // self._pane_ns
 
     @property
     def are_disjoint(self) -> bool:
@@ -38,12 +41,20 @@ class Windows:
 
     def panes_of(self, event_time_ns: Int64Array) -> Int64Array:
         """Return the pane of each event."""
-        return event_time_ns // self.pane_ns
+        if self.are_disjoint:
+            return self._window.last_begun(event_time_ns)
+        return (event_time_ns - self._window.offset_ns) // self._pane_ns
+
+    def lasts_ns(self, panes: Int64Array) -> Int64Array:
+        """Return the last moment of each pane."""
+        if self.are_disjoint:
+            return self._window.end_ns(panes) - 1
+        return (panes + 1) * self._pane_ns + (self._window.offset_ns - 1)
 
     def last_closed(self, watermark_ns: int) -> int:
         """Return the last window whose end is not after the watermark; all at END_NS."""
-        if watermark_ns == END_NS:
-            return END_NS
+        if watermark_ns in (START_NS, END_NS):
+            return watermark_ns
         return self._window.first_after(watermark_ns) - 1
 
     def first_open_pane(self, last_closed: int) -> int:
@@ -66,8 +77,17 @@ class Windows:
 
     def bounds_ns(self, windows: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return start and end of these windows."""
-        starts = windows * self._window.slide_ns
-        return starts, starts + self._window.size_ns
+        return self._window.start_ns(windows), self._window.end_ns(windows)
+
+    def promise_ns(self, sure_ns: int) -> int:
+        """Return the last moment in the earliest window still open: no older result will leave.
+
+        Args:
+            sure_ns: windows that end by then have closed for good.
+        """
+        if sure_ns in (START_NS, END_NS):
+            return sure_ns
+        return min(self._window.end_ns(self._window.first_after(sure_ns)) - 1, END_NS)
 
     def covering(
         self, panes: Int64Array, *, after: int, until: int

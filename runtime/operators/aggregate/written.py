@@ -12,7 +12,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.other_names import SaysOurName, answer_to
 from slackwater.runtime.shown import shown
 
@@ -20,6 +20,8 @@ AggregateName = Literal[
     "count", "sum", "mean", "min", "max", "quantile", "std", "var", "any", "all", "first", "last",
     "arg_max", "arg_min", "top_k", "count_distinct", "collect", "custom",
 ]  # fmt: skip
+Closed = Literal["start", "end"]
+"""The end of a window that is in it."""
 Combine = Literal["exact", "anywhere"]
 """Results that partial results may make: those of which no bit changes, or floats too."""
 
@@ -107,23 +109,59 @@ class AggregateOfParts(Aggregate):
 
 @dataclass(frozen=True)
 class Window(WindowEnds):
-    """Windows of an aggregate; tumbling windows have slide = size."""
+    """Windows of an aggregate; tumbling windows have slide = size.
+
+    Attributes:
+        closed: the end of a window that is in it. "end" is an offset of 1 ns, which the columns of
+            results do not show.
+    """
+
+    closed: Closed = "start"
 
     @property
     def is_tumbling(self) -> bool:
         """Whether each event falls in one window."""
         return self.size_ns == self.slide_ns
 
+    @property
+    def has_whole_slides(self) -> bool:
+        """Whether windows begin at whole slides since 1970."""
+        return self.offset_ns == 0
+
+    @property
+    def shift_ns(self) -> int:
+        """Time by which windows are later than columns show."""
+        return int(self.closed == "end")
+
+    @property
+    def text(self) -> str:
+        """Text of the windows in `explain`."""
+        slide = "" if self.is_tumbling else f" every {format_ns(self.slide_ns)}"
+        offset_ns = self.offset_ns - self.shift_ns
+        offset = f", offset {format_ns(offset_ns)}" if offset_ns else ""
+        closed = ", closed at the end" if self.closed == "end" else ""
+        return f"{format_ns(self.size_ns)}{slide}{offset}{closed}"
+
+
+def _window(size_ns: int, slide_ns: int, offset: Duration, closed: Closed) -> Window:
+    offset_ns = duration_ns(offset, what="offset of windows") % slide_ns
+    return Window(size_ns, slide_ns, offset_ns + (closed == "end"), closed)
+
 
 @checked_call
-def tumbling(size: Duration) -> Window:
+def tumbling(size: Duration, *, offset: Duration = "0s", closed: Closed = "start") -> Window:
     """Return windows side by side: each event is in one window.
+
+    Args:
+        size: length of a window.
+        offset: time by which windows begin after whole sizes since 1970, in UTC.
+        closed: the end that is in a window: "start": [start, end); "end": (start, end].
 
     Raises:
         SettingError: not a length of time, or not more than zero.
     """
     size_ns = duration_ns(size, what="tumbling size", positive=True)
-    return Window(size_ns, size_ns)
+    return _window(size_ns, size_ns, offset, closed)
 
 
 _MOST_WINDOWS = 100_000
@@ -131,10 +169,18 @@ _MOST_WINDOWS = 100_000
 
 
 @checked_call
-def sliding(size: Duration, slide: Duration) -> Window:
+def sliding(
+    size: Duration, slide: Duration, *, offset: Duration = "0s", closed: Closed = "start"
+) -> Window:
     """Return windows of `size`, one starting every `slide`.
 
     Each event is in size / slide windows.
+
+    Args:
+        size: length of a window.
+        slide: time from the start of a window to the next.
+        offset: time by which windows begin after whole slides since 1970, in UTC.
+        closed: the end that is in a window: "start": [start, end); "end": (start, end].
 
     Raises:
         SettingError: not lengths of time more than zero; slide > size, which would leave events
@@ -152,4 +198,4 @@ def sliding(size: Duration, slide: Duration) -> Window:
             f"sliding({shown(size)}, {shown(slide)}) puts each event in {size_ns // slide_ns:,} "
             f"windows; {_MOST_WINDOWS:,} is the most: make slide= longer"
         )
-    return Window(size_ns, slide_ns)
+    return _window(size_ns, slide_ns, offset, closed)

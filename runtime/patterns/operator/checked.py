@@ -37,6 +37,11 @@ class TimeWindow(Protocol):
         """The distance between the starts of two windows."""
         ...
 
+    @property
+    def has_whole_slides(self) -> bool:
+        """Whether windows begin at whole slides since 1970."""
+        ...
+
 
 AnyWindow: TypeAlias = TimeWindow | CountWindow | OpenedBy
 
@@ -64,6 +69,12 @@ def scope_of(
     if isinstance(window, CountWindow):
         return CountWindows(window.size, window.every)
     if isinstance(window, TimeWindow):
+        if not window.has_whole_slides:
+            raise SettingError(
+                f"step {step!r}: windows of a pattern begin at whole slides since 1970, and "
+                f"window={shown(window, 60)} does not; write sw.tumbling('1d') without offset= and "
+                "closed="
+            )
         return TimeWindows(window.size_ns, window.slide_ns)
     if window is not None:
         raise SettingError(

@@ -15,6 +15,7 @@ from slackwater.runtime.foresight.gates import (
     SourceTimes,
     estimate_gated,
 )
+from slackwater.runtime.foresight.gates.passage import passage
 from slackwater.runtime.foresight.gates.release import gate_times
 from slackwater.runtime.foresight.gates.results import pairs_of, waiting
 from slackwater.runtime.foresight.gates.streams import Promises, Series, thinned, whole
@@ -64,6 +65,23 @@ def merged(
     placement = {one.name: f"n{min(j, nodes - 1)}" for j, one in enumerate(graph.operators)}
     capacity = {f"n{j}": 1.0 for j in range(nodes)}
     return estimate_gated(flow, placement, capacity, d=len(late) // 2, width_s=WIDTH_S)
+
+
+@pytest.mark.parametrize(("delay_s", "leaves_s"), [(1.0, 2.0), (np.inf, 10.0)])
+def test_an_interval_leaves_by_the_promise_that_passes_its_delay(
+    delay_s: float, leaves_s: float
+) -> None:
+    times_s = np.arange(100) * 0.1
+    rows = SourceTimes.in_order(times_s, times_s, ends=True).series()
+    graph = QueryGraph((arrivals_of("rows"),), (operator("rows"), operator("visits", "rows")))
+    visits = GatedOperator(
+        name="visits", feeds=(("rows", 0),), makes="on its time", result_delay_s=delay_s
+    )
+    left = passage(graph, {"visits": visits}, {"rows": rows}, width_s=WIDTH_S).leaves["visits"].rows
+    assert left.left_s[9] == pytest.approx(leaves_s, abs=0.15)
+    assert left.stimulus_s[9] == pytest.approx(left.left_s[9])
+    assert left.left_s.max() == pytest.approx(10.0, abs=0.15)
+    assert left.count.sum() == pytest.approx(100)
 
 
 def test_ready_only_a_row_waits_as_long_as_the_other_source_is_late() -> None:

@@ -1,0 +1,116 @@
+"""Accumulating machines: rows add to the states of cells, and results come of these states."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.operators.aggregate.accumulators import (
+    Accumulator,
+    FoldAccumulator,
+    MarkAccumulator,
+    Pairs,
+)
+from slackwater.runtime.operators.aggregate.states import Groups, States
+from slackwater.runtime.operators.aggregate.window_step import WindowStep
+from slackwater.runtime.operators.ground.contract import LateOperator
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import Missed
+from slackwater.runtime.operators.ground.user_code import holds, row_of
+from slackwater.runtime.shown_rows import row_shown
+
+
+class KeyedCells(Protocol):
+    """Cells, each of which belongs to a key."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def codes(self) -> Int64Array:
+        """The key's code of each cell."""
+        ...
+
+
+class Accumulating(LateOperator):
+    """Base of machines of a `WindowStep`; a subclass gives rows their cells, and closes windows."""
+
+    _cells: KeyedCells
+
+    def __init__(self, step: WindowStep) -> None:
+        self._step = step
+        self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = FoldAccumulator(
+            np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
+        )
+        self._states = States(step)
+        self._marks = MarkAccumulator()
+        self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._all = [*self._own, *self._states.all]
+        self._groups = self._states.groups(self._own)
+        self._keys = KeyIndex(len(step.keys))
+        self._missed = Missed(keeps=step.keeps_late)
+        self._rows_held = 0
+
+    def _codes_of(self, batch: Batch) -> Int64Array:
+        return self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+
+    def _add(self, rows: Batch, cells: Int64Array, groups: Groups) -> None:
+        """Add rows to accumulators, or those for which the condition of a group is true."""
+        size = len(self._cells)
+        for condition, accumulators in groups:
+            own_rows, own_cells = rows, cells
+            if condition is not None:
+                is_true = holds(condition, rows, step=self._step.name)
+                own_rows, own_cells = rows.keep(is_true), cells[is_true]
+            try:
+                with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
+                    for accumulator in accumulators:
+                        accumulator.add(own_rows, own_cells, size)
+            except OperatorError as problem:
+                row = "" if problem.place is None else f"\n{row_of(own_rows, problem.place)}"
+                raise OperatorError(f"{self._who}{self._text(problem)}{row}") from problem
+
+    @property
+    def _who(self) -> str:
+        return f"step {self._step.name!r}: "
+
+    def _text(self, problem: OperatorError) -> str:
+        """Return the text of an error without the step, which some have."""
+        return str(problem).removeprefix(self._who)
+
+    def _columns_of(
+        self, pairs: Pairs, rows: Int64Array, cells: Int64Array, starts: Int64Array
+    ) -> Columns:
+        """Return the keys and aggregates of results.
+
+        Args:
+            pairs: cells of each result.
+            rows: shape (results,), the number of rows of each.
+            cells: shape (results,), any cell of each, which has its key.
+            starts: shape (results,), the beginning of each window.
+
+        Raises:
+            OperatorError: an aggregate does not fit its type; names the window and the key.
+        """
+        try:
+            columns = self._aggregated(pairs, rows)
+        except OperatorError as problem:
+            place = problem.place or 0
+            keys = self._keys_of(cells[place : place + 1])
+            raise OperatorError(
+                f"{self._who}{self._text(problem)}\nwindow that starts at {starts[place]}"
+                f"{f', of key {row_shown(keys, 0)}' if keys else ''}"
+            ) from problem
+        return columns | self._keys_of(cells)
+
+    def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
+        """Return the aggregates of each result; `rows` has the number of rows of each."""
+        states = self._states.combined(pairs)
+        return {name: self._states.finished(name, states, rows) for name in self._step.aggregates}
+
+    def _keys_of(self, cells: Int64Array) -> Columns:
+        keys = self._keys.columns(self._cells.codes.take(cells))
+        return dict(zip(self._step.keys, keys, strict=True))

@@ -1,0 +1,84 @@
+"""The contract of rules of intervals: cells of rows, and intervals that are over."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.aggregate.accumulators import Pairs
+from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
+
+
+class InCells(NamedTuple):
+    """Rows in cells: row `rows[i]` counts in cell `cells[i]`.
+
+    Attributes:
+        rows: shape (entries,); None if each row counts once, in order.
+        cells: shape (entries,).
+        late: shape (rows,), whether a row came too late to count anywhere; None if none did.
+    """
+
+    rows: Int64Array | None
+    cells: Int64Array
+    late: BoolArray | None = None
+
+
+class Left(NamedTuple):
+    """Intervals that leave, in the order in which they do.
+
+    Attributes:
+        pairs: the cells of each, by time.
+        start_ns, end_ns: shape (intervals,), the times of `window_start` and `window_end`.
+        event_time_ns: shape (intervals,), the event time of each result.
+        gone: the cells that are in no other interval.
+    """
+
+    pairs: Pairs
+    start_ns: Int64Array
+    end_ns: Int64Array
+    event_time_ns: Int64Array
+    gone: Int64Array
+
+
+class IntervalRule(Protocol):
+    """A rule finds the cells of rows, and the intervals that are over."""
+
+    STATE: Fields
+
+    def over_ns(self, until_ns: int) -> int:
+        """Return the time before which rows may be late, by the watermark."""
+        ...
+
+    def take(
+        self,
+        cells: IntervalCells,
+        batch: Batch,
+        codes: Int64Array,
+        held: Int64Array,
+        *,
+        over_ns: int,
+    ) -> InCells:
+        """Return the cells of rows, made where needed.
+
+        Args:
+            cells: all cells that were made so far.
+            batch: rows, ascending by event time.
+            codes: shape (rows,), codes of their keys.
+            held: shape (cells so far or fewer,), the rows in each cell.
+            over_ns: result of `over_ns` for the watermark so far.
+        """
+        ...
+
+    def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:
+        """Return the intervals that are over once the watermark is there; None if none is."""
+        ...
+
+
+def places_of_runs(values: Int64Array) -> Int64Array:
+    """Return the place of each value in its run of equal values."""
+    begins = np.append(True, values[1:] != values[:-1])[: len(values)]
+    place = np.arange(len(values))
+    return place - np.maximum.accumulate(np.where(begins, place, 0))

@@ -1,0 +1,144 @@
+"""Users write windows that follow from the rows of a key: sessions, counts, all rows.
+
+clicks.aggregate(by="user", window=session("30m"), n=count())
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from slackwater.runtime.calls import checked_call
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, duration_ns, format_ns
+
+
+@dataclass(frozen=True)
+class Intervals(ABC):
+    """Windows that are intervals: each belongs to a key, and follows from its rows."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """Text of the windows in `explain`."""
+
+    @property
+    @abstractmethod
+    def reach_ns(self) -> int | None:
+        """Time for which an interval stays after its newest row; None if unlimited."""
+
+    @property
+    def result_delay_ns(self) -> int | None:
+        """Event time from the newest row to the result; None if that is the end."""
+        return self.reach_ns
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns that say which rows are in an interval."""
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Session(Intervals):
+    """Rows of a key with no more than a gap between neighbours."""
+
+    gap_ns: int
+
+    @property
+    def text(self) -> str:  # noqa: D102
+        return f"session, until no row has come for {format_ns(self.gap_ns)}"
+
+    @property
+    def reach_ns(self) -> int:  # noqa: D102
+        return self.gap_ns
+
+
+@dataclass(frozen=True)
+class Everything(Intervals):
+    """Windows of all rows of a key."""
+
+    @property
+    def text(self) -> str:  # noqa: D102
+        return "everything: all rows of a key, which leave at the end of the input"
+
+    @property
+    def reach_ns(self) -> None:  # noqa: D102
+        return None
+
+
+@dataclass(frozen=True)
+class Rows(Intervals):
+    """So many rows of a key.
+
+    Attributes:
+        size: rows of a window.
+        every: rows from the begin of a window to the next.
+    """
+
+    size: int
+    every: int
+
+    @property
+    def text(self) -> str:  # noqa: D102
+        every = "" if self.every == self.size else f", one begins every {self.every:,}"
+        return f"{self.size:,} rows of a key{every}; the rest leaves at the end"
+
+    @property
+    def reach_ns(self) -> None:  # noqa: D102
+        return None
+
+    @property
+    def result_delay_ns(self) -> int:  # noqa: D102
+        return 0
+
+
+@checked_call
+def session(gap: Duration) -> Session:
+    """Return windows of rows of a key with no more than `gap` between neighbours.
+
+    A session leaves once no row can come that is at most a gap after its last one.
+
+    Raises:
+        SettingError: not a length of time, or not more than zero.
+    """
+    return Session(duration_ns(gap, what="session gap", positive=True))
+
+
+@checked_call
+def everything() -> Everything:
+    """Return a window of all rows of a key, which leaves at the end."""
+    return Everything()
+
+
+_MOST_WINDOWS = 1_000
+"""Windows that a row may be in: each leaves a row."""
+
+
+@checked_call
+def rows(size: int, *, every: int | None = None) -> Rows:
+    """Return windows of `size` rows of a key, in their order.
+
+    Rows that are left leave at the end.
+
+    Args:
+        size: number of rows of a window.
+        every: rows from the begin of a window to the next; `size` if None.
+
+    Raises:
+        SettingError: a number is less than 1; every > size, which would omit rows; or a row is in
+            more than 1,000 windows.
+    """
+    every = size if every is None else every
+    if size < 1 or every < 1:
+        raise SettingError(f"rows({size}, every={every}): both must be at least 1")
+    if every > size:
+        raise SettingError(
+            f"rows({size}, every={every}): every= must not be more than the size, or rows between "
+            "the windows would be lost; filter them out first if that is meant"
+        )
+    if size > _MOST_WINDOWS * every:
+        raise SettingError(
+            f"rows({size:,}, every={every}) puts each row in {size // every:,} windows; "
+            f"{_MOST_WINDOWS:,} is the most: make every= longer"
+        )
+    return Rows(size, every)

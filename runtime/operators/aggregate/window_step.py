@@ -1,0 +1,94 @@
+"""Steps that aggregate rows in windows: their base, and the step of intervals."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from slackwater.runtime.model import Release
+from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFunctions
+from slackwater.runtime.operators.aggregate.interval_words import Intervals
+from slackwater.runtime.operators.aggregate.written import Aggregate
+from slackwater.runtime.plan.step import USERS, GatedStep, Step
+from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowStep(GatedStep):
+    """The aggregates of each key and window that had events leave as a row.
+
+    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns], in the time zone
+    of the sources' event times), then the aggregates.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: Mapping[str, Aggregate]
+    release: Release
+    replicas: Replicas = None
+    replica: Replica | None = None
+    """In a plan: the number of this replica among several, which share by keys."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+    custom: Mapping[str, CustomFunctions] | None = field(default=None, metadata=USERS)
+    """Functions of the custom aggregates; None if no aggregate is custom."""
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
+        return {column for each in self.aggregates.values() for column in each.columns} | {
+            *self.keys
+        }
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
+        # The rows of a key make its results.
+        return (column if column in self.keys else None,)
+
+    @property
+    @abstractmethod
+    def window_text(self) -> str:
+        """Text of its windows in `explain`."""
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
+        yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
+        yield f"window   {self.window_text}"
+        for name, aggregate in self.aggregates.items():
+            yield f"gives    {name} = {aggregate.text}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalStep(WindowStep):
+    """Windows are intervals: each belongs to a key, and follows from its rows.
+
+    The event time of a result is the last moment at which a row could have joined its interval.
+    Rows leave by that time, then by the interval that began first in the stream's order.
+    """
+
+    window: Intervals
+
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        window = self.window
+        return StepTraits(
+            kind="intervals",
+            role=Role.AFTER_GATE,
+            runs_users_code=self.custom is not None,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
+            reach_ns=window.reach_ns or 0,
+            release=self.release,
+            port_keys=(self.keys,),
+            makes="on its time",
+            result_delay_ns=window.result_delay_ns,
+            counts_events=window.reach_ns is None,
+            misses="windows",
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.keys,
+            replica=self.replica,
+        )
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
+        return super().reads(position, there, needed) | self.window.columns
+
+    @property
+    def window_text(self) -> str:  # noqa: D102
+        return self.window.text
