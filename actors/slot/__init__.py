@@ -13,8 +13,8 @@
   slices.
 - `moving_stages.py`: Let a slot's loop hold still, give stages away, and go on with others.
 - `peers.py`: Check the slots at the other ends of a slot's channels; make frame codecs.
-- `process_setup.py`: Prepare a slot's process: freed memory that it keeps, and libraries that it
-  loads beforehand.
+- `process_setup.py`: Prepare a slot's process: memory that it keeps, turns of its threads,
+  libraries it loads.
 - `read_ahead.py`: Read custom sources in their own threads: a poll that waits delays no other
   stage.
 - `report.py`: Report a slot to its job: its identity, and its counters.

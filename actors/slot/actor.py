@@ -19,6 +19,7 @@ from slackwater.actors.slot.process_setup import (
     keep_freed_memory,
     leave_out_pandas,
     load_pandas,
+    take_short_turns,
 )
 from slackwater.actors.slot.report import SlotReport
 from slackwater.actors.slot.silence import SilenceWatch
@@ -69,6 +70,7 @@ class SlotActor:
         self, plan: SlotPlan, *, is_over: Callable[[], bool] | None = None, **settings: Any
     ) -> None:
         keep_freed_memory()
+        take_short_turns()
         page = LastWords.install()
         self._pulse = None if page is None else page.pulse
         self._silence, self._is_spare = SilenceWatch(), True

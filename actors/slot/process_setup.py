@@ -1,4 +1,4 @@
-"""Prepare a slot's process: freed memory that it keeps, and libraries that it loads beforehand.
+"""Prepare a slot's process: memory that it keeps, turns of its threads, libraries it loads.
 
 ```
 slice     takes 5 MB ─▶ gives them back ─▶ the next slice takes 5 MB
@@ -8,6 +8,9 @@ kept      up to `HEAP_BYTES` stay, and are used as they are
 
 Clearing pages took a tenth to a third of an aggregate's time, in some runs and not in others: it
 depends on what happens to lie at the end of the heap.
+
+A thread that waits for the interpreter gets it after a turn, which Python makes 5 ms. So a loop
+that saved a cut for a millisecond stood still for 5 to 10, as another thread computed.
 
 Arrow would load pandas at its first conversion, for 0.2 s and 30 MB. Only users' code has a use for
 it: a slot that runs some loads it before the start, and any other does without.
@@ -31,13 +34,21 @@ from slackwater.actors.slot.user_output import runs_users_code
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.plan.plan import Stage
 
-__all__ = ["import_arrow_functions", "keep_freed_memory", "leave_out_pandas", "load_pandas"]
+__all__ = [
+    "import_arrow_functions",
+    "keep_freed_memory",
+    "leave_out_pandas",
+    "load_pandas",
+    "take_short_turns",
+]
 
 HEAP_BYTES = 64 * 2**20
 """Freed bytes that stay at the end of a heap, of which glibc has several; above that, all of them
 return to the system. Some ten times what the longest slice takes."""
 MAPPED_FROM_BYTES = 32 * 2**20
 """Larger arrays are mapped apart and return at once; glibc allows no more than this."""
+TURN_S = 0.001
+"""Turn of a thread while another waits for the interpreter; a switch takes some 10 µs."""
 _PANDAS = "pandas"
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _OF_USERS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
@@ -53,6 +64,11 @@ def keep_freed_memory() -> bool:
         return False
     is_set = set_option(_TRIM_THRESHOLD, HEAP_BYTES)
     return bool(is_set and set_option(_MMAP_THRESHOLD, MAPPED_FROM_BYTES))
+
+
+def take_short_turns() -> None:
+    """Let a thread of this process wait a millisecond for the interpreter, not five."""
+    sys.setswitchinterval(TURN_S)
 
 
 def leave_out_pandas() -> None:

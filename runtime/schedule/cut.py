@@ -19,6 +19,9 @@ from slackwater.runtime.model.later import Later
 
 __all__ = ["STAYING", "Cut"]
 
+PASSED_SHARE = 1 / 16
+"""Cost of a key that a step passes over, in keys that it saves: 0.2 of 3 µs were measured."""
+
 STAYING = 3
 """Number of the newest complete checkpoints of a flow that stay: a restore may ask for each."""
 
@@ -47,7 +50,7 @@ class Cut:
         self._later = [part for part in later if not part.is_done]
         self.messages: dict[str, list[Message]] = {}
         self._awaited = set(awaited)
-        self._in_steps = self._early = 0  # keys of parts that are whole
+        self._in_steps = self._early = 0.0  # keys of parts that are whole
 
     @property
     def is_complete(self) -> bool:
@@ -61,8 +64,11 @@ class Cut:
 
     @property
     def early_share(self) -> float:
-        """Number of keys that the slot's own work saved, for each that a step saved."""
-        return self._early / max(self._in_steps, 1)
+        """Number of keys that the slot's own work saved, for each that a step saved.
+
+        A step that passes a key over does a part of that work, too.
+        """
+        return self._early / max(self._in_steps, 1.0)
 
     def step(self, most: int) -> None:
         """Save more of the state; see `Later.step`."""
@@ -70,7 +76,7 @@ class Cut:
         part.step(most)
         if part.is_done:
             self._later.pop()
-            self._in_steps += part.keys_in_steps
+            self._in_steps += part.keys_in_steps + PASSED_SHARE * part.keys_passed
             self._early += part.keys_early
 
     def give_up(self) -> None:

@@ -95,7 +95,7 @@ def test_keys_are_counted_that_were_saved_before_their_step() -> None:
     later.step(2)
     later.before([counters[0], counters[3], counters[4], counters[3]])
     later.finish()
-    assert (later.keys_in_steps, later.keys_early) == (3, 2)
+    assert (later.keys_in_steps, later.keys_passed, later.keys_early) == (3, 2, 2)
 
 
 def test_object_that_cannot_be_saved_fails_the_checkpoint_and_not_its_owner() -> None:
