@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.conformance.cases import Case, Suite, cells, differences
+from benchmarks.conformance.ksql import KSQL, TESTS, with_checkout
 from benchmarks.conformance.page import page
 from benchmarks.conformance.run import SUITES, cases_here, suite_of
 from benchmarks.frame import NotHereError
@@ -68,6 +70,35 @@ def test_without_data_it_says_how_to_name_some(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("DATA", "/nowhere")
     with pytest.raises(NotHereError, match=r"DATA=/nowhere has no cases\.json"):
         cases_here()
+
+
+def test_rows_of_ksqldb_are_those_of_a_checkout_and_absent_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "confluentinc/ksql 1 query-validation-tests/windows.json: count: all"
+    case = Case("ksql-a", KSQL.name, source, "in the source", "in the source", Path())
+    monkeypatch.delenv("KSQLDB", raising=False)
+    assert with_checkout([case, CASE]) == [case, CASE]
+    window = {"start": 0, "end": 2, "type": "time"}
+    outputs = [
+        {"topic": "OUT", "key": 1, "value": value, "window": window} for value in ({"N": 1}, "2,x")
+    ]
+    tests = [{"name": "count: all", "inputs": [{"topic": "IN"}], "outputs": outputs}]
+    (tmp_path / TESTS).mkdir(parents=True)
+    (tmp_path / TESTS / "windows.json").write_text(json.dumps({"tests": tests}))
+    monkeypatch.setenv("KSQLDB", str(tmp_path))
+    (there, _) = with_checkout([case, CASE])
+    assert there.is_here
+    assert there.input == [{"topic": "IN"}]
+    assert [cells(row) for row in KSQL.answer(there)] == ["1 0 2 2 x"]  # of a window the last
+
+
+def test_a_folder_that_is_not_a_checkout_of_ksqldb_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KSQLDB", str(tmp_path))
+    with pytest.raises(NotHereError, match="name a checkout of confluentinc/ksql"):
+        with_checkout([CASE])
 
 
 @pytest.mark.data
