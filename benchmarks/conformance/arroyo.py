@@ -12,7 +12,8 @@ from benchmarks.conformance.cases import Case, Rows, Suite, Way, as_time, read_r
 Row = dict[str, Any]
 CAR = ("timestamp", "driver_id", "event_type", "location")
 IMPULSE = ("timestamp", "counter", "subtask_index")
-ALL_ROWS = "a window longer than the data: the answer leaves at the end of the input"
+ALL_ROWS = "a window of all rows: the answer leaves at the end of the input, without updates"
+TEN_YEARS = "a window longer than the data, so that its results can be joined by time"
 NO_WITHIN = "a within= longer than the data, for a join without times"
 LONGER = "30d"
 """Longer than all rows of these streams."""
@@ -85,7 +86,7 @@ def _source(flow: sw.Dataflow, case: Case, name: str, columns: tuple[str, ...]) 
 
 def total(stream: sw.Stream, by: Any = (), **aggregates: Any) -> sw.Stream:
     """Return aggregates of all rows of each key."""
-    totals = stream.aggregate(by=by, window=sw.tumbling("3650d"), **aggregates)
+    totals = stream.aggregate(by=by, window=sw.everything(), **aggregates)
     return totals.drop("window_start", "window_end")
 
 
@@ -170,6 +171,18 @@ def union(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return first.merge(second)
 
 
+@query("session_window")
+def sessions(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    user = sw.where(COUNTER % 10 == 0, 0, COUNTER)
+    rows = impulse(flow, case).with_columns(user_id=user)
+    return rows.aggregate(by="user_id", window=sw.session("20s"), rows=sw.count()).rename(WINDOW)
+
+
+@query("global_session_window")
+def one_session(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return impulse(flow, case).aggregate(window=sw.session("20s"), rows=sw.count()).rename(WINDOW)
+
+
 @query("reinvoke_window_function")
 def busy_drivers(flow: sw.Dataflow, case: Case) -> sw.Stream:
     hour = sw.tumbling("1h")
@@ -178,10 +191,63 @@ def busy_drivers(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return busy.aggregate(window=hour, drivers=sw.count_distinct("driver_id")).rename(WINDOW)
 
 
+def _hours(flow: sw.Dataflow, case: Case, **how: Any) -> sw.Stream:
+    drivers = [
+        cars(flow, case)
+        .filter(EVENT == kind)
+        .aggregate({name: sw.count_distinct("driver_id")}, window=sw.tumbling("1h"))
+        for kind, name in (("dropoff", "drivers"), ("pickup", "pickups"))
+    ]
+    # The answer has the hour of the left side alone.
+    left = drivers[0].with_columns(hour=sw.col("window_start"))
+    both = left.join(drivers[1], on="window_start", within="1ns", **how)
+    return both.select("hour", "drivers", "pickups")
+
+
+@query("windowed_inner_join")
+def windowed_inner_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _hours(flow, case)
+
+
+@query("windowed_outer_join")
+def windowed_outer_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _hours(flow, case, how="outer")
+
+
 @query("filter_updating_aggregates", way="detour", note=ALL_ROWS)
 def subtasks(flow: sw.Dataflow, case: Case) -> sw.Stream:
     tasks = total(impulse(flow, case), subtasks=sw.count_distinct("subtask_index"))
     return tasks.filter(sw.col("subtasks") >= 1)
+
+
+def _counted(flow: sw.Dataflow, case: Case, how: Any) -> sw.Stream:
+    few = impulse(flow, case).filter(COUNTER < 3)
+    counts = few.with_columns(counter_mod_2=COUNTER % 2).aggregate(
+        by="counter_mod_2", window=sw.tumbling("3650d"), n=sw.count()
+    )
+    both = few.with_columns(left_counter=COUNTER).join(
+        counts.with_columns(right_count=sw.col("n")),
+        left_on="counter",
+        right_on="n",
+        within="3650d",
+        how=how,
+    )
+    return both.select("left_counter", "counter_mod_2", "right_count")
+
+
+@query("updating_left_join", way="detour", note=TEN_YEARS)
+def left_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _counted(flow, case, "left")
+
+
+@query("updating_right_join", way="detour", note=TEN_YEARS)
+def right_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _counted(flow, case, "right")
+
+
+@query("updating_full_join", way="detour", note=TEN_YEARS)
+def full_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _counted(flow, case, "outer")
 
 
 ARROYO.lacks(

@@ -61,7 +61,7 @@ def _number(value: Any) -> Any:
 def matches(case: Case, table: str, make: Pattern, within: int | str, **options: Any) -> list[Row]:
     """Return the matches of a pattern among the rows of a table, with `events` as a list."""
 
-    def found(flow: sw.Dataflow) -> sw.Stream:
+    def pattern(flow: sw.Dataflow) -> sw.Stream:
         rows = [
             list(map(_number, row)) for row in _read(case.folder / "duckdb" / "rows.json")[table]
         ]
@@ -69,7 +69,7 @@ def matches(case: Case, table: str, make: Pattern, within: int | str, **options:
         by = ["k"] if "k" in TABLES[table] else []
         return stream.pattern(make(), within=within, by=by, id="t", **options)
 
-    return [{**row, "events": json.loads(row["events"])} for row in results(found)]
+    return [{**row, "events": json.loads(row["events"])} for row in results(pattern)]
 
 
 def a(name: str = "A") -> Any:
@@ -259,7 +259,32 @@ def optional_tail(case: Case) -> Rows:
     return [[row["k"], row["events"][0][1], len(row["events"])] for row in rows]
 
 
-GREEDY = "greedy runs of neighbours in patterns, `PREV`, measures of a match"
+Y = sw.col("y")
+
+
+def _two_columns(case: Case, first: sw.Expr, second: sw.Expr, **options: Any) -> Rows:
+    def made() -> Any:
+        return seq(event("A", where=first), event("B", where=second))
+
+    rows = matches(case, "TEST", made, 2, **options)
+    return [[row["k"], row["A_x"], row["B_x"]] for row in rows]
+
+
+@DUCKDB.translation("duckdb-(A_B),_skip_to_next_row")
+def two_columns_next(case: Case) -> Rows:
+    return _two_columns(case, X - 1 > 0.11, Y - 10 > 0.2, **NEXT)
+
+
+@DUCKDB.translation("duckdb-(A_B),_skip_past_last_row")
+def two_columns_past(case: Case) -> Rows:
+    return _two_columns(case, X / 10 > 0.12, (Y - 10) / 10 > 0.22)
+
+
+# What is next to the first row is the second one itself.
+last_of("(P_Q),_Q_reads_NEXT(P)", within=2, table="TIERS")(
+    lambda: seq(_letter("P", "lo"), _letter("Q", "mid"))
+)
+GREEDY = "greedy runs of neighbours, `PREV`, measures of a match"
 DUCKDB.lacks(
     GREEDY,
     *(

@@ -51,16 +51,16 @@ FLINK.lacks(
     "flink-group-session-proc",
 )
 FLINK.lacks(
-    "greedy runs of neighbours in patterns, `PREV`, measures of a match",
+    "greedy runs of neighbours, `PREV`, measures of a match",
     *(f"flink-match-{name}" for name in ("complex", "event-time")),
     "flink-match-skip-to-next-row",
 )
 FLINK.lacks(
-    "the same, and a second column that orders rows of one time",
+    "greedy runs, `PREV`, measures, and a second column that orders rows of one time",
     "flink-match-order-int",
 )
 FLINK.lacks(
-    "the same, and `AFTER MATCH SKIP TO` a variable",
+    "greedy runs, `PREV`, measures, and `AFTER MATCH SKIP TO` a variable",
     "flink-match-skip-to-first",
     "flink-match-skip-to-last",
 )
@@ -106,3 +106,52 @@ def _hops(case: Case, window: Any) -> Rows:
 @FLINK.translation("flink-window-agg-hop")
 def hops(case: Case) -> Rows:
     return _hops(case, sw.sliding("10s", "5s"))
+
+
+@FLINK.translation("flink-window-agg-hop-offset")
+def hops_with_offset(case: Case) -> Rows:
+    return _hops(case, sw.sliding("10s", "5s", offset="1s"))
+
+
+@FLINK.translation("flink-group-session")
+def group_session(case: Case) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        window = sw.session("3s")
+        rows = events(flow, case, disorder="1s").aggregate(by="name", window=window, n=sw.count())
+        return rows.select("name", "n")
+
+    return results(counts)
+
+
+def _window_join(case: Case, how: Any) -> Rows:
+    def both(flow: sw.Dataflow) -> sw.Stream:
+        # Their watermark is 1 s old: a row that is older is late.
+        left, right = (
+            heard(
+                flow,
+                at(rows, 0),
+                {"t": TIME, "id": "string", "n": "int64", "name": "string"},
+                disorder="1s",
+            )
+            for rows in case.input
+        )
+        window = sw.col("t").dt.truncate("5s")
+        left = left.select("t", "id", "n", "name", window=window, who="name")
+        right = right.select("t", "id", "n", "name", window=window)
+        pairs = left.join(right, on=["name", "window"], within="5s", how=how)
+        # The answer has name and window of the left side alone.
+        is_left = ~sw.col("id").is_null()
+        pairs = pairs.with_columns(window=sw.where(is_left, sw.col("window"), None))
+        return pairs.select("window", "who", "id", "n", "id_right", "n_right")
+
+    return results(both)
+
+
+@FLINK.translation("flink-window-join-right")
+def window_join_right(case: Case) -> Rows:
+    return _window_join(case, "right")
+
+
+@FLINK.translation("flink-window-join-full-outer")
+def window_join_outer(case: Case) -> Rows:
+    return _window_join(case, "outer")

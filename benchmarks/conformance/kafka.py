@@ -35,6 +35,63 @@ def closed_windows(case: Case) -> Rows:
 JOINED = {"side": "string", "key": "int64", "value": "string", "t": "int64"}
 
 
+def _joined(case: Case, within: str, how: Any) -> Rows:
+    def both(flow: sw.Dataflow) -> sw.Stream:
+        # A row without a value is none to them.
+        rows = rows_of(flow, case.input, JOINED, time_unit="ms")
+        rows = rows.filter(~sw.col("value").is_null())
+        left, right = (rows.filter(sw.col("side") == side) for side in "LR")
+        pairs = left.join(right, on="key", within=within, how=how)
+        at = sw.event_time().cast("int64") // MS
+        return pairs.select("key", "value", "value_right", at=at)
+
+    return results(both)
+
+
+@KAFKA.translation("kafka-ss-left")
+def left_join(case: Case) -> Rows:
+    return _joined(case, "10s", "left")
+
+
+@KAFKA.translation("kafka-ss-outer")
+def outer_join(case: Case) -> Rows:
+    return _joined(case, "10s", "outer")
+
+
+@KAFKA.translation("kafka-ss-left-duplicates", "kafka-ss-left-expired", "kafka-ss-left-never-right")
+def left_join_of_100_ms(case: Case) -> Rows:
+    return _joined(case, "100ms", "left")
+
+
+def _sessions(rows: sw.Stream, gap: str, **options: Any) -> sw.Stream:
+    made = rows.aggregate(
+        by="key",
+        window=sw.session(gap),
+        first=sw.min("t"),
+        last=sw.max("t"),
+        n=sw.count(),
+        **options,
+    )
+    return made.select("key", "first", "last", "n")
+
+
+@KAFKA.translation("kafka-session-single", "kafka-session-merge")
+def sessions_of_5_minutes(case: Case) -> Rows:
+    return results(
+        lambda flow: _sessions(rows_of(flow, case.input, KEYED, time_unit="ms"), gap="5m")
+    )
+
+
+@KAFKA.translation("kafka-suppress-session")
+def closed_sessions(case: Case) -> Rows:
+    def sessions(flow: sw.Dataflow) -> sw.Stream:
+        rows = heard(flow, goes_on(case.input, 0), KEYED, goes_on=True, time_unit="us")
+        made = _sessions(rows, gap="5ms", slack="0s")
+        return made.with_columns({name: sw.col(name) // 1000 for name in ("first", "last")})
+
+    return results(sessions, stop_s=len(case.input) + 1)
+
+
 BENT = "a join with itself, for windows that begin or end with rows"
 VALUED = {"key": "string", "value": "int64", "t": "int64"}
 
@@ -49,9 +106,7 @@ def _windows(flow: sw.Dataflow, rows: list[list[Any]], size_ms: int) -> sw.Strea
     start, at = sw.col("start"), sw.col("t_right")
     is_in = (at >= start) & (at <= start + size_ms)
     pairs = starts.join(values, on="key", within="1s", where=is_in)
-    return pairs.aggregate(
-        by="start", window=sw.tumbling("1d"), n=sw.count(), total=sw.sum("value")
-    )
+    return pairs.aggregate(by="start", window=sw.everything(), n=sw.count(), total=sw.sum("value"))
 
 
 @KAFKA.translation("kafka-sliding", way="detour", note=BENT)

@@ -255,6 +255,25 @@ HALF_MINUTE, HOPS = sw.tumbling("30s"), sw.sliding("30s", "15s")
 NUMBER = {"VALUE": "int64"}
 NAMED = {"NAME": "string", "VALUE": "int64"}
 MOST: dict[str, Any] = {"aggregate": sw.max("VALUE"), "columns": NUMBER}
+for kind, window in (("tumbling", HALF_MINUTE), ("hopping", HOPS)):
+    late = f"{kind}-windows-out_of_order_-_"
+    windowed(f"{late}no_grace_period", window=window, **MOST)
+    windowed(
+        f"{late}no_grace_period_(again,_by_revisions)",
+        window=window,
+        slack="0s",
+        late="correct",
+        **MOST,
+    )
+    windowed(f"{late}explicit_grace_period", window=window, slack="1m", **MOST)
+    windowed(
+        f"{kind}-windows-non-KAFKA_key_format",
+        window=window,
+        aggregate=sw.count(),
+        columns={"A": "float64"},
+        by="A",
+        name="INPUT",
+    )
 TENS = sw.sliding("30s", "10s")
 LEAST: dict[str, Any] = {"aggregate": sw.min("VALUE"), "columns": NAMED}
 windowed("tumbling-windows-min_tumbling", window=HALF_MINUTE, **LEAST)
@@ -344,6 +363,13 @@ joined(
     right={"URL": "string"},
     where=sw.col("URL") == sw.col("URL_right"),
     key="string",
+)
+
+
+joined(
+    "joins-stream_stream_inner_join_with_different_before_and_after_windows",
+    within=("11s", "10s"),
+    selected=FOUR,
 )
 
 
@@ -461,19 +487,154 @@ TEN_S_US = 10_000_000
 # -- sessions ---------------------------------------------------------------------------
 
 
+def _sessions(
+    rows: sw.Stream, gap: str, aggregate: Any, by: str = "key", **options: Any
+) -> sw.Stream:
+    """Return an aggregate of sessions, whose end is that of their last row, as theirs is."""
+    made = rows.aggregate(
+        by=by,
+        window=sw.session(gap),
+        start=sw.min("t"),
+        end=sw.max("t"),
+        value=aggregate,
+        **options,
+    )
+    bounds = {name: sw.col(name) // 1000 for name in ("start", "end")}
+    return made.select({"key": by, **bounds}, "value")
+
+
+@flow_of("session-windows-out_of_order_-_no_grace_period")
+def sessions(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _sessions(topic(flow, case, "test_topic", NUMBER), "30s", sw.max("VALUE"))
+
+
+@flow_of("session-windows-out_of_order_-_explicit_grace_period")
+def sessions_with_grace(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    records = topic(flow, case, "test_topic", NUMBER)
+    return _sessions(records, "30s", sw.max("VALUE"), slack="1m")
+
+
+@flow_of("window-bounds-table_session")
+def session_bounds(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    made = _sessions(topic(flow, case, "test_topic", {"ID": "int64"}), "30s", sw.count())
+    return made.select("key", "start", "end", {"wstart": "start", "wend": "end"}, "value")
+
+
+@flow_of("latest-offset-udaf-merging_session_windows")
+def last_of_session(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _sessions(topic(flow, case, "test_topic", {"F0": "int64"}), "1s", sw.last("F0"))
+
+
+@flow_of("earliest-offset-udaf-merging_session_windows")
+def first_of_session(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _sessions(topic(flow, case, "test_topic", {"F0": "int64"}), "1s", sw.first("F0"))
+
+
+@flow_of(
+    "session-windows-session_start_stream",
+    way="detour",
+    note="the beginnings of sessions, made of the sessions when these are over",
+)
+def session_starts(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    records = topic(flow, case, "data", {"USER_ID": "int64"})
+    made = _sessions(records, "5s", sw.count(), by="USER_ID")
+    starts = made.select("key", "start", end="start", value=sw.lit(1, "int64"))
+    return made.merge(starts)
+
+
+@KSQL.translation("ksql-suppress-should_support_final_results_for_session_windows")
+def closed_sessions(case: Case) -> Rows:
+    newest = max(record["timestamp"] for record in case.input)
+
+    def made(flow: sw.Dataflow) -> sw.Stream:
+        columns, after = {"COL1": "string"}, newest + 6.5
+        # A row is late by more than gap and grace together.
+        records = topic(
+            flow, case, "input_topic", columns, key="string", next_ms=after, disorder="11ms"
+        )
+        return _sessions(records, "5ms", sw.count())
+
+    return results(made, stop_s=len(case.input) + 1)
+
+
 # -- lists of the greatest --------------------------------------------------------------
 
 FLOATS = {"NAME": "string", "VALUE": "float64"}
+for kind, window in (("tumbling", HALF_MINUTE), ("hopping", TENS)):
+    windowed(
+        f"{kind}-windows-topk_{kind}",
+        window=window,
+        aggregate=sw.top_k("VALUE", 2),
+        columns=FLOATS,
+    )
+
+
+def _distinct_top(window: Any, slide: str) -> Made:
+    def made(flow: sw.Dataflow, case: Case) -> sw.Stream:
+        records = topic(flow, case, "test_topic", FLOATS)
+        values = records.aggregate(by=["key", "VALUE"], window=window, n=sw.count())
+        values = values.rename({"window_start": "begin", "window_end": "over"})
+        # Each piece as long as a slide has the values of one window.
+        top = values.aggregate(
+            by=["key", "begin", "over"], window=sw.tumbling(slide), value=sw.top_k("VALUE", 2)
+        )
+        bounds = {"start": sw.col("begin"), "end": sw.col("over")}
+        bounds = {name: column.cast("int64") // MS for name, column in bounds.items()}
+        return top.select("key", bounds, "value").filter(SINCE_1970)
+
+    return made
 
 
 DISTINCT = "the distinct values of a window first, then the greatest of them"
+flow_of("tumbling-windows-topkdistinct_tumbling", way="detour", note=DISTINCT)(
+    _distinct_top(HALF_MINUTE, "30s")
+)
+flow_of("hopping-windows-topkdistinct_hopping", way="detour", note=DISTINCT)(
+    _distinct_top(TENS, "10s")
+)
 
 # -- rows without a partner -------------------------------------------------------------
 
+joined("joins-stream_stream_left_join", within="11s", selected=FOUR, how="left")
+joined("joins-stream_stream_right_join", within="11s", selected=FOUR, how="right")
 L1, L2 = {"L1": "string"}, {"L2": "string"}
 LATE: dict[str, Any] = {"disorder": "2m"}
 """To them a row is late by more than within and grace together."""
 GRACE: dict[str, Any] = {"within": "1m", "left": L1, "right": L2, "source": LATE}
+OF_GRACE = "with_out_of_order_and_custom_grace_period"
+joined(f"joins-stream_stream_left_join_{OF_GRACE}", selected=("key", *L1, *L2), how="left", **GRACE)
+joined(
+    f"joins-stream_stream_right_join_{OF_GRACE}", selected=("key", *L1, *L2), how="right", **GRACE
+)
+
+
+def _outer(
+    flow: sw.Dataflow,
+    case: Case,
+    kinds: Sequence[Mapping[str, str]],
+    within: str,
+    **source: Any,
+) -> sw.Stream:
+    """Return an outer join of two topics that keeps the key of each side."""
+    left, right = (
+        topic(flow, case, f"{side}_topic", columns, **source).with_columns(
+            {f"{side}_id": sw.col("key")}
+        )
+        for side, columns in zip(LEFT_RIGHT, kinds, strict=True)
+    )
+    return left.join(right, on="key", within=within, how="outer")
+
+
+@flow_of("joins-stream_stream_outer_join")
+def outer_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    both = _outer(flow, case, (PERSON, FACT), "11s")
+    return both.select("key", "F1", "F2", "right_id", "left_id", "NAME", "VALUE")
+
+
+@flow_of(f"joins-stream_stream_full_outer_join_{OF_GRACE}")
+def outer_join_with_grace(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    both = _outer(flow, case, (L1, L2), "1m", **LATE)
+    return both.select("key", "L1", "L2", "right_id", "left_id")
 
 
 # -- what is refused --------------------------------------------------------------------
@@ -531,3 +692,48 @@ KSQL.differs(
     f"{LOST}; and {WAITS}",
     extra=["k1 0 2 2", "k2 0 2 2", "k2 2 4 1"],
 )
+for kind in ("tumbling", "hopping"):
+    KSQL.differs(
+        f"ksql-{kind}-windows-out_of_order_-_explicit_grace_period",
+        WAITS,
+        extra=["0 0 30000 6", "1 0 30000 100"],
+        lacking=[0],
+    )
+KSQL.differs(
+    "ksql-session-windows-out_of_order_-_explicit_grace_period",
+    "rows are put in order first, so rows of one session are one; theirs had closed it by arrival",
+    extra=["0 0 10010 6", "1 10009 10010 101"],
+    lacking=[0, 2, 3],
+)
+KSQL.differs(
+    "ksql-latest-offset-udaf-merging_session_windows",
+    "the last is that by event time; theirs is that of the last arrival",
+    extra=["0 0 1500 3"],
+    lacking=[0],
+)
+PARTNER = "they also say that a row has no partner which gets one later"
+for kind in ("left", "outer"):
+    KSQL.differs(f"ksql-joins-stream_stream_{kind}_join", PARTNER, lacking=[0])
+UNMATCHED = (
+    "late rows of theirs leave without a partner, ours are counted as late; and at the end of the "
+    "input no row waits for a partner any more"
+)
+KSQL.differs(
+    f"ksql-joins-stream_stream_left_join_{OF_GRACE}",
+    UNMATCHED,
+    extra=["1 B NULL"],
+    lacking=[1, 2],
+)
+KSQL.differs(
+    f"ksql-joins-stream_stream_right_join_{OF_GRACE}",
+    "a row that is older than within and grace is late here, and still joined there",
+    lacking=[3],
+)
+KSQL.differs(
+    f"ksql-joins-stream_stream_full_outer_join_{OF_GRACE}",
+    UNMATCHED,
+    extra=["1 NULL b 1 NULL"],
+    lacking=[1, 3],
+)
+
+# -- a stream with a table --------------------------------------------------------------

@@ -30,7 +30,9 @@ RANKS = {
 DAY = sw.col("date_time").dt.format("%Y-%m-%d")
 LONGER = "1m"
 """Longer than any auction, and than all rows of these streams."""
-ALL_ROWS = "a window longer than the data: the answer leaves at the end of the input"
+ALL, OF_DAY = sw.everything(), sw.tumbling("1d")
+ALL_ROWS = "a window of all rows: the answer leaves at the end of the input, without updates"
+A_DAY = "a window longer than the data, so that its results can be joined by time"
 NO_WITHIN = "a within= longer than the data, for a join without times"
 
 
@@ -84,10 +86,12 @@ class Streams:
             **self.keyed,
         )
 
-    def total(self, stream: sw.Stream, by: Any = (), **aggregates: Any) -> sw.Stream:
+    def total(
+        self, stream: sw.Stream, by: Any = (), *, window: Any = ALL, **aggregates: Any
+    ) -> sw.Stream:
         """Return aggregates of all rows of each key."""
         keyed = self.keyed if by else {}
-        totals = stream.aggregate(by=by, window=sw.tumbling("1d"), **aggregates, **keyed)
+        totals = stream.aggregate(by=by, window=window, **aggregates, **keyed)
         return totals.drop("window_start", "window_end")
 
 
@@ -218,27 +222,27 @@ def q22(s: Streams) -> sw.Stream:
 
 def _bidden(s: Streams) -> sw.Stream:
     """Return auctions with the number of their bids, once for each that has some."""
-    bids = s.total(s.bid, "auction", bids=sw.count())
+    bids = s.total(s.bid, "auction", window=OF_DAY, bids=sw.count())
     sales = s.auction.select("id", "item_name", "date_time")
     return sales.join(bids, left_on="id", right_on="auction", within="1d", **s.keyed)
 
 
-@query("rw-q102", way="detour", note=ALL_ROWS)
+@query("rw-q102", way="detour", note=A_DAY)
 def q102(s: Streams) -> sw.Stream:
-    each = s.total(s.bid, "auction", n=sw.count())
-    mean = s.total(each, mean=sw.mean("n"))
+    each = s.total(s.bid, "auction", window=OF_DAY, n=sw.count())
+    mean = s.total(each, window=OF_DAY, mean=sw.mean("n"))
     mean = mean.select(mean=sw.col("mean").floor(), every=sw.lit(1))
     all_counts = _bidden(s).with_columns(every=sw.lit(1))
     pairs = all_counts.join(mean, on="every", within="1d", where=sw.col("bids") >= sw.col("mean"))
     return pairs.select("id", "item_name", "bids")
 
 
-@query("rw-q103", way="detour", note=ALL_ROWS)
+@query("rw-q103", way="detour", note=A_DAY)
 def q103(s: Streams) -> sw.Stream:
     return _bidden(s).filter(sw.col("bids") >= 20).select("id", "item_name")
 
 
-@query("rw-q105", way="detour", note=ALL_ROWS)
+@query("rw-q105", way="detour", note=A_DAY)
 def q105(s: Streams) -> sw.Stream:
     return _bidden(s).select("id", "item_name", "bids")
 
@@ -289,3 +293,34 @@ def q17(s: Streams) -> sw.Stream:
     days = s.bid.aggregate(aggregates, by="auction", window=sw.tumbling("1d"), **s.keyed)
     day = sw.col("window_start").dt.format("%Y-%m-%d")
     return days.select("auction", {"day": day}, *aggregates)
+
+
+@query("rw-q101", way="detour", note=A_DAY)
+def q101(s: Streams) -> sw.Stream:
+    highest = s.total(s.bid, "auction", window=OF_DAY, highest=sw.max("price"))
+    sales = s.auction.select("id", "item_name", "date_time")
+    both = sales.join(highest, left_on="id", right_on="auction", how="left", within="1d", **s.keyed)
+    return both.select("id", "item_name", "highest")
+
+
+@query("rw-q104", way="detour", note=A_DAY)
+def q104(s: Streams) -> sw.Stream:
+    few = s.total(s.bid, "auction", window=OF_DAY, n=sw.count()).filter(sw.col("n") < 20)
+    sales = s.auction.select("id", "item_name", "date_time")
+    others = sales.join(few, left_on="id", right_on="auction", how="anti", within="1d", **s.keyed)
+    return others.select("id", "item_name")
+
+
+class LastEleven:
+    """The mean price of a seller's last eleven sales, after each."""
+
+    def __init__(self) -> None:
+        self.prices: list[int] = []
+
+    def on_rows(self, seller: Any, rows: Any) -> list[dict[str, Any]]:  # noqa: ARG002
+        """Return a row for each sale, by their times."""
+        means = []
+        for row in sorted(rows, key=lambda row: row["date_time"]):
+            self.prices = [*self.prices, row["price"]][-11:]
+            means.append({**row, "mean": sum(self.prices) / len(self.prices)})
+        return means

@@ -26,7 +26,7 @@ HEAD = (
     "| --- | --- |",
     "| equal | the rows of the answer, with the steps that the question names |",
     "| by a detour | the same rows, with built-in steps that are bent to it |",
-    "| different by intent | other rows, each of them pinned, for a reason below |",
+    "| different by intent | so many rows of ours or theirs differ, for a reason below |",
     "| custom code | the same rows, with a class of the user |",
     "| not expressible | no flow gives the rows; what is missing is below |",
     "| not translated | there is no flow yet |",
@@ -69,20 +69,20 @@ def _lines(
     """Yield a table of the reasons, each with the cases that have it."""
     by_reason: dict[str, list[str]] = {}
     for case in cases:
-        by_reason.setdefault(_reason(case, verdict, suite_of(case)), []).append(case.name)
+        suite = suite_of(case)
+        rows = f" ({_pinned_rows(suite, case)})" if verdict == "different" else ""
+        by_reason.setdefault(_reason(case, verdict, suite), []).append(f"`{case.name}`{rows}")
     yield "| why | cases |"
     yield "| --- | --- |"
     for reason, names in by_reason.items():
-        listed = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
+        listed = ", ".join(names).replace("|", "\\|")
         yield f"| {reason} | {listed} |"
 
 
 def _reason(case: Case, verdict: Verdict, suite: Suite) -> str:
     match verdict:
         case "different":
-            pinned = suite.differences[case.name]
-            rows = len(pinned.extra) + len(pinned.lacking)
-            return f"{pinned.reason} ({rows} {'rows' if rows > 1 else 'row'})"
+            return suite.differences[case.name].reason
         case "wrong":
             return suite.wrong[case.name]
         case "not expressible":
@@ -90,3 +90,9 @@ def _reason(case: Case, verdict: Verdict, suite: Suite) -> str:
         case "not translated":
             return suite.name
     return suite.translations[case.name].note
+
+
+def _pinned_rows(suite: Suite, case: Case) -> int:
+    """Return how many rows differ in a case: of ours, and of the answer."""
+    pinned = suite.differences[case.name]
+    return len(pinned.extra) + len(pinned.lacking)

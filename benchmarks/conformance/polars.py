@@ -71,9 +71,89 @@ def _counted(case: Case, window: Any) -> Rows:
     return results(counts)
 
 
+@POLARS.translation("polars-dynamic-quarter")
+def quarters(case: Case) -> Rows:
+    return _counted(case, sw.calendar("quarter"))
+
+
+@POLARS.translation("polars-dynamic-datapoint")
+def from_first_row(case: Case) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        rows = rows_of(flow, times(case), TIMES)
+        first = times(case)[0][0]
+        counts = rows.aggregate(window=sw.tumbling("31m", offset=first - EPOCH), n=sw.count())
+        return counts.select("window_start", "window_end", "n")
+
+    return results(counts)
+
+
 EPOCH = as_time("1970-01-01")
 THREE_DAYS = "weeks, of whose days those past the third are filtered out: a gap between windows"
 
 
+def _weeks(case: Case, days: list[int], offset: str) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        rows = rows_of(flow, times(case), TIMES)
+        rows = rows.filter(sw.col("t").dt.weekday().is_in(days))
+        counts = rows.aggregate(window=sw.tumbling("7d", offset=offset), n=sw.count())
+        return counts.select("window_start", "n")
+
+    return results(counts)
+
+
+@POLARS.translation("polars-dynamic-monday", way="detour", note=THREE_DAYS)
+def from_mondays(case: Case) -> Rows:
+    return _weeks(case, [1, 2, 3], "4d")
+
+
+@POLARS.translation("polars-dynamic-saturday", way="detour", note=THREE_DAYS)
+def from_saturdays(case: Case) -> Rows:
+    return _weeks(case, [6, 7, 1], "2d")
+
+
+def _rolling(case: Case, offset: int, closed: str) -> Rows:
+    """Return number and sum of the rows of two days from an offset on, for each row."""
+
+    def sums(flow: sw.Dataflow) -> sw.Stream:
+        rows = rows_of(flow, times(case), {**TIMES, "x": "int64"}).with_columns(every=sw.lit(1))
+        at, of = sw.col("t_right"), sw.col("t")
+        begin, end = of + offset * ONE_DAY, of + (offset + 2) * ONE_DAY
+        is_in = (at >= begin if closed == "left" else at > begin) & (
+            at <= end if closed == "right" else at < end
+        )
+        pairs = rows.join(rows, on="every", how="left", within="4d", where=is_in)
+        sums = pairs.aggregate(
+            by="t", window=sw.everything(), n=sw.count("x_right"), total=sw.sum("x_right")
+        )
+        return sums.select("t", "n", "total")
+
+    return results(sums)
+
+
 ONE_DAY = sw.duration("1d")
 AHEAD = "a join with itself, for windows that begin at an offset from each row"
+
+
+@POLARS.translation("polars-rolling-offset-1-left", way="detour", note=AHEAD)
+def rolling_1_left(case: Case) -> Rows:
+    return _rolling(case, -1, "left")
+
+
+@POLARS.translation("polars-rolling-offset-1-right", way="detour", note=AHEAD)
+def rolling_1_right(case: Case) -> Rows:
+    return _rolling(case, -1, "right")
+
+
+@POLARS.translation("polars-rolling-offset-2-left", way="detour", note=AHEAD)
+def rolling_2_left(case: Case) -> Rows:
+    return _rolling(case, -2, "left")
+
+
+@POLARS.translation("polars-rolling-offset-3-none", way="detour", note=AHEAD)
+def rolling_3_none(case: Case) -> Rows:
+    return _rolling(case, -3, "none")
+
+
+# -- the newest row before each ---------------------------------------------------------
+
+SIDE = {"t": "int64", "key": "string", "value": "int64"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import slackwater as sw
-from benchmarks.conformance.cases import Case, Rows, Suite, Way, results, rows_of
+from benchmarks.conformance.cases import Case, Rows, Suite, Way, heard, results, rows_of
 
 SIDDHI = Suite("Siddhi patterns", is_pattern=lambda _: True)
 COLUMNS = {"stream": "int64", "symbol": "string", "price": "float64", "volume": "int64"}
@@ -177,9 +177,9 @@ def _pairs_and_then(case: Case, within_ms: int) -> Rows:
         )
         pair = event("P", of_type=1)
         dearer = event("C", of_type=2, where=PRICE > pair["first"])
-        found = both.merge(others).pattern(seq(pair, dearer), type="stream", within=LONG, **EACH)
+        after = both.merge(others).pattern(seq(pair, dearer), type="stream", within=LONG, **EACH)
         in_time = sw.col("C_begin") - sw.col("P_begin") <= within_ms
-        return found.filter(in_time).select("P_first", "P_second", "C_price")
+        return after.filter(in_time).select("P_first", "P_second", "C_price")
 
     return results(matches)
 
@@ -190,6 +190,20 @@ SIDDHI.differs(
     extra=["[A, 55.6] [B, 72.7] [C, 75.7]"],
     lacking=[0],
 )
+
+
+@SIDDHI.translation("siddhi-length-batch")
+def four_rows(case: Case) -> Rows:
+    def sums(flow: sw.Dataflow) -> sw.Stream:
+        rows = [[symbol, price, n] for n, (symbol, price) in enumerate(case.input)]
+        columns = {"symbol": "string", "price": "int64", "t": "int64"}
+        prices = heard(flow, rows, columns, goes_on=True, time_unit="s", disorder="1ms")
+        return prices.aggregate(window=sw.rows(4), total=sw.sum("price")).select("total")
+
+    # Their input goes on: the last rows wait for others.
+    return results(sums, stop_s=len(case.input))
+
+
 SIDDHI.lacks("`every` on a part in the middle of a pattern", "siddhi-every-6")
 SIDDHI.lacks("a repetition from 0", "siddhi-count-7")
 SIDDHI.lacks(

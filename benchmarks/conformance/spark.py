@@ -58,8 +58,55 @@ SPARK.differs(
 )
 
 
+def _sessions(case: Case, key: sw.Expr | None, *, stop: bool) -> Rows:
+    def sessions(flow: sw.Dataflow) -> sw.Stream:
+        # A row just a gap later is of the session here, and not there: so it leaves a moment later.
+        numbers = [[t, t] for t in [*case.input, max(case.input) + 1][: None if stop else -1]]
+        columns = {"t": "int64", "value": "int64"}
+        rows = heard(flow, numbers, columns, goes_on=stop, time_unit="s", disorder="10s")
+        rows = rows if key is None else rows.with_columns(key=key)
+        keys = [] if key is None else ["key"]
+        made = rows.aggregate(by=keys, window=sw.session("5s"), n=sw.count(), total=sw.sum("value"))
+        return made.select(*keys, {"start": START, "end": END}, "n", "total")
+
+    return results(sessions, stop_s=len(case.input) + 1 if stop else None)
+
+
 START, END = (sw.col(f"window_{side}").cast("int64") // SECOND for side in ("start", "end"))
 TENS = sw.col("value") // 10
+
+
+@SPARK.translation("spark-session-append")
+def sessions_append(case: Case) -> Rows:
+    return _sessions(case, TENS, stop=True)
+
+
+@SPARK.translation("spark-session-nokey")
+def sessions_without_key(case: Case) -> Rows:
+    # Their rows have 0 in place of a key.
+    return [{"key": 0, **row} for row in _sessions(case, None, stop=True)]
+
+
+@SPARK.translation("spark-session-update")
+def sessions_at_the_end(case: Case) -> Rows:
+    return _sessions(case, TENS, stop=False)
+
+
+@SPARK.translation("spark-session-overlap")
+def sessions_of_two_keys(case: Case) -> Rows:
+    return _sessions(case, sw.col("value") % 2, stop=False)
+
+
+@SPARK.translation("spark-words-append")
+def words(case: Case) -> Rows:
+    def sessions(flow: sw.Dataflow) -> sw.Stream:
+        columns = {"text": "string", "t": "int64"}
+        rows = heard(flow, case.input, columns, goes_on=True, time_unit="s", disorder="30s")
+        said = rows.with_columns(word=sw.col("text").str.split(" ")).explode("word")
+        counts = said.aggregate(by="word", window=sw.session("10s"), n=sw.count())
+        return counts.select("word", {"start": START, "end": END}, "n")
+
+    return results(sessions, stop_s=len(case.input))
 
 
 SPARK.lacks("sessions with a gap by row", "spark-words-gap")

@@ -25,9 +25,9 @@ def concat(case: Case) -> Rows:
     return [[json.loads(row["events"])] for row in results(falling_then_level)]
 
 
-GREEDY = "greedy runs of neighbours, `PREV`, a row for each row of a match"
+EACH_ROW = "a row for each row of a match, with its variable and the number of the match"
 TRINO.lacks(
-    GREEDY,
+    EACH_ROW,
     *(
         f"trino-{name}"
         for name in (
