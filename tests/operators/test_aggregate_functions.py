@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import inf, isnan, nan, sqrt
+from math import copysign, inf, isnan, nan, sqrt
 from random import Random
 from typing import Any
 
@@ -61,7 +61,10 @@ def distinct(values: Values) -> int:
 
 
 def top(k: int) -> Callable[[Values], Any]:
-    return lambda values: sorted(values, key=rank, reverse=True)[:k] or None  # stable: first come
+    def strict(value: Any) -> tuple[Any, ...]:
+        return *rank(value), copysign(1, value) if isinstance(value, float) else 0
+
+    return lambda values: sorted(values, key=strict, reverse=True)[:k] or None
 
 
 def or_null(function: Callable[[Values], Any]) -> Callable[[Values], Any]:

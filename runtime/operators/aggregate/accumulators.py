@@ -17,8 +17,9 @@ import numpy.typing as npt
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray
+from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray, order_of_floats
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
 """The values of a batch for an accumulator: the cells of rows, and an array of as many values, or
@@ -154,14 +155,15 @@ class ValueAccumulator:
         """Return all values of each result, sorted."""
         # Group the log by cell, then copy each cell's group into the results that it is part of.
         cells = self._cells.values
-        by_cell = cells.argsort(kind="stable")
+        by_cell = stable_order(cells)
         grouped = cells[by_cell]
         starts = grouped.searchsorted(pairs.cells)
         counts = grouped.searchsorted(pairs.cells, "right") - starts
         entries, places = unfold(starts, counts)
         results = pairs.results.take(entries)
         values = self._values.values.take(by_cell.take(places))
-        values = values.take(np.lexsort((values, results)))
+        order = order_of_floats(values).argsort()
+        values = values.take(order.take(stable_order(results.take(order))))
         sizes = np.bincount(results, minlength=pairs.size)
         return SortedValues(values, sizes.cumsum() - sizes, sizes)
 

@@ -150,6 +150,18 @@ def starts_of_runs(values: Int64Array) -> Int64Array:
     return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
 
 
+def order_of_floats(floats: npt.NDArray[np.floating[Any]]) -> Int64Array:
+    """Return whole numbers in the order of floats: −0.0 before 0.0, NaN last.
+
+    So floats of equal numbers are the same, and NumPy's quick sort need not be stable.
+    """
+    own = floats.astype(np.float64)
+    own[np.isnan(own)] = np.nan  # of many bit patterns one, above infinity
+    bits = own.view(np.int64)
+    whole: Int64Array = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return whole
+
+
 def slices_of_weight(weights: Int64Array, limit: int) -> Iterator[slice]:
     """Yield slices over the weights, each of one place or of at most `limit`."""
     totals = weights.cumsum()
