@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import copysign, inf, isnan, nan, sqrt
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
-from slackwater.runtime.model import END_NS
+from slackwater.runtime.model import END_NS, START_NS
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import LiteralAggregate, Row, Segment, any_row, reads_of, run, streams
@@ -48,6 +49,7 @@ VALUES = any_row(
 )
 WINDOWS = [sw.tumbling("10ns"), sw.sliding("12ns", "4ns"), sw.sliding("10ns", "5ns")]
 Values = Sequence[Any]
+Plain: TypeAlias = Callable[[list[dict[str, Any]]], Any]
 
 
 def rank(value: Any) -> tuple[bool, Any]:
@@ -377,3 +379,42 @@ def test_times_in_lists_are_those_of_the_column() -> None:
     assert made.schema.field("all").type == pa.list_(times.type)
     assert made["all"].combine_chunks().flatten().equals(times.take(pa.array([0, 1, 3])))
     assert made["top"].combine_chunks().flatten().equals(times.take(pa.array([0, 3])))
+
+
+# -- corrections ----------------------------------------------------------------------------
+
+EVERY: dict[str, tuple[sw.Aggregate, Plain]] = {
+    **{name: (each, of_column(column, made)) for name, (each, column, made) in PLAIN.items()},
+    "most": (sw.arg_max("s", "n"), chosen("s", "n", greatest=True)),
+    "some": (
+        sw.top_k("n", 3, where=sw.col("b")),
+        lambda rows: top(3)([r["n"] for r in rows if r["b"] and r["n"] is not None]),
+    ),
+    "custom": (
+        sw.custom(
+            list,
+            lambda state, row: [*state, row["n"]],
+            lambda state, other: state + other,
+            lambda state: str(sorted(state, key=str)),
+            "string",
+            columns=["n"],
+        ),
+        lambda rows: str(sorted((row["n"] for row in rows), key=str)),
+    ),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
+@given(segments=streams([VALUES]), cut=chance)
+def test_a_corrected_window_has_in_the_end_what_all_its_rows_give(
+    window: Any, segments: list[Segment], cut: Random
+) -> None:
+    segments = [replace(segment, frontier=-1_000) for segment in segments]
+    made = {name: each for name, (each, _) in EVERY.items()}
+    corrected = step_of(made, window, late="correct")
+    leaves = run(make_operator(corrected), reads_of(segments, [ROWS], cut))
+    last = {row[2:4]: row[4:-1] for row in leaves}  # {(area, start): end, values}, without revision
+    rows = [row for segment in segments for row in (*segment.late, *segment.rows)]
+    plain = {name: each for name, (_, each) in EVERY.items()}
+    at_once = Literal(step_of(made, window), plain).run([Segment([], rows, START_NS, START_NS)])
+    assert last == {row[2:4]: row[4:] for row in at_once}

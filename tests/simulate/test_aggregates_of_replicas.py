@@ -49,6 +49,14 @@ def aggregates() -> dict[str, Any]:
         "every": sw.all("b", where=sw.col("n") > 3),
         "some": sw.count(where=sw.col("b")),
         "half": sw.median("n", where=~sw.col("b")),
+        "custom": sw.custom(
+            list,
+            lambda state, row: [*state, row["n"], row["s"]],
+            lambda state, other: state + other,
+            str,
+            "string",
+            columns=["n", "s"],
+        ),
     }
 
 
@@ -74,9 +82,12 @@ def ran(replicas: int | None, batch_rows: int, window: Any) -> dict[Any, tuple[s
     }
 
 
-@pytest.mark.parametrize("window", [sw.tumbling("20ms"), sw.sliding("20ms", "5ms")], ids=str)
+WINDOWS = [sw.tumbling("20ms"), sw.sliding("20ms", "5ms"), sw.session("1ms"), sw.rows(40)]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_neither_replicas_nor_reads_show_in_aggregates(window: Any) -> None:
     expected = ran(1, ROWS, window)
-    assert len(expected) >= 21
+    assert len(expected) >= 7
     for replicas, batch_rows in ((2, 7), (3, 200), (1, 64), (3, ROWS)):
         assert ran(replicas, batch_rows, window) == expected

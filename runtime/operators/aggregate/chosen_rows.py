@@ -195,7 +195,7 @@ class ChosenRows:
 
 
 def _best(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | None:
-    """Return the rows that have the least key of their group; None if groups lie far apart."""
+    """Return rows of their group's least key; None if groups lie far apart."""
     low, high = ends_of(groups)
     if high - low > 4 * len(groups):
         return None
@@ -276,7 +276,7 @@ def ordered(values: Column, *, zeros_differ: bool = False) -> npt.NDArray[Any]:
 
 
 def codes_of(values: Column) -> Int64Array:
-    """Return whole numbers that are equal for equal values, without nulls; of 32 bits and fewer."""
+    """Return whole numbers, equal for equal values; of 32 bits and fewer."""
     if not isinstance(values, pa.Array):
         whole = ordered(values)
         low, high = ends_of(whole)
