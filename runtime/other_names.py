@@ -197,8 +197,9 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "unique drop_duplicates deduplicate distinct": "`.dedupe('key', within='1m')`",
         "n_unique nunique": _DISTINCT.format(stream=""),
         "value_counts": f"`.aggregate(by='x', {_WINDOW}, n=sw.count())`",
-        "join_asof asof_join merge_asof interval_join co_group cross_join merge_on join_where": (
-            "`.join(other, on='key', within='5s')`; the newest before a row is a class of yours"
+        "join_asof asof_join merge_asof": "`.asof(other, on='key')`",
+        "interval_join co_group cross_join merge_on join_where": (
+            "`.join(other, on='key', within='5s')`"
         ),
         "inner_join": "`.join(other, on='key', within='5s')`",
         "left_join": "`.join(other, on='key', within='5s', how='left')`",
@@ -269,7 +270,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
             "keys stand last: write `stream.filter(sw.col('x') > 1).key_by('key')`, "
             "then the operator"
         ),
-        "interval_join join_asof left_join": "`.join(other.key_by('key'), within='5s')`",
+        "interval_join left_join": "`.join(other.key_by('key'), within='5s')`",
+        "join_asof asof_join merge_asof": "`.asof(other.key_by('key'))`",
         "dedupe unique distinct": "`stream.dedupe('key', within='1m')`",
         "brackets": "a column is `sw.col('x')`",
         "iterated": (

@@ -170,8 +170,9 @@ def _on_keys(
     def call(left: KeyedStream, other: KeyedStream, *args: P.args, **kwargs: P.kwargs) -> R:
         if not isinstance(other, Keyed):
             raise TypeMismatch(
-                f"join on {left.stream.name!r} after key_by takes a stream after key_by, "
-                f"not {other!r}; write other.key_by(...), or join before key_by with on="
+                f"{method.__name__} on {left.stream.name!r} after key_by takes a stream after "
+                f"key_by, not {other!r}; write other.key_by(...), or {method.__name__} before "
+                "key_by with on="
             )
         given = {**kwargs, **dict(zip(names, args, strict=False))}
         for name in names:
@@ -210,6 +211,7 @@ class KeyedStream(Keyed):
     stream: Stream
 
     aggregate = _by_keys(Stream.aggregate)
+    asof = _on_keys(Stream.asof)
     followed_by = _by_keys(Stream.followed_by)
     join = _on_keys(Stream.join)
     pattern = _by_keys(Stream.pattern)

@@ -39,6 +39,8 @@ from slackwater.runtime.operators.followed_by.machine import FollowedByMachine
 from slackwater.runtime.operators.followed_by.step import FollowedBy, FollowedByStep
 from slackwater.runtime.operators.ground.contract import Operator, Stateless
 from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.join.asof import AsofJoining, AsofStep
+from slackwater.runtime.operators.join.asof_machine import AsofMachine
 from slackwater.runtime.operators.join.step import Joining, JoinStep
 from slackwater.runtime.operators.join.uncertain import join_machine
 from slackwater.runtime.operators.merge.merge import FlowMerging, MergeMachine, MergeStep, Merging
@@ -59,6 +61,7 @@ class StreamMethods(
     Merging,
     Aggregating,
     Joining,
+    AsofJoining,
     Deduping,
     FollowedBy,
     Patterning,
@@ -86,6 +89,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     IntervalStep: IntervalMachine,
     CombineStep: CombineMachine,
     JoinStep: join_machine,
+    AsofStep: AsofMachine,
     DedupeStep: DedupeMachine,
     FollowedByStep: FollowedByMachine,
     PatternStep: pattern_machine,

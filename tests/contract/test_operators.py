@@ -32,6 +32,7 @@ from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.followed_by.step import FollowedByStep
 from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.join.asof import AsofStep
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.plan.step import Step
@@ -199,6 +200,19 @@ JOIN = JoinStep(
     release=READY_ONLY,
 )
 LINES: dict[str, Any] = {"left_on": ("line",), "right_on": ("line",)}
+ASOF = AsofStep(
+    name="prices",
+    inputs=("buses", "loops"),
+    schema=JOIN.schema,
+    left_on=("area",),
+    right_on=("area",),
+    tolerance_ns=None,
+    direction="backward",
+    how="left",
+    strict=False,
+    right_names=JOIN.right_names,
+    release=READY_ONLY,
+)
 IN_TIME = replace(
     AGGREGATE,
     schema=AGGREGATE.schema.append(pa.field("chance_missing", pa.float64())),
@@ -365,6 +379,14 @@ CASES = [
         2,
     ),
     Case("outer join", replace(JOIN, how="outer", between_ns=(2, 6)), 2),
+    Case("as-of join", ASOF, 2),
+    Case("as-of join within a tolerance, by slack", replace(ASOF, tolerance_ns=5, keep="slack"), 2),
+    Case(
+        "as-of join with later rows, by text",
+        replace(ASOF, direction="forward", tolerance_ns=4, how="inner", **LINES),
+        2,
+    ),
+    Case("nearest rows", replace(ASOF, direction="nearest", tolerance_ns=6, strict=True), 2),
     Case("semi join", replace(JOIN, how="semi", schema=ROWS), 2),
     Case("anti join on text", replace(JOIN, how="anti", schema=ROWS, **LINES), 2),
     Case("join that allows for clocks", UNCERTAIN, 2),

@@ -350,6 +350,35 @@ def test_rows_without_a_partner_are_duckdbs(
     assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
 
 
+@pytest.mark.parametrize("key", ["n", "b", "s"])
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("options", "compared"),
+    [
+        ({}, ">="),
+        ({"strict": True}, ">"),
+        ({"direction": "forward", "tolerance": "1s"}, "<="),
+        ({"direction": "forward", "tolerance": "1s", "strict": True}, "<"),
+        ({"how": "inner"}, ">="),
+    ],
+    ids=str,
+)
+def test_the_nearest_row_is_duckdbs(
+    key: str, nulls: float, options: dict[str, Any], compared: str
+) -> None:
+    left, right = rows(6, nulls=nulls), rows(7, nulls=nulls).slice(0, 100)
+    right = right.select(["ts", "n", "b", "s", "x"])
+    found = result(
+        lambda one, other: one.asof(other, on=key, **options).select("ts", key, "x_right"),
+        left,
+        right,
+    )
+    how = "" if options.get("how") == "inner" else "LEFT"
+    sql = f"SELECT l.ts, l.{key}, r.x FROM l ASOF {how} JOIN r "  # noqa: S608
+    sql += f"ON l.{key} = r.{key} AND l.ts {compared} r.ts"
+    assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
+
+
 @pytest.mark.parametrize("keys", [("n",), ("b", "s"), ("u",)], ids=str)
 def test_a_dedupe_keeps_one_of_each_key_null_included(keys: tuple[str, ...]) -> None:
     table = rows(6, nulls=0.3)

@@ -229,6 +229,47 @@ def left_of(
     return typed(pd.DataFrame(made, columns=columns, dtype=object), schema)
 
 
+def nearest_of(  # noqa: PLR0913 - options of an as-of join
+    left: pd.DataFrame,
+    right: pd.DataFrame,
+    on: tuple[str, str],
+    right_names: dict[str, str],
+    *,
+    direction: str,
+    how: str,
+    strict: bool,
+    tolerance_ns: int | None,
+    schema: pa.Schema,
+) -> pd.DataFrame:
+    """Return each left row with the nearest right one, as `merge_asof` of pandas has it."""
+    codes = {key: code for code, key in enumerate(right[on[1]].dropna().unique())}
+    keyed = right.dropna(subset=[on[1]]).sort_values(TIME, kind="stable")
+    keys = [codes[key] for key in keyed[on[1]]]
+    keyed = pd.DataFrame({TIME: keyed[TIME], "\0k": keys, RIGHT_ROW: keyed.index})
+    rows = left.sort_values(TIME, kind="stable")
+    keys = [-1 if pd.isna(key) else codes.get(key, -1) for key in rows[on[0]]]
+    sought = pd.DataFrame({TIME: rows[TIME], "\0k": keys, LEFT_ROW: rows.index})
+    pairs = pd.merge_asof(
+        sought.astype("int64"),
+        keyed.astype("int64"),
+        on=TIME,
+        by="\0k",
+        direction=direction,
+        tolerance=tolerance_ns,
+        allow_exact_matches=not strict,
+    )
+    if how == "inner":
+        pairs = pairs.dropna(subset=[RIGHT_ROW])
+    made = left.loc[pairs[LEFT_ROW]].reset_index(drop=True)
+    places = [None if pd.isna(row) else int(row) for row in pairs[RIGHT_ROW]]
+    values = {
+        new: [None if place is None else right[old].loc[place] for place in places]
+        for old, new in right_names.items()
+    }
+    frame = {name: made[name].tolist() for name in [*made.columns]} | values
+    return typed(pd.DataFrame(frame, columns=[*schema.names, TIME], dtype=object), schema)
+
+
 def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
     """Return the frame with the types of a schema, as `Twin` has them."""
     made = {}

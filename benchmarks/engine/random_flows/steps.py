@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.random_flows.answers import aggregated, joined, left_of
+from benchmarks.engine.random_flows.answers import aggregated, joined, left_of, nearest_of
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
 from benchmarks.engine.random_flows.functions import Halved, KeepSome
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
@@ -228,6 +228,55 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
     return Twin(stream, stream.schema, rows, is_ordered=is_ordered, rough=frozenset(rough))
 
 
+def nearest(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Give each row the nearest one of another stream, perhaps by replicas."""
+    left, right = one_of(rng, twins), one_of(rng, twins)
+    names = [*left.stream.columns, *right.stream.columns]
+    kind = one_of(rng, ["whole", "text", "bool"])
+    left_keys, right_keys = left.columns(kind), right.columns(kind)
+    if len(names) > MOST_COLUMNS or not left_keys or not right_keys:
+        return None
+    mine, other = one_of(rng, left_keys), one_of(rng, right_keys)
+    if right.rows.duplicated([other, TIME]).any():  # which came last is not known here
+        return None
+    suffix = f"_{len(left.stream.flow.steps)}"
+    right_names = {
+        name: name + suffix if name in left.stream.columns else name
+        for name in right.stream.columns
+        if name != other
+    }
+    if len({*left.stream.columns, *right_names.values()}) < len(left.stream.columns) + len(
+        right_names
+    ):
+        return None
+    direction = one_of(rng, ["backward", "backward", "forward", "nearest"])
+    tolerance_ms = one_of(rng, [250, 2_000, None if direction == "backward" else 60_000])
+    options: dict[str, Any] = {
+        "direction": direction,
+        "tolerance": None if tolerance_ms is None else f"{tolerance_ms}ms",
+        "how": one_of(rng, ["left", "left", "inner"]),
+        "strict": bool(rng.random() < 0.3),
+    }
+    if rng.random() < 0.3:
+        options["replicas"] = int(rng.integers(2, 4))
+    stream = left.stream.asof(
+        right.stream, left_on=[mine], right_on=[other], suffix=suffix, **options
+    )
+    rows = nearest_of(
+        left.rows,
+        right.rows,
+        (mine, other),
+        right_names,
+        tolerance_ns=None if tolerance_ms is None else tolerance_ms * 10**6,
+        schema=stream.schema,
+        **{name: options[name] for name in ("direction", "how", "strict")},
+    )
+    rough = left.rough | {right_names[name] for name in right.rough if name in right_names}
+    return Twin(
+        stream, stream.schema, rows, is_ordered="replicas" not in options, rough=frozenset(rough)
+    )
+
+
 def _aggregate(  # noqa: PLR0911 - one for each kind
     rng: np.random.Generator, twin: Twin, where: sw.Expr | None
 ) -> Aggregate:
@@ -301,4 +350,5 @@ STEPS: dict[str, Step] = {
     "merge": merged,
     "aggregate": grouped,
     "join": paired,
+    "asof": nearest,
 }

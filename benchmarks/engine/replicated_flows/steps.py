@@ -136,6 +136,36 @@ def _any_how(
     return {"how": how}
 
 
+def nearest(
+    rng: np.random.Generator, left: Drawing, right: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Give each row the nearest one of a stream, by one key."""
+    kind = one_of(rng, ["whole", "text", "time", "bool"])
+    pair = left.columns(kind), right.columns(kind)
+    if len(left.stream.columns) + len(right.stream.columns) > MOST_COLUMNS or not all(pair):
+        return None
+    mine, other = one_of(rng, pair[0]), one_of(rng, pair[1])
+    types = [s.stream.schema.field(n).type for s, n in ((left, mine), (right, other))]
+    if kind == "time" and types[0] != types[1]:
+        return None
+    direction: Any = one_of(rng, ["backward", "backward", "forward", "nearest"])
+    how: Any = one_of(rng, ["left", "left", "inner"])
+    tolerances: list[Any] = [*_WITHIN, None] if direction == "backward" else [*_WITHIN]
+    stream = left.stream.asof(
+        right.stream,
+        left_on=[mine],
+        right_on=[other],
+        direction=direction,
+        tolerance=one_of(rng, tolerances),
+        how=how,
+        strict=bool(rng.random() < 0.3),
+        suffix=f"_{rng.integers(10_000)}",
+        replicas=replicas,
+    )
+    both = left.then(stream, right)
+    return both.then_by_order(stream)
+
+
 def aggregated(
     rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
 ) -> Drawing | None:
@@ -244,6 +274,7 @@ def processed(
 
 KEYED: dict[str, Keyed] = {
     "join": joined,
+    "asof": nearest,
     "aggregate": aggregated,
     "dedupe": deduped,
     "followed_by": followed,

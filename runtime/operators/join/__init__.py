@@ -1,9 +1,12 @@
 """`join`: pairs of rows of two streams with equal keys and close event times.
 
+- `asof.py`: `asof`: its step, and the method that makes it.
+- `asof_machine.py`: As-of join: each left row leaves once, with the nearest right row of its key.
 - `columns.py`: The columns of one side of a join are queues: rows leave at the front.
 - `index.py`: An index finds the held rows of a key within a span of event time.
 - `machine.py`: Sliding-window join of two streams: pairs of equal keys whose event times are close.
 - `one_row.py`: OneRow joins a single row, as most come at the speed of the clock.
+- `right_rows.py`: Right rows of an as-of join: of each key those that are needed.
 - `rows.py`: The rows that a join holds, of both sides, in the order of processing.
 - `state.py`: A join holds rows, and an index over them that is made only when needed.
 - `step.py`: `join`: its step, the columns that leave, and the method that makes it.

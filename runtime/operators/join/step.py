@@ -183,14 +183,7 @@ class JoinStep(GatedStep):
     def late_columns(  # noqa: D102 - see Step
         self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
     ) -> tuple[Mapping[str, str] | None, ...]:
-        if side is None:
-            return tuple(
-                dict(zip(self.left_on, keys, strict=True)) for keys in (self.left_on, self.right_on)
-            )
-        return tuple(
-            {column: column for column in schema.names} if side == own else None
-            for own, schema in zip(("left", "right"), inputs, strict=True)
-        )
+        return late_columns_of(self.left_on, self.right_on, inputs, side)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         keys = zip(self.left_on, self.right_on, strict=True)
@@ -225,6 +218,21 @@ class JoinStep(GatedStep):
             return f"{text}; {silent}: as many as most_kept_rows" if silent else text
         text = f"rows until {within} more were released; late ones may miss partners"
         return f"{text} ({silent}; keep='promise' would keep all)" if silent else text
+
+
+def late_columns_of(
+    left_on: Sequence[str],
+    right_on: Sequence[str],
+    inputs: Sequence[pa.Schema],
+    side: Side | None,
+) -> tuple[Mapping[str, str] | None, ...]:
+    """Return {column of late rows: column that came} of each side."""
+    if side is None:
+        return tuple(dict(zip(left_on, keys, strict=True)) for keys in (left_on, right_on))
+    return tuple(
+        {column: column for column in schema.names} if side == own else None
+        for own, schema in zip(("left", "right"), inputs, strict=True)
+    )
 
 
 def joined_schema(
