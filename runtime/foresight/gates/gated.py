@@ -25,7 +25,7 @@ class GatedOperator:
         rule: the release rule of its gate.
         makes: kind of its results.
         within_s: longest distance of a pair in event time.
-        delay_s: how long results of a join wait for rows without a partner, in event time.
+        delay_s: how long results wait for older rows without a partner, in event time.
         result_delay_s: event time from the newest row of a result to its own, where results leave
             on their time; infinite: they leave at the end.
         slide_s, from_s: time from one window to the next, and the last moment in one of them.

@@ -181,9 +181,6 @@ class _Way:
             rows = pairs_of(left, right, gate.within_s)
             self.done.made[operator.name] = float(rows.count.sum())
             rows = _selected(rows, self._pairs.get(operator.name, 1.0))
-            if gate.delay_s:
-                rows = waiting(rows, times, delay_s=gate.delay_s)
-                promises = replace(promises, event_s=promises.event_s - gate.delay_s)
         elif gate.makes == "windows" and gate.slide_s > 0:
             rows = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
             total = sum(float(each.count.sum()) for each in selected)
@@ -193,6 +190,9 @@ class _Way:
             rows = time_bound(times, selected, delay_s=gate.result_delay_s)
         else:
             rows = gathered(selected)
+        if gate.delay_s:
+            rows = waiting(rows, times, delay_s=gate.delay_s)
+            promises = replace(promises, event_s=promises.event_s - gate.delay_s)
         inputs = range(len(operator.inputs))
         each = [self._worked(operator.name, n, rows).at_s for n in inputs]
         return Series(

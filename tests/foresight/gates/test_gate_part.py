@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -256,3 +258,23 @@ def test_results_that_wait_for_rows_without_a_partner_leave_after_the_promise() 
     known = np.isfinite(waited.at_s)
     assert waited.at_s[known].tolist() == [3, 4, 5, 6, 7, 8, 9]
     assert waited.stimulus_s[known].tolist() == [3, 4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("makes", ["pairs", "on its time"])
+def test_results_and_promises_after_a_step_that_waits_are_later_by_its_delay(makes: Any) -> None:
+    times_s = np.arange(100) * 0.1
+    rows = SourceTimes.in_order(times_s, times_s, ends=False).series()
+    graph = QueryGraph(
+        (arrivals_of("a"), arrivals_of("b")),
+        (operator("a"), operator("b"), operator("joined", "a", "b")),
+    )
+    joined = GatedOperator(
+        name="joined", feeds=(("a", 0), ("b", 1)), makes=makes, within_s=0.01, delay_s=2.0
+    )
+    passed = passage(graph, {"joined": joined}, {"a": rows, "b": rows}, width_s=WIDTH_S)
+    left = passed.leaves["joined"]
+    known = np.isfinite(left.rows.at_s)
+    waited_s = (left.rows.at_s - left.rows.event_s)[known]
+    assert waited_s.min() >= 2.0
+    assert waited_s.max() == pytest.approx(2.1, abs=0.15)
+    assert left.promises.event_s.max() == pytest.approx(times_s.max() - 2.0, abs=0.15)
