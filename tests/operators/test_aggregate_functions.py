@@ -367,6 +367,22 @@ def test_partial_results_of_such_aggregates_are_refused(aggregate: sw.Aggregate)
         step_of({"made": aggregate}, WINDOWS[0], combine="anywhere", replicas=2)
 
 
+def test_texts_of_a_dictionary_are_texts_in_a_list() -> None:
+    texts = pa.array(["b", None, "a"]).dictionary_encode()
+    made = result_of(
+        lambda stream: stream.aggregate(
+            window=sw.tumbling("1s"), all=sw.collect("x"), top=sw.top_k("x", 1), first=sw.first("x")
+        ),
+        timed(texts),
+        batch_rows=2,
+    )
+    assert made.schema.field("all").type == pa.list_(pa.string())
+    assert made.schema.field("first").type == pa.dictionary(pa.int32(), pa.string())
+    assert made.select(["all", "top", "first"]).to_pylist() == [
+        {"all": ["b", "a"], "top": ["b"], "first": "b"}
+    ]
+
+
 def test_times_in_lists_are_those_of_the_column() -> None:
     times = pa.array([3, 1, None, 2], pa.timestamp("ms", "UTC"))
     made = result_of(
@@ -418,3 +434,38 @@ def test_a_corrected_window_has_in_the_end_what_all_its_rows_give(
     plain = {name: each for name, (_, each) in EVERY.items()}
     at_once = Literal(step_of(made, window), plain).run([Segment([], rows, START_NS, START_NS)])
     assert last == {row[2:4]: row[4:] for row in at_once}
+
+
+@pytest.mark.parametrize("bound", ["0ns", "3ns"])
+@given(segments=streams([VALUES], late=False))
+def test_the_middle_of_three_windows_is_the_window(bound: str, segments: list[Segment]) -> None:
+    numbers = {
+        "first": sw.first("n"),
+        "last": sw.last("x"),
+        "most": sw.arg_max("n", "s"),
+        "differ": sw.count_distinct("d"),
+        "spread": sw.std("n"),
+        "some": sw.count(where=sw.col("b")),
+    }
+    three, plain = (
+        {
+            (row["area"], row["window_start"]): row
+            for row in rows_of(step_of(numbers, WINDOWS[0], **options), segments)
+        }
+        for options in ({"drift": bound}, {})
+    )
+    for key, row in plain.items():
+        assert str({name: three[key][name] for name in row}) == str(row)
+    if bound == "0ns":
+        assert three.keys() == plain.keys()
+
+
+def rows_of(step: AggregateStep, segments: list[Segment]) -> list[dict[str, Any]]:
+    machine = make_operator(step)
+    made = [machine.work(read, 0).rows for read in reads_of(segments, [ROWS])]
+    return [
+        dict(zip(batch.columns, row, strict=True))
+        for batch in made
+        if batch is not None
+        for row in zip(*(column.tolist() for column in batch.columns.values()), strict=True)
+    ]

@@ -231,6 +231,7 @@ def test_only_a_step_with_custom_aggregates_runs_users_code() -> None:
     plain, custom = (step_of(WINDOWS[0], made=each) for each in (sw.count(), added()))
     assert not plain.traits.runs_users_code
     assert custom.traits.runs_users_code
+    assert "gives    made = custom(area, x, s)" in list(custom.explained({}))
     assert custom.bare().custom is None
     assert custom.bare().traits.runs_users_code
     assert step_of(WINDOWS[0], made=texts()).reads(0, frozenset("axs"), frozenset()) == {

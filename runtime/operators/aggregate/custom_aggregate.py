@@ -42,6 +42,11 @@ class CustomAggregate(Aggregate):
     units: Units = ()
 
     @property
+    def text(self) -> str:  # noqa: D102
+        where = "" if self.condition is None else f" where {self.condition!s}"
+        return f"custom({', '.join(self.row_columns or ('all columns',))}){where}"
+
+    @property
     def columns(self) -> tuple[str, ...]:  # noqa: D102
         return (*super().columns, *(self.row_columns or ()))
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from slackwater.runtime.expressions.decimals import decimals_of
 from slackwater.runtime.model import Column, Int64Array
 from slackwater.runtime.model.nullable import nulled
-from slackwater.runtime.model.schema import column_to_arrow, nulls_of, number_dtype
+from slackwater.runtime.model.schema import column_to_arrow, inside_type, nulls_of, number_dtype
 from slackwater.runtime.operators.aggregate.accumulators import quantile
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
 from slackwater.runtime.operators.aggregate.custom_states import results_of
@@ -89,7 +89,7 @@ _ORDERED = Takes(("number", "decimal", "timestamp", "time", "duration"), "number
 _FLAT = Takes(
     ("number", "decimal", "bool", "text", "timestamp", "time", "duration", "bytes"),
     "any column but lists, structs and maps",
-    "take a part of it before: .with_columns(x=col({!r}).list.get(0))",
+    "take a part of it before: .with_columns(x=col({!r})[0]), or ['field'] of a struct",
 )
 _TRUE_FALSE = Takes(("bool",), "true/false", "compare it before: .with_columns(x=col({!r}) > 0)")
 
@@ -106,7 +106,7 @@ def _as_it_came(_: Aggregate, of: pa.DataType) -> pa.DataType:
 
 
 def _list_type(_: Aggregate, of: pa.DataType) -> pa.DataType:
-    return pa.list_(of)
+    return inside_type("", pa.list_(of))  # texts of a dictionary are texts in a list
 
 
 def _declared(aggregate: Aggregate, _: pa.DataType) -> pa.DataType:
