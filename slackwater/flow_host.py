@@ -23,6 +23,7 @@ from slackwater.runtime.foresight.chosen.admission import (
 from slackwater.runtime.model import Duration
 from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.other_names import SaysOurName
+from slackwater.runtime.placement.key_shares import balanced
 from slackwater.runtime.placement.place import open_slots
 from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.runtime.plan.beginning import beginning_lines
@@ -128,7 +129,7 @@ class FlowHost(SaysOurName, ABC):
             check_admission(admission, prediction, why_not=why_not)
         if prediction is not None:
             return admitted_plan(prediction, admission)
-        plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+        plan = self._balanced(flow, **by)
         notes = plan.verdict.notes if why_not is None else (*plan.verdict.notes, why_not)
         return replace(plan, verdict=replace(plan.verdict, notes=notes))
 
@@ -189,7 +190,7 @@ class FlowHost(SaysOurName, ABC):
         else:
             prediction, why_not = self._remembered(flow, **by)
         if prediction is None:
-            plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+            plan = self._balanced(flow, **by)
             text = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
             text += _auto_text(flow, plan)
         else:
@@ -489,6 +490,7 @@ class FlowHost(SaysOurName, ABC):
         plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})
         rates.check_is_there(plan)
         running = self._running()
+        plan = balanced(plan, rates.sample.key_rows)
         prediction = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
         return self._beside(on_machines(prediction, self._machines(running)), running)
 
@@ -567,6 +569,19 @@ class FlowHost(SaysOurName, ABC):
             tuning=tuning,
             hop_ns=self._hop_ns,
         )
+
+    def _balanced(self, flow: Dataflow, **by: Unpack[Ahead]) -> Plan:
+        """Return the plan of a flow by the simple rule; replicas get like rows by first keys."""
+        plan = self._placed(
+            flow, placement=by.get("placement"), limits=by.get("limits"), tuning=by.get("tuning")
+        )
+        if not any(stage.replica for stage in plan.stages):
+            return plan
+        from slackwater.runtime.foresight.observed.first_keys import (  # noqa: PLC0415
+            first_key_rows,
+        )
+
+        return balanced(plan, first_key_rows(plan))
 
     def _running(self) -> list[RunningFlow]:
         """Return the flows that run here, with their predicted needs if known."""

@@ -235,12 +235,12 @@ def unused_notes(stages: Iterable[StageReport]) -> list[str]:
 
 def _skews(plan: Plan, stages: Mapping[str, StageReport]) -> list[Skew]:
     """Return the skews of steps whose replicas divide keys."""
-    groups = plan.key_groups
+    shares = plan.key_shares
     of_steps = [
         skew_of(
             step,
             {name: report.rows_in for name, report in own.items()},
-            {name: groups[name] for name in own},
+            {name: shares[name] for name in own},
             {name: (report.hot_key, report.hot_key_share) for name, report in own.items()},
         )
         for step, own in _dividing(plan, stages).items()

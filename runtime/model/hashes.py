@@ -28,6 +28,7 @@ __all__ = [
     "key_hashes",
     "owners",
     "owners_of_rows",
+    "rows_by_group",
 ]
 
 _Hashes = npt.NDArray[np.uint64]
@@ -129,6 +130,16 @@ def groups_of(hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         Shape (rows,).
     """
     return hashes >> (_HASH_BITS - _GROUP_BITS)
+
+
+def rows_by_group(columns: Sequence[Column], rows: int) -> npt.NDArray[np.int64]:
+    """Return the number of rows in each group of keys, shape (KEY_GROUPS,).
+
+    Args:
+        columns: the key columns, of shape (rows,).
+        rows: number of rows in each column.
+    """
+    return np.bincount(groups_of(key_hashes(columns, rows)), minlength=KEY_GROUPS)
 
 
 def groups_owned(replica: int, groups: tuple[int, ...]) -> npt.NDArray[np.int64]:

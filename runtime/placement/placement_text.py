@@ -39,15 +39,20 @@ def placement_lines(plan: Plan) -> Iterator[str]:
 
 
 def _groups_text(plan: Plan, stage: Stage) -> str:
-    """Return how many keys a replica owns, if not all own as many."""
+    """Return how many keys a replica owns, and why, if not all own as many."""
     of_step = {c.owned.groups for c in stage.inputs if c.owned is not None}
     if not of_step or max(of := of_step.pop()) - min(of) <= 1:
         return ""
+    balance = plan.balances.get(stage.whole)
+    shares = of if balance is None else balance.shares
     own = plan.key_groups[stage.name]
-    owns = f"{own} of {KEY_GROUPS} key groups" if own else "no keys"
+    text = f"; owns {own} of {KEY_GROUPS} key groups" if own else "; owns no keys"
     here = plan.stages_of(plan.slots[stage.name])
-    reads = any(other.kind == "source" for other in here)
-    return f"; owns {owns}, as its slot reads a source" if reads else f"; owns {owns}"
+    if max(shares) - min(shares) > 1 and any(other.kind == "source" for other in here):
+        text += ", as its slot reads a source"
+    if own and balance is not None:
+        text += f", by the keys of {count_of(balance.rows, 'row')}"
+    return text
 
 
 def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:

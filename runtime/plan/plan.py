@@ -106,6 +106,18 @@ class KeyPart(NamedTuple):
         return groups_owned(self.replica, self.groups)
 
 
+class RowBalance(NamedTuple):
+    """Balance of the rows of a step's replicas: their key groups follow from a sample.
+
+    Attributes:
+        rows: rows of the sample.
+        shares: number of key groups of each replica if each group had as many rows, 128 in all.
+    """
+
+    rows: int
+    shares: tuple[int, ...]
+
+
 class KeyOrder(NamedTuple):
     """Order of a step's results at one event time: by the hash of their key.
 
@@ -298,6 +310,8 @@ class Plan:
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
     """Number of slots that the simple rule could use."""
+    balances: Mapping[str, RowBalance] = field(default_factory=dict)
+    """{step: balance of its replicas' rows}, where a sample of keys decided on key groups."""
     limits: Limits = field(default_factory=Limits)
     """Bounds of memory and slices."""
     tuning: Tuning | None = None
@@ -354,6 +368,16 @@ class Plan:
                 even = even_groups(replica.of)[replica.index]  # a shared gate deals evenly
                 own[stage.name] = even if owned is None else owned.groups[owned.replica]
         return own
+
+    @property
+    def key_shares(self) -> dict[str, int]:
+        """Return {replica: share of its step's rows that it is to get, in 128th}."""
+        shares = self.key_groups
+        for stage in self.stages:
+            balance = self.balances.get(stage.whole)
+            if balance is not None and stage.replica is not None:
+                shares[stage.name] = balance.shares[stage.replica.index]
+        return shares
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""

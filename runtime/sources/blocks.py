@@ -13,7 +13,7 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -262,6 +262,17 @@ class BlockReader:
         Raises:
             SchemaError, IngestError: as `next_block`.
         """
+        first = next(self.first_rows(_FIRST_ROWS), None)
+        return None if first is None else int(first.arrival_ns[0])
+
+    def first_rows(self, most: int) -> Iterator[Rows]:
+        """Yield the rows that have times, at most so many at once, from the start on.
+
+        None is judged or held. So a reader whose rows are looked at makes no blocks.
+
+        Raises:
+            SchemaError, IngestError: as `next_block`.
+        """
         waits = 0
         while self._has_more(START_NS) and waits < _MOST_WAITS:
             waits += self._rest is None and not self.goes_on
@@ -269,9 +280,8 @@ class BlockReader:
             self.diverted.clear()
             if (rest := self._rest) is None:
                 continue
-            if (rows := self._next_rows(rest, START_NS, most=_FIRST_ROWS)) is not None:
-                return int(rows.arrival_ns[0])
-        return None
+            if (rows := self._next_rows(rest, START_NS, most=most)) is not None:
+                yield rows
 
     def _next_rows(self, rest: pa.RecordBatch, now_ns: int, *, most: int) -> Rows | None:
         """Return the block's next rows that have times; None if none has."""

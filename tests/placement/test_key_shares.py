@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,9 +13,16 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model.hashes import KEY_GROUPS, even_groups
-from slackwater.runtime.placement.key_shares import poured
+from slackwater.runtime.placement.key_shares import (
+    balanced,
+    balanced_groups,
+    group_weights,
+    poured,
+    with_groups,
+)
 from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.prepare.prepare import prepare
 
 MANY = 20_000
 TIMES = np.arange(MANY)
@@ -65,8 +73,8 @@ def test_poured_work_is_all_there_and_as_level_as_can_be(has: list[float], units
 @pytest.mark.parametrize("slots", range(2, 65))
 def test_a_slot_that_reads_the_only_source_owns_no_keys(slots: int) -> None:
     plan = plan_of(averages("auto"), slots)
-    own = plan.key_groups
-    assert sum(own.values()) == KEY_GROUPS
+    own = plan.key_shares
+    assert sum(own.values()) == sum(plan.key_groups.values()) == KEY_GROUPS
     assert len(own) == slots
     idle = [name for name, groups in own.items() if not groups]
     assert [plan.slots[name] for name in idle] == [plan.slots["s0"]]
@@ -96,7 +104,7 @@ def test_a_second_aggregate_fills_the_slot_that_the_first_left() -> None:
     assert [own["second.1"], own["second.2"]] == [64, 64]
 
 
-def test_elsewhere_all_replicas_own_as_many() -> None:
+def test_elsewhere_all_replicas_have_equal_shares() -> None:
     flow = sw.Dataflow("paced")
     paced = flow.source("s", sw.table(ROWS), event_time="ts", time_unit="ms", arrival="ts", speed=9)
     summed(paced, 2).sink("out", sw.collect_sink())
@@ -108,7 +116,76 @@ def test_elsewhere_all_replicas_own_as_many() -> None:
     flow = sw.Dataflow("join")
     left, right = reads(flow, 2)
     left.join(right, on="key", within="1s", replicas=4).sink("out", sw.collect_sink())
-    assert owned(plan_of(flow, 4)) == [32] * 4
+    assert list(plan_of(flow, 4).key_shares.values()) == [32] * 4
+
+
+shares_of_replicas = st.lists(
+    st.sampled_from([0, 1, 1, 1, 3]), min_size=1, max_size=KEY_GROUPS
+).filter(any)
+
+
+def shares_by(parts: list[int]) -> tuple[int, ...]:
+    """Return shares in 128th in proportion to these; without one, none."""
+    stops = np.rint(np.cumsum([0, *parts]) / sum(parts) * KEY_GROUPS).astype(int)
+    return tuple(np.diff(stops).tolist())
+
+
+def weights_by(counts: list[int]) -> npt.NDArray[np.float64]:
+    return group_weights(np.resize(np.array(counts, np.float64), KEY_GROUPS))
+
+
+@given(shares_of_replicas, st.lists(st.integers(0, 10_000), min_size=1, max_size=KEY_GROUPS))
+def test_each_replica_owns_half_to_twice_its_share_of_groups(
+    parts: list[int], counts: list[int]
+) -> None:
+    shares = shares_by(parts)
+    own = balanced_groups(shares, weights_by(counts))
+    assert sum(own) == KEY_GROUPS
+    for count, share in zip(own, shares, strict=True):
+        assert -(-share // 2) <= count <= 2 * share
+
+
+@given(shares_of_replicas)
+def test_groups_with_as_many_rows_are_owned_by_shares(parts: list[int]) -> None:
+    shares = shares_by(parts)
+    assert balanced_groups(shares, weights_by([7])) == shares
+
+
+@given(st.integers(2, 16), st.integers(0, 2**32))
+def test_replicas_get_their_shares_to_half_a_group(replicas: int, seed: int) -> None:
+    counts = np.random.default_rng(seed).integers(500, 1_500, KEY_GROUPS)
+    weights = weights_by(counts.tolist())
+    own = balanced_groups(even_groups(replicas), weights)
+    stops = np.cumsum([0, *own])
+    parts = np.add.reduceat(weights, stops[:-1])
+    shares = np.array(even_groups(replicas)) / KEY_GROUPS
+    assert np.abs(parts - shares).max() <= weights.max()
+
+
+def test_the_others_divide_what_a_hot_group_leaves() -> None:
+    counts = [10_000, *[80] * (KEY_GROUPS - 1)]
+    own = balanced_groups((32, 32, 32, 32), weights_by(counts))
+    assert own[0] == 16  # half of its share: a sample may be wrong
+    assert max(own[1:]) - min(own[1:]) <= 1
+
+
+def test_a_sample_decides_on_groups_once_and_is_noted() -> None:
+    flow = sw.Dataflow("join")
+    left, right = reads(flow, 2)
+    left.join(right, on="key", within="1s", replicas=2, name="pairs").sink("o", sw.collect_sink())
+    even = prepare(flow, ["a", "b"])
+    rows = np.ones(KEY_GROUPS)
+    rows[:32] = 1_000
+    plan = balanced(even, {"pairs": rows, "another": rows})
+    assert plan.key_groups == {"pairs.1": 32, "pairs.2": 96}
+    assert plan.key_shares == even.key_groups == {"pairs.1": 64, "pairs.2": 64}
+    assert plan.balances["pairs"].rows == 32_096
+    lines = [line for line in placement_lines(plan) if "owns" in line]
+    assert [line.rpartition("; ")[2] for line in lines] == [
+        f"owns {own} of 128 key groups, by the keys of 32,096 rows" for own in (32, 96)
+    ]
+    assert with_groups(plan, {"pairs.1": (32, 96), "pairs.2": (32, 96)}) is plan
+    assert not with_groups(plan, {"pairs.1": (64, 64), "pairs.2": (64, 64)}).balances
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

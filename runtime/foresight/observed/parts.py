@@ -34,10 +34,10 @@ from slackwater.runtime.model import Batch
 from slackwater.runtime.model.hashes import (
     KEY_GROUPS,
     even_groups,
-    groups_of,
     groups_owned,
-    key_hashes,
+    rows_by_group,
 )
+from slackwater.runtime.placement.key_shares import group_weights
 from slackwater.runtime.plan.division import UNDIVIDED
 from slackwater.runtime.plan.plan import Channel, Plan, Stage
 from slackwater.runtime.plan.step import GatedStep, Step
@@ -130,9 +130,8 @@ def key_rows(
     for channel, batch in sent:
         if channel.owned is not None:
             columns = [batch.columns[name] for name in channel.owned.columns]
-            groups = groups_of(key_hashes(columns, len(batch.event_time_ns)))
             counts = rows.setdefault(whole[channel.target], np.zeros(KEY_GROUPS))
-            counts += np.bincount(groups, minlength=KEY_GROUPS)
+            counts += rows_by_group(columns, len(batch.event_time_ns))
     return rows
 
 
@@ -165,7 +164,7 @@ def part_shares(plan: Plan, sample: FlowSample) -> dict[str, float]:
         plan: plan of the flow.
         sample: sample of the flow, which may show the rows of each group of keys.
     """
-    weights = {step: _weights(rows) for step, rows in sample.key_rows.items()}
+    weights = {step: group_weights(rows) for step, rows in sample.key_rows.items()}
     even = np.full(KEY_GROUPS, 1 / KEY_GROUPS)
     shares: dict[str, float] = {}
     for stage in plan.stages:
@@ -178,20 +177,6 @@ def part_shares(plan: Plan, sample: FlowSample) -> dict[str, float]:
         else:
             shares[stage.name] = 1.0
     return shares
-
-
-def _weights(rows: FloatArray) -> FloatArray:
-    """Return the share of each group of keys in the rows of a step.
-
-    A few rows per group differ by chance. So as much of their differences counts as chance does
-    not explain: all if their variance is far above that of a Poisson distribution, whose variance
-    is its mean.
-    """
-    even, mean, variance = np.full(len(rows), 1 / len(rows)), float(rows.mean()), float(rows.var())
-    if mean <= 0 or variance <= mean:
-        return even
-    real = 1 - mean / variance
-    return np.asarray(real * rows / rows.sum() + (1 - real) * even)
 
 
 def divided(sample: FlowSample, plan: Plan) -> FlowSample:

@@ -24,6 +24,7 @@ from slackwater.runtime.foresight.rates import (
 )
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.placement.key_shares import balanced
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 from slackwater.runtime.plan.step import Step
@@ -68,7 +69,7 @@ def predict(  # noqa: PLR0913 - each by name
     """Return the predicted latency of a plan, without a run.
 
     Args:
-        plan: the plan, every stage in a slot.
+        plan: the plan, every stage in a slot. The sample says how many key groups replicas own.
         sample: a sample of the same flow.
         rates: {source: events a second, a model of them, or a trace}, or one for all sources.
         slots: all slots; None if they are those of the plan.
@@ -86,6 +87,7 @@ def predict(  # noqa: PLR0913 - each by name
         SettingError: a source has no rate, or the horizon has no subinterval, or too many.
     """
     width_s, d = subintervals(horizon, width)
+    plan = balanced(plan, sample.key_rows)
     odd = sample.differs_from(plan)
     if odd:
         raise SettingError(
