@@ -40,9 +40,10 @@ PLACES = 4
 def first_key_rows(plan: Plan) -> dict[str, FloatArray]:
     """Return {step: shape (KEY_GROUPS,), its first rows in each group of keys}.
 
-    Steps whose keys have one owner are omitted, and so are those whose rows cannot be had here at once: rows
-    of a tuned flow, of a live source or of Spark, results of other steps, and what a user's
-    function makes. An input that cannot be read is omitted, too: the run names its error.
+    Steps whose keys have one owner are omitted, and so are those whose rows cannot be had here at
+    once: rows of a tuned flow, of a live source or of Spark, results of other steps, and what a
+    user's function makes. Those of an input that cannot be read are omitted, too: the run names
+    its error.
 
     Args:
         plan: plan of the flow; its sources are opened again.
