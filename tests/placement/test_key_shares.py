@@ -56,8 +56,8 @@ def plan_of(flow: sw.Dataflow, cores: int, nodes: int = 1) -> Plan:
     return sw.Simulation(nodes=nodes, cores=cores).plan(flow)
 
 
-def owned(plan: Plan) -> list[int]:
-    return list(plan.key_groups.values())
+def shares(plan: Plan) -> list[int]:
+    return list(plan.key_shares.values())
 
 
 @given(st.lists(st.sampled_from([0, 0.25, 0.5, 1, 2]), min_size=1, max_size=64), st.integers(1, 4))
@@ -82,14 +82,14 @@ def test_a_slot_that_reads_the_only_source_owns_no_keys(slots: int) -> None:
     assert max(others) - min(others) <= 1
 
 
-def test_replicas_that_all_have_a_source_beside_them_own_as_many_keys() -> None:
-    assert owned(plan_of(averages(3), 1)) == list(even_groups(3))
+def test_replicas_that_all_have_a_source_beside_them_have_equal_shares() -> None:
+    assert shares(plan_of(averages(3), 1)) == list(even_groups(3))
     flow = sw.Dataflow("two")
     for n, stream in enumerate(reads(flow, 2)):
         stream.aggregate(
             by="key", window=sw.tumbling("1s"), name=f"m{n}", replicas=2, n=sw.count()
         ).sink(f"out{n}", sw.collect_sink())
-    assert owned(plan_of(flow, 2)) == [64, 64, 64, 64]
+    assert shares(plan_of(flow, 2)) == [64, 64, 64, 64]
 
 
 def test_a_second_aggregate_fills_the_slot_that_the_first_left() -> None:
@@ -99,7 +99,7 @@ def test_a_second_aggregate_fills_the_slot_that_the_first_left() -> None:
         source.aggregate(
             by="key", window=sw.tumbling("1s"), name=name, replicas=2, mean=sw.mean("v")
         ).sink(f"out-{name}", sw.collect_sink())
-    own = plan_of(flow, 2).key_groups
+    own = plan_of(flow, 2).key_shares
     assert sorted([own["first.1"], own["first.2"]]) == [0, 128]
     assert [own["second.1"], own["second.2"]] == [64, 64]
 
@@ -108,15 +108,15 @@ def test_elsewhere_all_replicas_have_equal_shares() -> None:
     flow = sw.Dataflow("paced")
     paced = flow.source("s", sw.table(ROWS), event_time="ts", time_unit="ms", arrival="ts", speed=9)
     summed(paced, 2).sink("out", sw.collect_sink())
-    assert owned(plan_of(flow, 2)) == [64, 64]
-    assert owned(plan_of(averages(2, m=sw.quantile("v", 0.5)), 2)) == [64, 64]
+    assert shares(plan_of(flow, 2)) == [64, 64]
+    assert shares(plan_of(averages(2, m=sw.quantile("v", 0.5)), 2)) == [64, 64]
     flow = sw.Dataflow("tuned", deadline="1s")
     summed(*reads(flow, 1), 2).sink("out", sw.collect_sink())
-    assert owned(plan_of(flow, 2)) == [64, 64]
+    assert shares(plan_of(flow, 2)) == [64, 64]
     flow = sw.Dataflow("join")
     left, right = reads(flow, 2)
     left.join(right, on="key", within="1s", replicas=4).sink("out", sw.collect_sink())
-    assert list(plan_of(flow, 4).key_shares.values()) == [32] * 4
+    assert shares(plan_of(flow, 4)) == [32] * 4
 
 
 shares_of_replicas = st.lists(
@@ -138,17 +138,17 @@ def weights_by(counts: list[int]) -> npt.NDArray[np.float64]:
 def test_each_replica_owns_half_to_twice_its_share_of_groups(
     parts: list[int], counts: list[int]
 ) -> None:
-    shares = shares_by(parts)
-    own = balanced_groups(shares, weights_by(counts))
+    wanted = shares_by(parts)
+    own = balanced_groups(wanted, weights_by(counts))
     assert sum(own) == KEY_GROUPS
-    for count, share in zip(own, shares, strict=True):
+    for count, share in zip(own, wanted, strict=True):
         assert -(-share // 2) <= count <= 2 * share
 
 
 @given(shares_of_replicas)
 def test_groups_with_as_many_rows_are_owned_by_shares(parts: list[int]) -> None:
-    shares = shares_by(parts)
-    assert balanced_groups(shares, weights_by([7])) == shares
+    wanted = shares_by(parts)
+    assert balanced_groups(wanted, weights_by([7])) == wanted
 
 
 @given(st.integers(2, 16), st.integers(0, 2**32))
@@ -158,8 +158,8 @@ def test_replicas_get_their_shares_to_half_a_group(replicas: int, seed: int) -> 
     own = balanced_groups(even_groups(replicas), weights)
     stops = np.cumsum([0, *own])
     parts = np.add.reduceat(weights, stops[:-1])
-    shares = np.array(even_groups(replicas)) / KEY_GROUPS
-    assert np.abs(parts - shares).max() <= weights.max()
+    wanted = np.array(even_groups(replicas)) / KEY_GROUPS
+    assert np.abs(parts - wanted).max() <= weights.max()
 
 
 def test_the_others_divide_what_a_hot_group_leaves() -> None:

@@ -156,7 +156,7 @@ def test_an_input_that_cannot_be_read_is_no_error_of_the_plan() -> None:
     with sw.Simulation(nodes=2) as host:
         assert host.plan(flow).key_groups == {"once.1": 64, "once.2": 64}
         assert Refusing.opened
-        with pytest.raises(sw.IngestError, match="it is locked"):
+        with pytest.raises(sw.SlackwaterError, match="it is locked"):
             host.submit(flow).wait()
 
 
