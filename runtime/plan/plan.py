@@ -66,6 +66,7 @@ from slackwater.runtime.plan.steps import (
     SideStep,
     SinkStep,
     SourceStep,
+    consumers_of,
     leaves_by_key,
     sinks_among,
     sources_among,
@@ -427,11 +428,7 @@ def plan_stages(
         steps = with_partial_results(steps)
     ways = ArrivalWays.of(steps)
     needed = needed_columns(steps)
-    consumers: dict[str, list[Step]] = {name: [] for name in steps}
-    for step in steps.values():
-        for name in dict.fromkeys(step.inputs):
-            if not isinstance(step, SideStep):  # it uses other rows
-                consumers[name].append(step)
+    consumers = consumers_of(steps)
     heads: dict[str, str] = {}  # {step: its stage}
     chains: dict[str, list[Step]] = {}
     fused: dict[str, str] = {}  # {step: the head of its chain, if it were fused}

@@ -305,8 +305,18 @@ class SinkStep(Step):
         yield f"writes   {first}"
         yield from (f"         {line}" for line in options)
         if leaves_by_key(self.inputs[0], steps):
-            each = _EACH if self.may_have_writers else ""
+            each = self._writers_text(steps) if self.may_have_writers else ""
             yield f"order    {_ORDERED if self.ordered else _UNORDERED + each}"
+
+    def _writers_text(self, steps: Mapping[str, Step]) -> str:
+        """Return the text on its writers: one if a stage of its own feeds it."""
+        consumers, name = consumers_of(steps), self.inputs[0]
+        while steps[name].traits.role is Role.EACH_ROW:
+            feeder = steps[name].inputs[0]
+            if len(consumers[feeder]) > 1:
+                return f"; one writer, as {name} is a stage apart: {feeder} feeds others, too"
+            name = feeder
+        return "; each replica writes its own parts"
 
     @property
     def may_have_writers(self) -> bool:
@@ -323,7 +333,16 @@ class SinkStep(Step):
 
 _ORDERED = "event time, hash of the key: a row waits until none of its time can follow"
 _UNORDERED = "as rows come from replicas (ordered=False)"
-_EACH = "; each replica writes its own parts"
+
+
+def consumers_of(steps: Mapping[str, Step]) -> dict[str, list[Step]]:
+    """Return {step: steps that take its results}; a step row by row that alone does is fused."""
+    consumers: dict[str, list[Step]] = {name: [] for name in steps}
+    for step in steps.values():
+        for name in dict.fromkeys(step.inputs):
+            if not isinstance(step, SideStep):  # it uses other rows
+                consumers[name].append(step)
+    return consumers
 
 
 def leaves_by_key(name: str, steps: Mapping[str, Step]) -> bool:

@@ -183,3 +183,23 @@ def test_in_a_flow_with_a_deadline_replicas_write_apart_too(tmp_path: Path, shar
 def test_explain_names_the_writers(tmp_path: Path) -> None:
     text = str(flow_of(sw.parquet_sink(tmp_path / "out")).explain())
     assert "as rows come from replicas (ordered=False); each replica writes its own parts" in text
+
+
+def test_explain_says_why_a_step_between_leaves_one_writer(tmp_path: Path) -> None:
+    flow = sw.Dataflow("between")
+    rows = flow.source("rows", sw.table({"ts": [1, 2], "k": [1, 2]}), event_time="ts")
+    counts = rows.aggregate(by="k", window=sw.tumbling("1s"), n=sw.count(), replicas=2, name="c")
+    few = counts.select("k", name="few")
+    few.sink("out", sw.parquet_sink(tmp_path / "out"), ordered=False)
+    apart = "each replica writes its own parts"
+    assert apart in flow.explain()
+    assert len(writers_of(flow)) == 2
+    counts.sink("all", sw.collect_sink())
+    assert "one writer, as few is a stage apart: c feeds others, too" in flow.explain()
+    assert apart not in flow.explain()
+    assert len(writers_of(flow)) == 1
+
+
+def writers_of(flow: sw.Dataflow) -> list[str]:
+    plan = sw.Simulation(nodes=2).plan(flow)
+    return [stage.name for stage in plan.stages if stage.subject.step == "out"]
