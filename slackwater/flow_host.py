@@ -571,7 +571,7 @@ class FlowHost(SaysOurName, ABC):
         )
 
     def _balanced(self, flow: Dataflow, **by: Unpack[Ahead]) -> Plan:
-        """Return the plan of a flow by the simple rule; replicas get like rows by first keys."""
+        """Return the plan by the simple rule, with the rows of replicas balanced."""
         plan = self._placed(
             flow, placement=by.get("placement"), limits=by.get("limits"), tuning=by.get("tuning")
         )

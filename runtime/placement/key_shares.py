@@ -137,7 +137,7 @@ def balanced(plan: Plan, key_rows: Mapping[str, FloatArray]) -> Plan:
 
 
 def balanced_groups(shares: tuple[int, ...], weights: FloatArray) -> tuple[int, ...]:
-    """Return numbers of key groups of replicas, by which each gets its share of the weight.
+    """Return numbers of key groups that give replicas their shares of rows.
 
     A sample may be unlike the rest. So each owns at least half, and at most twice, as many groups
     as its share has; without a share, none. A replica that gets more than its share, as one key has
@@ -162,7 +162,7 @@ def balanced_groups(shares: tuple[int, ...], weights: FloatArray) -> tuple[int, 
 
 
 def group_weights(rows: FloatArray) -> FloatArray:
-    """Return the part of a step's rows in each group of keys, by a sample of them.
+    """Return the part of a step's rows in each group of keys.
 
     A few rows per group differ by chance. So as much of their differences counts as chance does
     not explain: all if their variance is far above that of a Poisson distribution, whose variance

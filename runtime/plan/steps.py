@@ -336,7 +336,7 @@ _UNORDERED = "as rows come from replicas (ordered=False)"
 
 
 def consumers_of(steps: Mapping[str, Step]) -> dict[str, list[Step]]:
-    """Return {step: steps that take its results}; a step row by row that alone does is fused."""
+    """Return {step: steps that take its results}."""
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
         for name in dict.fromkeys(step.inputs):

@@ -266,7 +266,7 @@ class BlockReader:
         return None if first is None else int(first.arrival_ns[0])
 
     def first_rows(self, most: int) -> Iterator[Rows]:
-        """Yield the rows that have times, at most so many at once, from the start on.
+        """Yield the rows that have times, at most so many at once.
 
         None is judged or held. So a reader whose rows are looked at makes no blocks.
 

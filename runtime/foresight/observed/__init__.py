@@ -1,6 +1,6 @@
 """Observations of a flow: by a sample, or by an earlier job.
 
-- `first_keys.py`: First keys of a flow: rows of each key group, by the first rows of its sources.
+- `first_keys.py`: First keys of a flow: its sources' first rows, counted by key group.
 - `flow_sample.py`: Observations of a flow, by a sample or by an earlier job: costs, counts, times.
 - `history.py`: Statistics of a flow from the samples of its earlier jobs (`Tuning(history=…)`).
 - `parts.py`: Parts of steps: put together in a sample, and divided for a plan.

@@ -1,4 +1,4 @@
-"""First keys of a flow: rows of each key group, by the first rows of its sources.
+"""First keys of a flow: its sources' first rows, counted by key group.
 
 ```
 buses ▸ filter ─▶ │ join.1, join.2     each source is opened here, and its first rows go through the
@@ -104,7 +104,7 @@ class _Way:
 
 
 def _way(channel: Channel, by_name: Mapping[str, Stage]) -> _Way | None:
-    """Return the way of a channel's rows; None if they cannot be had here at once."""
+    """Return the way of a channel's rows; None if it cannot be gone here."""
     stage, steps = by_name[channel.source], list[Step]()
     while isinstance(stage.step, EachRowStep):
         steps = [stage.step, *stage.chain, *steps]
@@ -120,7 +120,7 @@ def _way(channel: Channel, by_name: Mapping[str, Stage]) -> _Way | None:
 
 
 def _key_rows(ways: Sequence[_Way], reads: dict[str, _FirstRows]) -> FloatArray:
-    """Return the rows of a step in each group of keys, in the same time of all its sources.
+    """Return a step's rows in each group of keys, in one time of all sources.
 
     Args:
         ways: ways to the step, one for each source and port.
@@ -162,7 +162,7 @@ def _first_rows(stage: Stage, spec: SourceSpec) -> _FirstRows:
 
 
 def _places(source: str, spec: SourceSpec) -> tuple[list[Input], bool]:
-    """Return the input of a source, or partitions, evenly over all; and whether these are all."""
+    """Return an input, or some of its partitions; and whether these are all."""
     given = spec.input
     whole = given.inner if isinstance(given, InputPart) else given
     if not spec.traits.has_partitions:
