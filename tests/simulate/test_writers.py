@@ -109,7 +109,7 @@ def test_resume_is_refused(tmp_path: Path) -> None:
         run(flow_of(sw.parquet_sink(tmp_path / "out", resume=True)))
 
 
-@pytest.mark.parametrize(("at_ms", "parts"), [(1, 0), (300, 11)])
+@pytest.mark.parametrize(("at_ms", "parts"), [(1, 0), (300, 10)])
 def test_a_failure_keeps_whole_parts_and_the_next_run_replaces_them(
     tmp_path: Path, at_ms: int, parts: int
 ) -> None:

@@ -149,6 +149,20 @@ def test_pauses_double_and_the_clock_wakes_the_source() -> None:
     assert pauses == [100, 200, 400, 800]
 
 
+@pytest.mark.parametrize(("retry", "most_ms"), [(3, 700), (8, 22_700), (12, 62_700)])
+def test_a_partition_that_only_raises_ends_the_job_in_a_known_time(
+    retry: int, most_ms: int
+) -> None:
+    source, now_ns = machine(Parts({"a": [1]}, fails={"a": 99}), retry=retry), 0
+    for _ in range(retry):
+        assert take(source, now_ns) is None
+        assert source.wait_ends_ns is not None
+        now_ns = source.wait_ends_ns
+    with pytest.raises(IngestError, match=f"opened again {retry} times"):
+        take(source, now_ns)
+    assert now_ns == most_ms * MS, "the sum of the pauses, however slow the machine is"
+
+
 def test_rows_in_between_begin_the_count_again() -> None:
     given = Parts({"a": [1, 2, 3]})
     source, times, now_ns = machine(given, retry=1), [], 0
