@@ -240,6 +240,15 @@ def test_of_each_key_only_the_newest_row_stays(tolerance_ns: int | None) -> None
     ]
 
 
+def test_rows_beyond_the_limit_leave_by_the_watermark_and_are_counted() -> None:
+    joined = AsofMachine(STEP, most_kept_rows=8)
+    result = joined.work(gate_read([trades(range(20)), quotes([5])], [None, None], 15, 0, 2), 0)
+    assert flows(result.rows) == [None] * 5 + [0.5] * 10
+    assert joined.counts() == {"dropped_early": 13}
+    assert result.promise_ns == 2
+    assert joined.rows_held == 5 + 1
+
+
 def test_an_asof_join_of_some_keys_goes_on_with_those_alone() -> None:
     joined = machine(direction="nearest", tolerance_ns=50)
     work(joined, trades([1, 3, 8], [1, 2, 3]), quotes([1, 4, 6, 7], [1, 2, 3, 2]), promise=9)

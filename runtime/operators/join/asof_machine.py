@@ -12,10 +12,12 @@ Null keys equal nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, Int64Array
-from slackwater.runtime.model.batch import concat_columns
+from slackwater.runtime.model.batch import concat_batches, concat_columns
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.schema import nulls_of
@@ -40,7 +42,10 @@ class AsofMachine(LateOperator):
 
     Args:
         step: the keys, and which right row counts.
-        most_kept_rows: not used: rows stay by their keys, or within the tolerance.
+        most_kept_rows: beyond so many rows that wait for promises they leave by the watermark.
+
+    Attributes:
+        dropped_early: left rows so far that did not wait for all promises, being too many.
     """
 
     STATE = Fields(
@@ -50,11 +55,11 @@ class AsofMachine(LateOperator):
         Field("_right", of="_keys"),
         "_gone_ns",
         "_missed",
+        "dropped_early",
     )
 
     def __init__(self, step: AsofStep, *, most_kept_rows: int) -> None:
-        del most_kept_rows
-        self._step = step
+        self._step, self._most_kept_rows = step, most_kept_rows
         (self._summary, _) = step.traits.summaries
         came = {leaves: name for name, leaves in step.right_names.items()}
         names = step.schema.names
@@ -69,6 +74,7 @@ class AsofMachine(LateOperator):
         )
         self._gone_ns = START_NS  # older left rows have left
         self._missed = Missed(keeps=step.keeps_late)
+        self.dropped_early = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         for batches in (released.late, released.ports):
@@ -80,11 +86,20 @@ class AsofMachine(LateOperator):
         progress = released.progress
         is_by_promise = self._step.keep == "promise"
         passed_ns = progress.promise_ns if is_by_promise else released.watermark_ns
+        rows = self._advance(passed_ns, progress.stimulus_ns)
+        if is_by_promise and len(self._left) + len(self._waiting) > self._most_kept_rows:
+            early = self._advance(released.watermark_ns, progress.stimulus_ns)
+            if early is not None:
+                self.dropped_early += len(early)
+                rows = early if rows is None else concat_batches([rows, early])
         return Result(
-            self._advance(passed_ns, progress.stimulus_ns),
+            rows,
             self._summary.promise_ns(progress.promise_ns),
             *self._missed.take(),
         )
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {"dropped_early": self.dropped_early}
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
