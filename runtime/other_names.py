@@ -37,14 +37,8 @@ _SUBMIT = "`.submit(flow).wait()`"
 _PRINT = "write `.sink('rows', sw.print_sink())`, or"
 _COLLECT = "`.sink('out', sw.collect_sink())`, and after the run job.result('out')"
 _CLOCK = "write `flow.source('rows', data, event_time='t', out_of_order='late', disorder='5s')`"
-_FIRST = (
-    "a stream has no end, and no first rows; to look at some, write `.sink('few', "
-    "sw.print_sink(20))`"
-)
-_SORTED = (
-    "gates put rows in the order of their event time; for the greatest of each window write "
-    f"`.aggregate(by='key', {_WINDOW}, top=sw.top_k('x', 3))`"
-)
+_BEST = f"`.top_k('x', 3, by='key', {_WINDOW}, rank='place')`"
+_SORTED = f"gates put rows in the order of their event time; the greatest are {_BEST}"
 _NOT_WITHOUT_END = "a stream has no end: write a window, "
 _DISTINCT = f"write `{{stream}}.aggregate(by='key', {_WINDOW}, n=sw.count_distinct('x'))`"
 _EQUAL = (
@@ -78,7 +72,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "topk nlargest": "`sw.top_k('x', 3)`",
         "bool_or count_if": "`sw.any('b')`, or their number: `sw.count(where=sw.col('x') > 1)`",
         "bool_and every": "`sw.all('b')`",
-        "rank row_number dense_rank lag lead cum_sum over": (
+        "rank row_number": f"a rank is a column of `stream{_BEST[1:]}",
+        "dense_rank lag lead cum_sum over": (
             f"it is a class of yours: write `stream{_PROCESS[1:]}"
         ),
         "session_window event_time_session_windows session_windows": "`sw.session('30m')`",
@@ -186,15 +181,20 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "apply transform pipe map_partitions map_in_pandas map_in_arrow": (
             "`.map_batches(function, {'x': 'float64'})`"
         ),
-        "flat_map": "`.explode('v')`, or in Python .map_batches(function, schema)",
+        "flatten mapcat": ("`.explode('v')`, or in Python .flat_map(function, schema)"),
         "filter_map map_elements": "`.map_rows(function, {'x': 'float64'})`",
         "with_column assign mutate": "`.with_columns(new=sw.col('x') * 2)`",
         "with_column_renamed": "`.rename({'x': 'speed'})`",
         "with_row_index with_row_count zip_with_index row_number": (
             f"rows are numbered by key, in a class of yours: write {_PROCESS}"
         ),
-        "union union_all concat vstack append": "`.merge(other)`",
-        "unique drop_duplicates deduplicate distinct": "`.dedupe('key', within='1m')`",
+        "union union_all union_by_name concat vstack append": (
+            "`.merge(other)`; where columns differ .merge(other, fill=True)"
+        ),
+        "branch route partition": "`.split(sw.col('x') > 1)`, which has all other rows, too",
+        "unique drop_duplicates deduplicate distinct": (
+            "`.dedupe('key', within='1m')`; the last of them is .newest('key')"
+        ),
         "n_unique nunique": _DISTINCT.format(stream=""),
         "value_counts": f"`.aggregate(by='x', {_WINDOW}, n=sw.count())`",
         "join_asof asof_join merge_asof": "`.asof(other, on='key')`",
@@ -215,7 +215,11 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "collect to_pandas to_arrow to_polars to_list": f"write {_COLLECT}",
         "to_dicts fetch iterrows itertuples rows": f"write {_COLLECT}",
         "show print inspect foreach peek": f"{_PRINT} {_COLLECT}",
-        "head limit tail first take sample slice": _FIRST,
+        "head first take": "`.limit(20)`; to look at rows .sink('few', sw.print_sink(20))",
+        "tail sample slice": (
+            "a stream has no end, and no last rows; the newest of each key is `.newest('key')`"
+        ),
+        "last latest last_value": f"`.newest('key', {_WINDOW})`",
         "to sink_to add_sink write": "`.sink('out', sw.parquet_sink('out/'))`",
         "write_stream output to_stream execute_insert": "`.sink('out', sw.parquet_sink('out/'))`",
         "write_csv to_csv sink_csv": "`.sink('out', sw.csv_sink('out.csv'))`",
@@ -223,7 +227,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "write_json write_ndjson to_json sink_ndjson": "`.sink('out', sw.jsonl_sink('out.jsonl'))`",
         "foreach_batch for_each": "`.sink('out', sw.callback_sink(function))`",
         "sort order_by sort_values sort_by": _SORTED,
-        "top_k nlargest bottom_k rank": _SORTED,
+        "nlargest nsmallest bottom_k rank": f"{_BEST}; the least with ascending=True",
         "pivot melt unpivot stack unstack transpose crosstab": (
             "columns are fixed when the flow is built: write each, "
             "`.with_columns(a=sw.where(sw.col('key') == 'a', sw.col('x'), 0.0))`"

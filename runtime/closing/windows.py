@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
 
 Number = TypeVar("Number", int, Int64Array)
@@ -45,6 +45,16 @@ class WindowEnds:
                 f"windows of size {self.size_ns} ns and slide {self.slide_ns} ns: both must be "
                 "more than zero; write them like '1s'"
             )
+
+    @property
+    def shift_ns(self) -> int:
+        """Time by which windows are later than columns show; 0 by default."""
+        return 0
+
+    @property
+    def text(self) -> str:
+        """Text of the windows in `explain`."""
+        return f"{format_ns(self.size_ns)} every {format_ns(self.slide_ns)}"
 
     def start_ns(self, window: Number) -> Number:
         """Return the start of a window; of each in an array of any shape."""

@@ -216,6 +216,10 @@ class KeyedStream(Keyed):
     join = _on_keys(Stream.join)
     pattern = _by_keys(Stream.pattern)
     process = _by_keys(Stream.process)
+    top_k = _by_keys(Stream.top_k)
+    newest = _by_keys(Stream.newest)
+    oldest = _by_keys(Stream.oldest)
+    silence = _by_keys(Stream.silence)
 
 
 def _fields(

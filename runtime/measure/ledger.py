@@ -20,6 +20,7 @@ from slackwater.runtime.errors import LedgerError
 from slackwater.runtime.measure.balance import Ledger
 from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
+    BEYOND_LIMIT,
     COMBINED,
     FAILED,
     FILTERED,
@@ -225,7 +226,7 @@ class _Tally:
         self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
         counts = stage.counts
         went_on = stage.used + stage.exploded
-        went_on -= counts[FILTERED] + counts[FAILED] + counts[COMBINED]
+        went_on -= sum(counts[each] for each in (FILTERED, FAILED, COMBINED, BEYOND_LIMIT))
         self.counts[IN_FLIGHT] += max(went_on - stage.rows_out, 0)
         self.copies += stage.exploded
 

@@ -30,6 +30,7 @@ from slackwater.runtime.shown import shown
 __all__ = [
     "AT_STAGE",
     "BAD_TIME",
+    "BEYOND_LIMIT",
     "COMBINED",
     "DIVERTED",
     "DUPLICATE",
@@ -370,6 +371,13 @@ FAILED = registered(
         "failed",
         LedgerPlace.LEFT_LATER,
         'Omitted, as a user\'s function raised an error for it (`on_error="skip"`).',
+    )
+)
+BEYOND_LIMIT = registered(
+    Outcome(
+        "beyond_limit",
+        LedgerPlace.LEFT_LATER,
+        "Came after the first rows that a `limit` lets through.",
     )
 )
 SHED = registered(

@@ -29,6 +29,7 @@ class Summary:
             incoming one.
         from_ns: any of the times to which it moves.
         delay_ns: how much older the outgoing promise is, since rows wait so long for others.
+            END_NS: before the end of the input it promises nothing.
     """
 
     every_ns: int = 0
@@ -39,9 +40,9 @@ class Summary:
         """Return the first time to which it moves by a promise, its delay included."""
         if promise_ns in (START_NS, END_NS):
             return promise_ns
-        promise_ns = max(promise_ns - self.delay_ns, START_NS)
-        if not self.every_ns:
-            return promise_ns
+        promise_ns = START_NS if self.delay_ns == END_NS else promise_ns - self.delay_ns
+        if not self.every_ns or promise_ns <= START_NS:
+            return max(promise_ns, START_NS)
         turns = -((self.from_ns - promise_ns) // self.every_ns)
         return min(turns * self.every_ns + self.from_ns, END_NS)
 
@@ -126,15 +127,15 @@ def after_gate(
         summaries: summaries of each port.
         has_slack: whether the gate may release a row before all older rows.
     """
-    inputs = list(came)
+    inputs, ports = list(came), list(summaries)
     known = [traits.idle_time for traits in inputs if traits.idle_time is not None]
     idle_time = None
-    if len(known) == len(inputs):
+    if len(known) == len(inputs) and all(port.delay_ns < END_NS for port in ports):
         source_ns = max([idle.source_ns for idle in known])
         speed = min([idle.speed for idle in known])
-        moves_ns = [summary.every_ns + summary.delay_ns for summary in summaries]
-        every_ns = round(max(moves_ns) / speed)
+        waits_ns = max([port.every_ns + port.delay_ns for port in ports])
         longest_ns = max([idle.idle_ns for idle in known])
-        idle_time = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
+        idle_ns = longest_ns + source_ns + round(waits_ns / speed)
+        idle_time = IdleTime(idle_ns, source_ns, speed)
     is_late = has_slack or any(traits.may_be_late for traits in inputs)
     return OutputTraits(idle_time, may_be_late=is_late, is_disordered=is_late)

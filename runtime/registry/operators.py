@@ -30,6 +30,8 @@ from slackwater.runtime.operators.each_row.explode import ExplodeMachine, Explod
 from slackwater.runtime.operators.each_row.filter import Filtering, FilterMachine, FilterStep
 from slackwater.runtime.operators.each_row.functions import (
     CallingFunctions,
+    FlatMapMachine,
+    FlatMapStep,
     MapBatchesMachine,
     MapBatchesStep,
     MapRowsMachine,
@@ -43,9 +45,14 @@ from slackwater.runtime.operators.join.asof import AsofJoining, AsofStep
 from slackwater.runtime.operators.join.asof_machine import AsofMachine
 from slackwater.runtime.operators.join.step import Joining, JoinStep
 from slackwater.runtime.operators.join.uncertain import join_machine
+from slackwater.runtime.operators.limit.limit import Limiting, LimitMachine, LimitStep
 from slackwater.runtime.operators.merge.merge import FlowMerging, MergeMachine, MergeStep, Merging
 from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import Processing, ProcessStep
+from slackwater.runtime.operators.silence.machine import SilenceMachine
+from slackwater.runtime.operators.silence.step import SilenceStep, Watching
+from slackwater.runtime.operators.top_k.machine import TopKMachine
+from slackwater.runtime.operators.top_k.step import Ranking, TopKStep
 from slackwater.runtime.patterns.operator.machine import pattern_machine
 from slackwater.runtime.patterns.operator.step import PatternStep
 from slackwater.runtime.patterns.operator.stream import Patterning
@@ -63,6 +70,9 @@ class StreamMethods(
     Joining,
     AsofJoining,
     Deduping,
+    Ranking,
+    Limiting,
+    Watching,
     FollowedBy,
     Patterning,
     Processing,
@@ -84,6 +94,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     ExplodeStep: ExplodeMachine,
     MapBatchesStep: MapBatchesMachine,
     MapRowsStep: MapRowsMachine,
+    FlatMapStep: FlatMapMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,
@@ -91,6 +102,9 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     JoinStep: join_machine,
     AsofStep: AsofMachine,
     DedupeStep: DedupeMachine,
+    TopKStep: TopKMachine,
+    LimitStep: LimitMachine,
+    SilenceStep: SilenceMachine,
     FollowedByStep: FollowedByMachine,
     PatternStep: pattern_machine,
     ProcessStep: ProcessMachine,

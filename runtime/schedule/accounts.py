@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from slackwater.runtime.measure.outcomes import (
+    BEYOND_LIMIT,
     FORGOTTEN,
     SHED,
 )
@@ -14,7 +15,7 @@ from slackwater.runtime.merge import ReplicaReads, SlackGate
 
 _OWN = frozenset({"comparisons", "dropped_early", "closing", "shedding"})
 """What reports have a place of its own for."""
-_OUTCOMES = {outcome.name: outcome for outcome in (SHED, FORGOTTEN)}
+_OUTCOMES = {outcome.name: outcome for outcome in (SHED, FORGOTTEN, BEYOND_LIMIT)}
 """What operators count of their rows and keys."""
 
 

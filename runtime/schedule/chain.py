@@ -97,12 +97,14 @@ class Chain:
         """
         rows, added, combined = len(batch.event_time_ns), 0, 0
         for machine, counts in self._steps[first:] if first else self._steps:
-            before = rows
+            before, copies = rows, machine.copies
             counts.rows_in[0] += rows
             batch = machine.apply(batch)
             rows = len(batch.event_time_ns)
             counts.rows_out += rows
-            if rows > before:
+            if copies is not None and machine.copies is not None:
+                added += machine.copies - copies
+            elif rows > before:
                 added += rows - before
             elif rows < before and counts.name in self._combines:
                 combined += before - rows

@@ -233,6 +233,7 @@ class OperatorNode(GatedNode):
         if self._keys is not None:
             self._keys.add(read.ports)
         result = self.operator.work(read, now_ns)
+        self.awaits_rows = not read.progress.is_end
         if self._uses_clock:
             self._due_ns = result.due_ns
             self._watermark_ns = read.watermark_ns
@@ -254,7 +255,9 @@ class OperatorNode(GatedNode):
             compared=result.compared,
             passed_over=result.passed_over,
             is_input=self._passes_on,
-            filtered=rows - left - result.late_dropped if self._passes_on else 0,
+            filtered=rows - left - result.late_dropped - result.beyond_limit
+            if self._passes_on
+            else 0,
             late=result.late,
             failed=result.failed,
         )

@@ -75,6 +75,8 @@ class Node(ABC):
 
     has_more = False
     """Whether the last read was cut short, so that the next has rows whatever comes."""
+    awaits_rows = False
+    """Whether rows may come after its last read, though it may have promised the end already."""
 
     @abstractmethod
     def wakeup(self, rank_ns: int | None) -> Wakeup | None:

@@ -324,7 +324,7 @@ class StageMachine:
         advanced = progress.promise_ns > promised_ns
         if progress.promise_ns < promised_ns:
             progress = progress._replace(promise_ns=promised_ns)
-        if progress.is_end and not self.node.has_more:
+        if progress.is_end and not (self.node.has_more or self.node.awaits_rows):
             self.is_finished = True
         if not outputs.tells_arrivals:
             progress = progress.with_arrived(None)

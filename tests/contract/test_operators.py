@@ -35,6 +35,8 @@ from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.join.asof import AsofStep
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.process.step import ProcessStep
+from slackwater.runtime.operators.silence.step import SilenceStep
+from slackwater.runtime.operators.top_k.step import SortColumn, TopKStep
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Replica
 from slackwater.runtime.registry.operators import make_operator
@@ -273,8 +275,58 @@ PROCESS = ProcessStep(
     within_ns=9,
     release=READY_ONLY,
 )
+BOUNDS = {"window_start": TIMES, "window_end": TIMES}
+TOP_K = TopKStep(
+    name="best",
+    inputs=("rows",),
+    schema=pa.schema([*ROWS, *BOUNDS.items(), ("place", pa.int64())]),
+    keys=("line",),
+    window=Window(10, 10),
+    most=2,
+    columns=(SortColumn("delay"), SortColumn("area", ascending=True)),
+    rank="place",
+    release=READY_ONLY,
+)
+NEWEST = replace(TOP_K, schema=ROWS, window=None, most=1, columns=(), newest_first=True, rank=None)
+SILENCE = SilenceStep(
+    name="silent",
+    inputs=("rows",),
+    schema=pa.schema({"line": pa.string(), "silent_since": TIMES}),
+    keys=("line",),
+    after_ns=3,
+    release=READY_ONLY,
+)
 CASES = [
     Case("dedupe", DEDUPE, 1),
+    Case("top_k", TOP_K, 1),
+    Case(
+        "top_k in sliding windows, of text",
+        replace(TOP_K, window=Window(12, 5), keys=("area",), columns=(SortColumn("line"),)),
+        1,
+    ),
+    Case("the newest of all", NEWEST, 1),
+    Case(
+        "the oldest in windows",
+        replace(
+            NEWEST,
+            schema=pa.schema([*ROWS, *BOUNDS.items()]),
+            window=Window(10, 10),
+            keys=("line", "area"),
+            newest_first=False,
+        ),
+        1,
+    ),
+    Case("silence", SILENCE, 1),
+    Case(
+        "silence of two keys",
+        replace(
+            SILENCE,
+            keys=("line", "area"),
+            after_ns=9,
+            schema=pa.schema({"line": pa.string(), "area": pa.int64(), "silent_since": TIMES}),
+        ),
+        1,
+    ),
     Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
     Case("followed_by", FOLLOWED_BY, 1),
     *(Case(name, step, 1) for name, step in PATTERNS.items()),

@@ -70,6 +70,9 @@ EACH_ROW: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "with_columns": lambda one: one.with_columns({name: col(name) for name in TYPES}),
     "dedupe": lambda one: one.dedupe("ts", within="1s"),
     "merge": lambda one: one.merge(one.filter(col("k") < 0)),
+    "merge with nulls": lambda one: one.merge(one.filter(col("k") < 0).select("k"), fill=True),
+    "newest": lambda one: one.newest(["k", "ts"]),
+    "limit": lambda one: one.limit(10**6),
 }
 
 

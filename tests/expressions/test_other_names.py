@@ -278,7 +278,10 @@ FOLLOWED_BY = (
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("stream.limit(3)", "no first rows; to look at some, write .sink("),
+        ("stream.head(3)", "write .limit(20); to look at rows .sink("),
+        ("stream.tail(3)", "no last rows; the newest of each key is .newest("),
+        ("stream.distinct()", "write .dedupe('key', within='1m')"),
+        ("stream.union(other)", "where columns differ .merge(other, fill=True)"),
         ("stream.sort('x')", "gates put rows in the order of their event time"),
         ("stream.sql('select')", "there is no SQL: write .filter("),
         ("stream.groupBy('key')", "write .aggregate(by='key', window="),

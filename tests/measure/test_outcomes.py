@@ -210,6 +210,7 @@ def test_a_stage_and_a_ledger_as_they_were_written_before_words_were_open_are_re
             "bad_time",
             "unreadable",
             "failed",
+            "beyond_limit",
             "combined",
             "diverted",
         ),

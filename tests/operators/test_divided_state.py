@@ -157,6 +157,7 @@ def test_memory_is_bounded_where_old_keys_are_forgotten(case: Case) -> None:
 def test_each_keyed_operator_is_among_those_that_are_divided() -> None:
     kinds = {case.step.traits.kind for case in DIVIDED}
     assert kinds >= {"aggregate", "join", "dedupe", "followed_by", "pattern", "process"}
+    assert kinds >= {"ranking", "silence"}
 
 
 def test_a_field_divided_by_none_before_it_is_refused() -> None:

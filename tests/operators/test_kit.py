@@ -61,6 +61,14 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "map_rows": lambda s: s.map_rows(
         lambda row: None if row["value"] < 0.5 else {"v": row["value"]}, {"v": "float64"}
     ),
+    "flat_map": lambda s: s.flat_map(
+        lambda row: [{"v": row["value"]}] * (row["key"] % 3), {"v": "float64"}
+    ),
+    "top_k": lambda s: s.top_k("value", 2, by="line", window=sw.tumbling("10ms"), rank="place"),
+    "newest": lambda s: s.newest("line"),
+    "oldest in sliding windows": lambda s: s.oldest("key", window=sw.sliding("20ms", "5ms")),
+    "silence": lambda s: s.silence("line", after="8ms"),
+    "limit": lambda s: s.limit(9),
     "aggregate": lambda s: s.aggregate(
         by="line", window=sw.sliding("20ms", "5ms"), n=sw.count(), q=sw.quantile("value", 0.5)
     ),

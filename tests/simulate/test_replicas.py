@@ -160,10 +160,18 @@ def _of_many(kind: str, replicas: int) -> tuple[sw.Dataflow, sw.Stream]:
         small, great = sw.col("v") < 300, sw.col("v") > 600
         found = pairs.followed_by(first=small, then=great, within="40ms", by="line", **several)
         return flow, found
+    if kind == "top_k":
+        pairs = pairs.top_k("v", 2, by="line", window=sw.tumbling("20ms"), **several)
+    if kind == "newest":
+        pairs = pairs.newest("line", **several)
+    if kind == "silence":
+        pairs = pairs.silence("line", after="10ms", **several)
     return flow, pairs
 
 
-@pytest.mark.parametrize("kind", ["join", "aggregate", "dedupe", "followed_by"])
+@pytest.mark.parametrize(
+    "kind", ["join", "aggregate", "dedupe", "followed_by", "top_k", "newest", "silence"]
+)
 def test_rows_are_the_same_for_any_number_of_replicas_and_their_order_behind_a_gate(
     kind: str,
 ) -> None:

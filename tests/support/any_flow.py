@@ -213,6 +213,21 @@ def any_intervals(rows: sw.Stream, chance: Random) -> sw.Stream:
     )
 
 
+def any_small_step(rows: sw.Stream, chance: Random) -> sw.Stream:
+    """Draw a step that ranks rows, says who is silent, or keeps the first."""
+    several: dict[str, Any] = {"replicas": chance.choice([1, 2]), "name": "small"}
+    window = chance.choice([None, sw.tumbling("100ms"), sw.sliding("120ms", "50ms")])
+    by = chance.choice(["key", ("key", "text")])
+    kind = chance.choice(["top_k", "newest", "silence", "limit"])
+    if kind == "top_k":
+        return rows.top_k("value", 2, by=by, window=window, rank="place", **several)
+    if kind == "newest":
+        return rows.newest(by, window=window, **several)
+    if kind == "silence" or rows.flow.release != READY_ONLY:
+        return rows.silence(by, after=chance.choice(["15ms", "200ms"]), **several)
+    return rows.limit(20, name="small")
+
+
 def any_drift(chance: Random) -> Any:
     """Draw `drift=`: mostly none; a length; a column that all streams have."""
     if chance.random() < 0.7:
@@ -267,6 +282,9 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
     visits = Random(seed + 2**35)  # noqa: S311 - drawn apart, so that seeds stay
     if visits.random() < 0.3:
         any_intervals(second, visits).sink("visits-out", sw.collect_sink())
+    small = Random(seed + 2**36)  # noqa: S311 - likewise
+    if small.random() < 0.4:
+        any_small_step(second, small).sink("small-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:

@@ -43,3 +43,17 @@ class Halved:
         assert all(len(each) == len(values) for each in kept.values()), "a value a row"
         assert all(isinstance(each, np.ndarray | pa.Array) for each in kept.values()), "a column"
         return {**kept, self.to: values / 2}
+
+
+@dataclass(frozen=True)
+class Several:
+    """Keeps `names` of a row, as often as `of` says, 0 to 2 times; adds `to`, its number."""
+
+    names: tuple[str, ...]
+    of: str
+    to: str
+
+    def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the rows."""
+        kept = {name: row[name] for name in self.names}
+        return [{**kept, self.to: number} for number in range(row[self.of] % 3)]

@@ -14,7 +14,8 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.engine.random_flows.answers import aggregated, joined, left_of, nearest_of
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
-from benchmarks.engine.random_flows.functions import Halved, KeepSome
+from benchmarks.engine.random_flows.functions import Halved, KeepSome, Several
+from benchmarks.engine.random_flows.ranks import best
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
@@ -81,7 +82,13 @@ def mapped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     types = {name: twin.schema.field(name).type for name in kept}
     rows = twin.rows[[*kept, TIME]].copy()
     values = twin.rows[source].astype("int64")
-    if rng.random() < 0.5:
+    way = rng.random()
+    if way < 0.3:
+        stream = twin.stream.flat_map(Several(tuple(kept), source, to), {**types, to: "int64"})
+        times = (values % 3).to_numpy()
+        rows = rows.loc[rows.index.repeat(times)].reset_index(drop=True)
+        rows[to] = pd.Series([n for count in times for n in range(count)], dtype="Int64")
+    elif way < 0.6:
         drops = int(rng.integers(0, 4))
         stream = twin.stream.map_rows(
             KeepSome(tuple(kept), source, to, drops), {**types, to: "int64"}
@@ -105,7 +112,7 @@ def merged(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     rows = pd.concat([twin.rows for twin in (first, *others)], ignore_index=True)
     if len(rows) > MOST_ROWS:
         return None
-    stream = first.stream.merge(*[twin.stream for twin in others])
+    stream = first.stream.merge(*[twin.stream for twin in others], fill=bool(rng.random() < 0.5))
     rough = frozenset().union(*(twin.rough for twin in (first, *others)))
     return Twin(stream, stream.schema, rows, rough=rough)
 
@@ -128,6 +135,34 @@ def _windows() -> list[Window | Intervals]:
         sw.session("1m"),
         sw.everything(),
     ]
+
+
+def ranked(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Keep the best rows of each key and window.
+
+    Rows of the whole input are not drawn: a gate beside would hold its other inputs to the end.
+    """
+    twin = one_of(rng, twins)
+    usable = twin.columns("whole", "text", "bool", "decimal")
+    compared = [name for name in twin.columns("whole", "text", "time") if name not in twin.rough]
+    if not compared or any(name in twin.stream.columns for name in ("place", "window_start")):
+        return None
+    keys = some_of(rng, usable, least=0)[:2]
+    of = some_of(rng, compared)[:2]
+    up = [bool(rng.random() < 0.5) for _ in of]
+    window = one_of(rng, [sw.tumbling("700ms"), sw.tumbling("10s"), sw.sliding("3s", "2s")])
+    k, replicas = int(rng.integers(1, 4)), 1
+    if keys and rng.random() < 0.25:
+        replicas = int(rng.integers(2, 4))
+    # Rows that are equal in all that is compared, and in time, have no order that pandas knows.
+    known = [*keys, *of, TIME]
+    if twin.rows.duplicated(known).any():
+        return None
+    stream = twin.stream.top_k(
+        of, k, by=keys, window=window, ascending=up, rank="place", replicas=replicas
+    )
+    rows = best(twin.rows, keys, window, list(zip(of, up, strict=True)), k, stream.schema)
+    return Twin(stream, stream.schema, rows, is_ordered=replicas == 1, rough=twin.rough)
 
 
 def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
@@ -348,6 +383,7 @@ STEPS: dict[str, Step] = {
     "select": selected,
     "map": mapped,
     "merge": merged,
+    "top_k": ranked,
     "aggregate": grouped,
     "join": paired,
     "asof": nearest,

@@ -197,6 +197,40 @@ def deduped(
     return given.then_by_order(stream)
 
 
+def ranked(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Keep the best rows of each key and window.
+
+    Rows of the whole input are not drawn: a gate beside would hold its other inputs to the end.
+    """
+    keys, values = given.keys(rng), given.columns("whole", "float", "text", "time")
+    if not values or any(name.startswith("window") for name in given.stream.columns):
+        return None
+    of = some_of(rng, values)[:2]
+    window = one_of(rng, [sw.tumbling("20ms"), sw.sliding("100ms", "40ms")])
+    if rng.random() < 0.3:
+        make = one_of(rng, [given.stream.newest, given.stream.oldest])
+        stream = make(keys, window=window, replicas=replicas)
+    else:
+        how: dict[str, Any] = {"ascending": bool(rng.random() < 0.5), "rank": None}
+        if "place" not in given.stream.columns and rng.random() < 0.5:
+            how["rank"] = "place"
+        k = int(rng.integers(1, 4))
+        stream = given.stream.top_k(of, k, by=keys, window=window, replicas=replicas, **how)
+    return given.then_by_order(stream)
+
+
+def silenced(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Say which keys are silent."""
+    keys = given.keys(rng)
+    if "silent_since" in keys:
+        return None
+    return given.then(given.stream.silence(keys, after=one_of(rng, _WITHIN), replicas=replicas))
+
+
 def followed(
     rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
 ) -> Drawing | None:
@@ -277,6 +311,8 @@ KEYED: dict[str, Keyed] = {
     "asof": nearest,
     "aggregate": aggregated,
     "dedupe": deduped,
+    "top_k": ranked,
+    "silence": silenced,
     "followed_by": followed,
     "pattern": matched,
     "process": processed,

@@ -72,7 +72,7 @@ class Deduping(AnyStream):
     @checked_call
     def dedupe(
         self,
-        on: Names,
+        on: Names | None = None,
         *,
         within: Duration,
         slack: Slack = AS_FLOW,
@@ -85,7 +85,7 @@ class Deduping(AnyStream):
         than `within` later. The others count as filtered, and as `duplicates` in the report.
 
         Args:
-            on: the key columns; nulls are equal to each other.
+            on: the key columns; nulls are equal to each other. None if all columns are.
             within: how far apart equal rows are dropped, "5s". A key is known until all sources
                 have promised that no row so close follows.
             slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, a late row
@@ -99,7 +99,7 @@ class Deduping(AnyStream):
             SettingError: `within` is no length of time.
         """
         name = self.flow.name_for("dedupe", name)
-        keys = names_of(on)
+        keys = self.columns if on is None else names_of(on)
         if not keys:
             raise FlowError(f"step {name!r}: dedupe has no key; name one, such as on='id'")
         checks.key_types(self.schema, keys, step=name)

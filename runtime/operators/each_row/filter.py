@@ -1,4 +1,4 @@
-"""`filter`: the rows where a predicate is true."""
+"""`filter` and `split`: the rows where a predicate is true, and where it is not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from slackwater.runtime.calls import checked_call
+from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, row_tests
 from slackwater.runtime.model import Batch, Int64Array
@@ -86,3 +87,34 @@ class Filtering(AnyStream):
         return self._add(
             FilterStep(name=name, inputs=self._in, schema=self.schema, predicate=checked)
         )
+
+    @checked_call
+    def split(self, by: Expr | bool | Mapping[str, Expr | bool]) -> tuple[Self, ...]:
+        """Return a stream of the rows for each condition, and of the others last.
+
+        Each row goes to the first stream whose condition is true. Filters make them, one for each
+        stream; a function in a condition (`map_elements`) is called by each filter after it.
+
+        Args:
+            by: a condition; or {name: condition}, where filters have these names.
+
+        Raises:
+            FlowError: no condition.
+            ColumnError, TypeMismatch: a condition reads a column that is not there, or is neither
+                true nor false.
+        """
+        conditions = by if isinstance(by, Mapping) else {None: by}
+        if not conditions:
+            raise FlowError(
+                f"split of {self.name!r} has no condition; write one, such as sw.col('x') > 1"
+            )
+        streams: list[Self] = []
+        others: Expr | None = None
+        for name, condition in conditions.items():
+            step = self.flow.name_for("split", name)
+            own = checks.predicate_of_row(condition, self.schema, step=step, what="split")
+            streams.append(self.filter(own if others is None else others & own, name=step))
+            is_other = ~own.fill_null(False)
+            others = is_other if others is None else others & is_other
+        assert others is not None, "there is a condition"
+        return (*streams, self.filter(others, name=self.flow.name_for("rest", None)))

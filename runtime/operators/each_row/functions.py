@@ -1,8 +1,9 @@
-"""`map_batches` and `map_rows`: the user's function, on columns or on a row at a time."""
+"""`map_batches`, `map_rows`, `flat_map`: a user's function of columns, or of a row at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set, Sized
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any, Self
@@ -39,6 +40,8 @@ BatchFunction = Callable[[Columns], Columns]
 """{name: column} in, {name: column} out, same number of rows."""
 RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 """One row in, one row (or None: filtered) out."""
+RowsFunction = Callable[[dict[str, Any]], Iterable[dict[str, Any]] | None]
+"""One row in, any number of rows out; None is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,15 @@ class MapRowsStep(FunctionStep):
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("maprows", runs_users_code=True, diverts=self.on_error == "divert")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatMapStep(FunctionStep):
+    """The user's function on one row at a time, which makes any number of rows."""
+
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("flatmap", runs_users_code=True, diverts=self.on_error == "divert")
 
 
 class MapBatchesMachine(PlainStateless):
@@ -133,10 +145,18 @@ class MapBatchesMachine(PlainStateless):
                 )
 
 
-class MapRowsMachine(PlainStateless):
-    """The machine calls the user's function with each row, a dict; None drops the row."""
+class EachRowMachine(PlainStateless):
+    """A machine that calls the user's function with each row, a dict.
 
-    def __init__(self, step: MapRowsStep) -> None:
+    What the function returned leaves with the times of the row that came.
+
+    Attributes:
+        copies: rows so far beside the first that a row gave.
+    """
+
+    copies = 0
+
+    def __init__(self, step: FunctionStep) -> None:
         self._step = step
         self.failed = failed_rows(step.on_error)
 
@@ -155,20 +175,66 @@ class MapRowsMachine(PlainStateless):
         rows_out: list[Mapping[str, Any]] = []
         for place, row in enumerate(rows_of(batch, step=step.name)):
             about = partial(sample_of, batch, place, place + 1)
-            returned = called(step.function, row, step=step.name, shown=about, read=_row_read)
-            if returned is None:
-                continue
-            if not isinstance(returned, Mapping):
-                raise OperatorError(
-                    f"step {step.name!r}: its function returned {a_kind(returned)}; it "
-                    f"must return a dict of {', '.join(names)}, or None\n{about()}"
-                )
-            check_names(returned, names, step=step.name, shown=about)
-            places.append(place)
-            rows_out.append(returned)
+            for returned in self._called(row, about):
+                check_names(returned, names, step=step.name, shown=about)
+                places.append(place)
+                rows_out.append(returned)
         rows = batch.take(np.array(places, dtype=np.int64))
         values = {name: [row[name] for row in rows_out] for name in names}
-        return Batch.like(rows, fitted_columns(values, step.schema, step=step.name, rows=rows))
+        made = Batch.like(rows, fitted_columns(values, step.schema, step=step.name, rows=rows))
+        self.copies += len(places) - len(set(places))
+        return made
+
+    @abstractmethod
+    def _called(self, row: dict[str, Any], about: Callable[[], str]) -> Sequence[Mapping[str, Any]]:
+        """Return the rows that the function makes of one.
+
+        Args:
+            row: columns of the row.
+            about: returns the row as text, for errors.
+
+        Raises:
+            OperatorError: it raised, or returned something else.
+        """
+
+
+class MapRowsMachine(EachRowMachine):
+    """The machine calls the user's function with each row, a dict; None drops the row."""
+
+    def _called(self, row: dict[str, Any], about: Callable[[], str]) -> Sequence[Mapping[str, Any]]:
+        step = self._step
+        returned = called(step.function, row, step=step.name, shown=about, read=_row_read)
+        if returned is None:
+            return ()
+        if not isinstance(returned, Mapping):
+            raise OperatorError(
+                f"step {step.name!r}: its function returned {a_kind(returned)}; it "
+                f"must return a dict of {', '.join(step.schema.names)}, or None\n{about()}"
+            )
+        return (returned,)
+
+
+class FlatMapMachine(EachRowMachine):
+    """The machine calls the user's function with each row, which returns a list."""
+
+    def _called(self, row: dict[str, Any], about: Callable[[], str]) -> Sequence[Mapping[str, Any]]:
+        step = self._step
+        returned = called(step.function, row, step=step.name, shown=about, read=_rows_read)
+        if returned is None:
+            return ()
+        rows = f"dicts of {', '.join(step.schema.names)}"
+        if not isinstance(returned, list):
+            raise OperatorError(
+                f"step {step.name!r}: its function returned {a_kind(returned)}; it must return a "
+                f"list of {rows}, or None\n{about()}"
+            )
+        for number, each in enumerate(returned):
+            if not isinstance(each, Mapping):
+                raise OperatorError(
+                    f"step {step.name!r}: its function returned a list whose element {number} is "
+                    f"{a_kind(each)}; it must return a list of {rows}, or None\n{about()}"
+                )
+        return returned
 
 
 class CallingFunctions(AnyStream):
@@ -221,6 +287,31 @@ class CallingFunctions(AnyStream):
         """
         return self._mapped(MapRowsStep, function, schema, on_error=on_error, name=name)
 
+    @checked_call
+    def flat_map(
+        self,
+        function: RowsFunction,
+        schema: checks.Declared,
+        *,
+        on_error: OnBad = "error",
+        name: str | None = None,
+    ) -> Self:
+        """Compute any number of rows of each row, one at a time, the slow path.
+
+        The function takes a dict, and returns a list of dicts, or yields them, or None.
+        They leave in that order, with the event time of the row. The ledger counts the further
+        rows as copied, and rows that gave none as filtered.
+
+        Args:
+            function: function of one row; must pickle.
+            schema: {column: type} of the rows it returns, or a pyarrow schema.
+            on_error: fate of a row for which the function raises, or returns what does not fit
+                `schema`: "error" ends the job; "skip" omits and counts it; "divert" sends it to
+                `diverted()`.
+            name: the name of the step.
+        """
+        return self._mapped(FlatMapStep, function, schema, on_error=on_error, name=name)
+
     def _mapped(
         self,
         kind: type[FunctionStep],
@@ -248,6 +339,16 @@ def _row_read(returned: Any) -> Any:
     """Return a copy of a row: the function may fill it again."""
     is_row = type(returned) is dict or isinstance(returned, Mapping)
     return copied_value(returned) if is_row else returned
+
+
+def _rows_read(returned: Any) -> Any:
+    """Return rows as a list of copies; what a generator yields is made here.
+
+    Text and a row alone are not rows, though both can be iterated.
+    """
+    if isinstance(returned, str | bytes | Mapping) or not isinstance(returned, Iterable):
+        return returned
+    return [_row_read(row) for row in returned]
 
 
 def _columns_read(returned: Any, *, ours: tuple[Any, ...]) -> Any:

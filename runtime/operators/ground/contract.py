@@ -28,6 +28,7 @@ class Result(NamedTuple):
             then, if not before, with a read without rows. Nothing is due after the end. Only an
             operator whose traits have `uses_clock` gives a time.
         failed: rows that a user's code could not use, where the job goes on.
+        beyond_limit: rows that a limit left out.
     """
 
     rows: Batch | None
@@ -39,6 +40,7 @@ class Result(NamedTuple):
     waited_ns: int = 0
     due_ns: int | None = None
     failed: Sequence[DivertedRow] = ()
+    beyond_limit: int = 0
 
 
 class Operator(Protocol):
@@ -112,10 +114,11 @@ class LateOperator(PlainOperator):
 
 
 class PlainStateless:
-    """Defaults of a machine without row tests, whose first failure ends the job."""
+    """Defaults of a machine without row tests or copies, whose first failure ends the job."""
 
     row_tests: RowTests | None = None
     failed: FailedRows | None = None
+    copies: int | None = None
 
 
 class Stateless(Protocol):
@@ -129,6 +132,14 @@ class Stateless(Protocol):
     @property
     def failed(self) -> FailedRows | None:
         """Rows that a user's function could not use; None where the first ends the job."""
+        ...
+
+    @property
+    def copies(self) -> int | None:
+        """Rows so far beside the first of each row; None if no row gives none.
+
+        Without it rows that give none would hide rows that give several.
+        """
         ...
 
     def apply(self, batch: Batch) -> Batch:

@@ -12,16 +12,17 @@ A row is in one buffer at a time, so all of them together hold what the longest 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Self, TypeVar
+from itertools import chain, pairwise
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.expressions import NullLiteral
 from slackwater.runtime.model import (
     Duration,
     GateRead,
@@ -95,23 +96,35 @@ class FlowMerging(FlowBuilder):
     """Flows can merge their streams."""
 
     @checked_call
-    def merge(self, *streams: S, slack: Slack = AS_FLOW, name: str | None = None) -> S:
+    def merge(
+        self, *streams: S, fill: bool = False, slack: Slack = AS_FLOW, name: str | None = None
+    ) -> S:
         """Put the rows of streams with the same columns into one, in event-time order.
+
+        Columns meet by name, in the order of the first stream.
+
+        Args:
+            streams: streams of this flow.
+            fill: whether columns that a stream lacks are null in its rows; else they are an error.
+            slack: how long its gate waits; AS_FLOW: as the flow says.
+            name: the name of the step.
 
         Raises:
             TypeMismatch: the columns differ; says which one.
             FlowError: no streams, or a stream of another flow.
         """
-        return _merged(self, streams, slack=slack, name=name)
+        return _merged(self, streams, fill=fill, slack=slack, name=name)
 
 
 class Merging(AnyStream):
     """Streams can be merged."""
 
     @checked_call
-    def merge(self, *others: Self, slack: Slack = AS_FLOW, name: str | None = None) -> Self:
+    def merge(
+        self, *others: Self, fill: bool = False, slack: Slack = AS_FLOW, name: str | None = None
+    ) -> Self:
         """Put the rows of several streams into one, in event-time order; see Dataflow.merge."""
-        return _merged(self.flow, (self, *others), slack=slack, name=name)
+        return _merged(self.flow, (self, *others), fill=fill, slack=slack, name=name)
 
     @checked_call
     def k_slack_chain(self, *slacks: Duration) -> tuple[Self, ...]:
@@ -145,12 +158,22 @@ class Merging(AnyStream):
         return tuple(buffers)
 
 
-def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
+def _merged(
+    flow: FlowBuilder, streams: Sequence[S], *, fill: bool, slack: Slack, name: str | None
+) -> S:
     name = flow.name_for("merge", name)
     if not streams:
         raise FlowError(f"step {name!r}: merge has no streams; give at least one")
     for stream in streams:
         check_own(flow, stream, step=name)
+    if fill:
+        every: dict[str, pa.Field] = {}
+        for field in chain.from_iterable(stream.schema for stream in streams):
+            every.setdefault(field.name, field)
+        merged_schema(
+            {stream.name: _with(stream.schema, every.values()) for stream in streams}, step=name
+        )
+        streams = [_filled(stream, every.values()) for stream in streams]
     step = MergeStep(
         name=name,
         inputs=tuple(stream.name for stream in streams),
@@ -158,6 +181,19 @@ def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str 
         release=flow.release_of(slack, step=name),
     )
     return streams[0]._add(step)
+
+
+def _with(schema: pa.Schema, every: Iterable[pa.Field]) -> pa.Schema:
+    """Return a schema, then the fields of those whose names it lacks."""
+    return pa.schema([*schema, *(field for field in every if field.name not in schema.names)])
+
+
+def _filled(stream: S, every: Iterable[pa.Field]) -> S:
+    """Return a stream, with nulls in the columns that it lacks."""
+    lacking = {f.name: NullLiteral(f.type, "null") for f in every if f.name not in stream.columns}
+    a_stream: Any = stream  # which has the methods of all operators
+    filled: S = a_stream.with_columns(lacking) if lacking else stream
+    return filled
 
 
 def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
@@ -174,10 +210,12 @@ def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
                 for each in (schema, other)
             ]
             if kinds[0] != kinds[1]:
+                way_out = f"make them alike before, .with_columns({column}=…), or .drop it"
+                if "missing" in kinds:
+                    way_out += "; fill=True makes missing columns null"
                 raise TypeMismatch(
                     f"step {step!r}: merged streams must have the same columns, and {column!r} "
-                    f"is {kinds[0]} in {first!r} and {kinds[1]} in {name!r}; "
-                    "select or with_columns before the merge"
+                    f"is {kinds[0]} in {first!r} and {kinds[1]} in {name!r}; {way_out}"
                 )
     return schema
 

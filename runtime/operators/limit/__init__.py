@@ -1,0 +1,1 @@
+"""`limit`: the first rows of a stream, and its end after them."""

@@ -1,0 +1,1 @@
+"""`silence`: a row for each key from which nothing came for a given time."""
