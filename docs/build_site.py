@@ -35,6 +35,7 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
             "calendar",
             "session",
             "rows",
+            "opened_by",
             "everything",
             "count",
             "sum",

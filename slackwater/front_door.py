@@ -70,6 +70,7 @@ from slackwater.runtime.flow import (
     mean,
     median,
     min,  # noqa: A004 - read as sw.min("speed")
+    opened_by,
     quantile,
     rows,
     session,
@@ -132,6 +133,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "opened_by",
     "order",
     "parquet",
     "parquet_sink",

@@ -38,7 +38,12 @@ from slackwater.runtime.operators.aggregate.aggregate_functions import (
 )
 from slackwater.runtime.operators.aggregate.calendar_windows import calendar
 from slackwater.runtime.operators.aggregate.custom_aggregate import custom
-from slackwater.runtime.operators.aggregate.interval_words import everything, rows, session
+from slackwater.runtime.operators.aggregate.interval_words import (
+    everything,
+    opened_by,
+    rows,
+    session,
+)
 from slackwater.runtime.operators.aggregate.written import sliding, tumbling
 from slackwater.runtime.plan.slack import AS_FLOW
 
@@ -69,6 +74,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "opened_by",
     "quantile",
     "rows",
     "session",

@@ -23,7 +23,12 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import (
     CustomAggregate,
     CustomFunctions,
 )
-from slackwater.runtime.operators.aggregate.interval_words import Everything, Rows, Session
+from slackwater.runtime.operators.aggregate.interval_words import (
+    Everything,
+    OpenedBy,
+    Rows,
+    Session,
+)
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
@@ -393,6 +398,11 @@ CASES = [
         1,
     ),
     Case("all rows of a key", replace(SESSIONS, window=Everything()), 1),
+    Case(
+        "windows that rows open",
+        replace(SESSIONS, window=OpenedBy(bound(col("delay") < 0.2, pa.float64()), 7)),
+        1,
+    ),
     Case("windows of three rows", replace(SESSIONS, window=Rows(3, 3)), 1),
     Case("windows of rows that overlap", replace(SESSIONS, window=Rows(5, 2)), 1),
     Case("windows that close in time", IN_TIME, 1),

@@ -14,15 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater.runtime.errors import OperatorError, SettingError, TypeMismatch
+from slackwater.runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
 from slackwater.runtime.model import END_NS, LATEST_NS, READY_ONLY, START_NS, Batch, batch_of
 from slackwater.runtime.operators.aggregate import interval_machine
-from slackwater.runtime.operators.aggregate.interval_words import Everything, Rows, Session
+from slackwater.runtime.operators.aggregate.interval_words import (
+    Everything,
+    OpenedBy,
+    Rows,
+    Session,
+)
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import Leaves, Row, Segment, any_row, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.rows import bound
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "n": pa.int64()})
@@ -199,6 +205,67 @@ def test_windows_of_rows_equal_literal_ones_however_the_rows_are_cut(
     assert machine.rows_held == machine.late_dropped == 0
 
 
+class LiteralOpenings:
+    """Windows that rows above a number open, a row at a time."""
+
+    def __init__(self, step: IntervalStep, *, above: int) -> None:
+        assert isinstance(step.window, OpenedBy)
+        self.length, self.above = step.window.length_ns, above
+        self.open: list[Visit] = []
+        self.late_dropped = self.number = 0
+        self.leaves: Leaves = []
+
+    def run(self, segments: Sequence[Segment]) -> Leaves:
+        watermark = START_NS
+        for segment in segments:
+            for row in (*segment.late, *segment.rows):
+                self._take(row, is_late=row.time < watermark)
+            watermark = segment.watermark
+            self._close(watermark)
+        self._close(END_NS)
+        return self.leaves
+
+    def _take(self, row: Row, *, is_late: bool) -> None:
+        self.number += 1
+        around = [
+            visit
+            for visit in self.open
+            if visit.key == row.values[:2] and 0 <= row.time - visit.rows[0].time < self.length
+        ]
+        for visit in around:
+            visit.rows.append(row)
+        if row.values[2] > self.above and not is_late:
+            self.open.append(Visit(row.values[:2], self.number, [row]))
+        elif is_late and not around:
+            self.late_dropped += 1
+
+    def _close(self, watermark: int) -> None:
+        over = [visit for visit in self.open if visit.rows[0].time + self.length <= watermark]
+        self.open = [visit for visit in self.open if visit not in over]
+        for visit in sorted(over, key=lambda visit: (visit.rows[0].time, visit.number)):
+            values = [row.values[2] for row in visit.rows]
+            start, end = visit.rows[0].time, visit.rows[0].time + self.length
+            made = (len(values), sum(values), min(values), float(np.median(values)))
+            stimulus = max(row.stimulus for row in visit.rows)
+            self.leaves.append(tuple(map(repr, (end - 1, stimulus, *visit.key, start, end, *made))))
+
+
+@pytest.mark.parametrize("length", [1, 6, 30])
+@pytest.mark.parametrize("above", [-20, 0, 7])
+@given(segments=streams([VALUES]), cut=chance)
+def test_windows_that_rows_open_equal_literal_ones(
+    length: int, above: int, segments: list[Segment], cut: Random
+) -> None:
+    where = bound(sw.col("n") > above, pa.int64())
+    step = replace(STEP, window=OpenedBy(where, length))
+    literal = LiteralOpenings(step, above=above)
+    expected = literal.run(segments)
+    machine = make_operator(step)
+    assert run(machine, reads_of(segments, [ROWS], cut)) == expected
+    assert machine.late_dropped == literal.late_dropped
+    assert machine.rows_held == 0
+
+
 def rows_at(times: Sequence[int], areas: Sequence[int] | None = None) -> Batch:
     return batch_of(list(times), {"area": np.array(areas or [1] * len(times))})
 
@@ -331,6 +398,16 @@ def test_options_of_numbered_windows_are_refused(options: Any, says: str) -> Non
 def test_numbers_of_rows_have_a_range(size: int, every: int | None, says: str) -> None:
     with pytest.raises(SettingError, match=says):
         sw.rows(size, every=every)
+
+
+def test_what_opens_a_window_is_true_or_false_and_has_a_length() -> None:
+    with pytest.raises(SettingError, match="opened_by length"):
+        sw.opened_by(sw.col("k") > 1, "0s")
+    rows = sw.Dataflow("f").source("rows", sw.table({"t": [1], "k": [1]}), event_time="t")
+    with pytest.raises(TypeMismatch, match=r"step 'visits': opened_by .* must be true or false"):
+        rows.aggregate(window=sw.opened_by(sw.col("k") + 1, "5s"), n=sw.count(), name="visits")
+    with pytest.raises(ColumnError, match="speed"):
+        rows.aggregate(window=sw.opened_by(sw.col("speed") > 1, "5s"), n=sw.count())
 
 
 def test_a_gap_is_more_than_zero_and_a_window_is_a_window() -> None:

@@ -22,6 +22,7 @@ WINDOWS = {
     "session": sw.session("40ms"),
     "rows": sw.rows(7),
     "overlapping rows": sw.rows(6, every=4),
+    "opened": sw.opened_by(sw.col("v") > 900, "60ms"),
     "everything": sw.everything(),
 }
 
@@ -60,7 +61,9 @@ def by_hand(kind: str) -> list[tuple[Any, ...]]:
     made = []
     for line, own in of_lines.items():
         cuts = [0, *(n for n, (a, b) in enumerate(pairwise(own), 1) if b[0] - a[0] > 40), len(own)]
+        opened = [(place, ts) for place, (ts, v) in enumerate(own) if v > 900]
         windows = {
+            "opened": [[row for row in own[place:] if row[0] < ts + 60] for place, ts in opened],
             "session": [own[start:stop] for start, stop in pairwise(cuts)],
             "rows": [own[n : n + 7] for n in range(0, len(own), 7)],
             "overlapping rows": [own[n : n + 6] for n in range(0, len(own), 4)],
@@ -69,6 +72,8 @@ def by_hand(kind: str) -> list[tuple[Any, ...]]:
         for each in windows:
             times, values = zip(*each, strict=True)
             end = times[-1] + (40 if kind == "session" else 0)
+            if kind == "opened":
+                end = times[0] + 60
             made.append((line, times[0], end, len(each), sum(values)))
     return sorted(made)
 

@@ -204,7 +204,15 @@ def any_intervals(rows: sw.Stream, chance: Random) -> sw.Stream:
     """Sessions, or all rows, of a key or two."""
     return rows.aggregate(
         by=chance.choice(["key", "text", ("key", "text")]),
-        window=chance.choice([sw.session("30ms"), sw.session("150ms"), sw.everything()]),
+        window=chance.choice(
+            [
+                sw.session("30ms"),
+                sw.session("150ms"),
+                sw.everything(),
+                sw.rows(7, every=3),
+                sw.opened_by(sw.col("value") > 0.7, "60ms"),
+            ]
+        ),
         name="visits",
         replicas=chance.choice([1, 2]),
         n=sw.count(),

@@ -29,6 +29,7 @@
   close.
 - `moments.py`: Variances: sums of distances to a value of the cell, and of their squares.
 - `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.
+- `openings.py`: Windows that rows open: each row that fits opens a window of its key.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
 - `row_counts.py`: Count windows: so many rows of a key, in the order in which they come.

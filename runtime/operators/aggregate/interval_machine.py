@@ -13,7 +13,8 @@ from slackwater.runtime.operators.aggregate.accumulating import Accumulating
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
 from slackwater.runtime.operators.aggregate.interval_rule import IntervalRule, Left
-from slackwater.runtime.operators.aggregate.interval_words import Intervals, Rows
+from slackwater.runtime.operators.aggregate.interval_words import Intervals, OpenedBy, Rows
+from slackwater.runtime.operators.aggregate.openings import Openings
 from slackwater.runtime.operators.aggregate.row_counts import RowCounts
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
 from slackwater.runtime.operators.aggregate.sessions import Sessions
@@ -25,11 +26,13 @@ _ENTRIES_AT_ONCE = 1 << 20
 """Intervals that leave together are computed in blocks of about so many cells (or values)."""
 
 
-def rule_of(window: Intervals) -> IntervalRule:
-    """Return the rule of windows that are intervals."""
+def rule_of(window: Intervals, step: str) -> IntervalRule:
+    """Return the rule of windows that are intervals, of a step of this name."""
     match window:
         case Rows():
             return RowCounts(window)
+        case OpenedBy():
+            return Openings(window, step)
     return Sessions(window.reach_ns)
 
 
@@ -57,7 +60,7 @@ class IntervalMachine(Accumulating):
     def __init__(self, step: IntervalStep, *, most_kept_rows: int) -> None:
         del most_kept_rows
         super().__init__(step)
-        self._rule = rule_of(step.window)
+        self._rule = rule_of(step.window, step.name)
         self._cells: IntervalCells = IntervalCells()
         self._closer = ByWatermark()
         self._over_ns = START_NS  # intervals whose last row is older have left

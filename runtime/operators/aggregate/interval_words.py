@@ -6,11 +6,15 @@ clicks.aggregate(by="user", window=session("30m"), n=count())
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns, format_ns
+from slackwater.runtime.operators.ground.checks import predicate
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,11 @@ class Intervals(ABC):
     def columns(self) -> frozenset[str]:
         """Columns that say which rows are in an interval."""
         return frozenset()
+
+    def bound(self, schema: pa.Schema, *, step: str) -> Intervals:
+        """Return the windows of a step whose input has these columns; a subclass checks them."""
+        del schema, step
+        return self
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,29 @@ class Rows(Intervals):
         return 0
 
 
+@dataclass(frozen=True)
+class OpenedBy(Intervals):
+    """Windows of one length, each from a row that fits."""
+
+    where: Expr
+    length_ns: int
+
+    @property
+    def text(self) -> str:  # noqa: D102
+        return f"{format_ns(self.length_ns)} from each row with {self.where!s}"
+
+    @property
+    def reach_ns(self) -> int:  # noqa: D102
+        return self.length_ns
+
+    @property
+    def columns(self) -> frozenset[str]:  # noqa: D102
+        return frozenset(self.where.columns())
+
+    def bound(self, schema: pa.Schema, *, step: str) -> OpenedBy:  # noqa: D102
+        return replace(self, where=predicate(self.where, schema, step=step, what="opened_by"))
+
+
 @checked_call
 def session(gap: Duration) -> Session:
     """Return windows of rows of a key with no more than `gap` between neighbours.
@@ -108,6 +140,18 @@ def session(gap: Duration) -> Session:
 def everything() -> Everything:
     """Return a window of all rows of a key, which leaves at the end."""
     return Everything()
+
+
+@checked_call
+def opened_by(where: Expr, length: Duration) -> OpenedBy:
+    """Return windows of `length`, each from a row for which `where` is true.
+
+    That row is in it, and a row at its end is not. Windows are of a key, and may overlap.
+
+    Raises:
+        SettingError: not a length of time, or not more than zero.
+    """
+    return OpenedBy(where, duration_ns(length, what="opened_by length", positive=True))
 
 
 _MOST_WINDOWS = 1_000

@@ -240,7 +240,7 @@ class Aggregating(AnyStream):
             columns: {column: aggregate}, for names that Python cannot spell.
             window: tumbling("1s"), sliding("10s", "2s") or calendar("day", zone="Europe/Warsaw"),
                 which all keys share; or of each key its own: session("30m"), rows(100),
-                everything().
+                opened_by(col("speed") > 80, "15s"), everything().
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             late: fate of a row that comes after its window has closed. "drop": the row is counted
@@ -291,7 +291,7 @@ class Aggregating(AnyStream):
                     inputs=self._in,
                     schema=schema,
                     keys=keys,
-                    window=window,
+                    window=window.bound(self.schema, step=name),
                     aggregates=aggregates,
                     custom=custom or None,
                     **gate,

@@ -1,0 +1,89 @@
+"""Windows that rows open: each row that fits opens a window of its key.
+
+```
+length 10    rows of a key   3   5*  9   12*  14   16        * fits
+             windows             [5 ────────── 15)            5  9  12  14
+                                          [12 ───────── 22)         12  14  16
+```
+
+A row counts in each open window that holds its time; most count in none. A late row opens none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slackwater.runtime.model import END_NS, Batch, Int64Array
+from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.aggregate.accumulators import Pairs
+from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
+from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left
+from slackwater.runtime.operators.aggregate.interval_words import OpenedBy
+from slackwater.runtime.operators.ground.user_code import holds
+
+
+class Openings:
+    """Openings are an `IntervalRule`: a cell is a window, which begins with its first row.
+
+    Args:
+        window: the condition and the length.
+        step: name of the step, for errors.
+    """
+
+    STATE = Fields()
+
+    def __init__(self, window: OpenedBy, step: str) -> None:
+        self._where, self._length_ns, self._step = window.where, window.length_ns, step
+
+    def over_ns(self, until_ns: int) -> int:
+        """Return the watermark: a row before it opens no window."""
+        return until_ns
+
+    def take(  # noqa: D102 - see IntervalRule
+        self,
+        cells: IntervalCells,
+        batch: Batch,
+        codes: Int64Array,
+        held: Int64Array,
+        *,
+        over_ns: int,
+    ) -> InCells:
+        del held
+        times, rows = batch.event_time_ns, np.arange(len(codes))
+        is_late = times < over_ns
+        there = cells.of_keys(codes)
+        opening = np.flatnonzero(holds(self._where, batch, step=self._step) & ~is_late)
+        made = cells.add(codes.take(opening), times.take(opening))
+        windows = np.concatenate([there, made])
+        opened_by = np.concatenate([np.full(len(there), -1), opening])
+        key, start = cells.codes.take(windows), cells.firsts.take(windows)
+        windows = windows.take(np.lexsort((opened_by, start, key)))
+        begun = _before((opened_by, start, key), (rows, times, codes))
+        ended = _before((start + self._length_ns, key), (times, codes))
+        of_row, places = unfold(ended, begun - ended)
+        is_late &= begun == ended
+        return InCells(of_row, windows.take(places), is_late if is_late.any() else None)
+
+    def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:  # noqa: D102
+        del held
+        due = cells.open_cells()
+        if until_ns != END_NS:
+            due = due[cells.firsts.take(due) <= until_ns - self._length_ns]
+        if not len(due):
+            return None
+        due = due.take(cells.firsts.take(due).argsort(kind="stable"))
+        starts_ns = cells.firsts.take(due)
+        ends_ns = starts_ns + self._length_ns
+        pairs = Pairs(due, np.arange(len(due)), len(due), are_single=True)
+        return Left(pairs, starts_ns, ends_ns, ends_ns - 1, gone=due)
+
+
+def _before(windows: tuple[Int64Array, ...], rows: tuple[Int64Array, ...]) -> Int64Array:
+    """Return how many windows are not after each row, by keys as `np.lexsort` takes them."""
+    count = len(windows[0])
+    order = np.lexsort([np.concatenate(pair) for pair in zip(windows, rows, strict=True)])
+    is_window = order < count
+    before = np.empty(len(rows[0]), dtype=np.int64)
+    before[order[~is_window] - count] = is_window.cumsum()[~is_window]
+    return before
