@@ -11,7 +11,8 @@ SlackwaterError
 ├── IngestError          input that cannot be read
 │   ├── SchemaError      a column missing, of the wrong type, or null where it may not be
 │   ├── OrderError       event time is older than its source had promised
-│   ├── RowsGone         rows that a restore needs, and that an origin has dropped
+│   ├── RowsGone         rows that a restore needs, and that an origin has dropped: of an input
+│   ├── RetentionError   the same with its source, and what to do: ends the job
 │   └── JavaError        no usable Java for Spark
 ├── OperatorError        the user's function raised, with its traceback and a sample; or a value
 │                        that its column cannot hold, with its row
@@ -47,6 +48,7 @@ __all__ = [
     "LedgerError",
     "OperatorError",
     "OrderError",
+    "RetentionError",
     "RowsGone",
     "SchemaError",
     "SettingError",
@@ -131,6 +133,10 @@ class RowsGone(IngestError):
     def __str__(self) -> str:
         missing = "rows" if self.missing is None else f"{self.missing:,} rows"
         return f"{missing} are gone from its origin, whose oldest are at {self.oldest}"
+
+
+class RetentionError(IngestError):
+    """A source cannot be read on after a restore: its origin has dropped the rows."""
 
 
 class JavaError(IngestError):

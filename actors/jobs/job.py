@@ -23,7 +23,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.jobs.carrier import JobCarrier, home_nodes
-from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
+from slackwater.actors.jobs.ray_errors import take_errors, unwrapped_ray_error
 from slackwater.actors.jobs.replacing import Replacing, RunningJob
 from slackwater.actors.jobs.slot_actors import (
     JobClock,
@@ -351,19 +351,25 @@ class RayJob:
         """
         with self._change_lock:
             calls = [a.call.remote("write_part", number, folder) for a in self._actors.values()]
-            until_s = time.monotonic() + PART_S
-            while waiting := ray.wait(calls, num_returns=len(calls), timeout=LOOK_S)[1]:
-                if self._carrier.over.is_set() or time.monotonic() > until_s:
-                    self._unwritten = waiting
-                    raise ClusterError(
-                        f"checkpoint {number} of job {self._plan.flow!r} is given up: "
-                        f"{len(waiting)} slots have not written their parts; the next is tried at "
-                        "its time"
-                    )
             try:
+                self._await_parts(calls, number)
                 return dict(zip(self._actors, ray.get(calls), strict=True))
             except RayError as problem:
+                take_errors(calls)
                 raise unwrapped_ray_error(problem) from problem
+            except ClusterError:
+                take_errors(calls)
+                raise
+
+    def _await_parts(self, calls: list[Any], number: int) -> None:
+        until_s = time.monotonic() + PART_S
+        while waiting := ray.wait(calls, num_returns=len(calls), timeout=LOOK_S)[1]:
+            if self._carrier.over.is_set() or time.monotonic() > until_s:
+                self._unwritten = waiting
+                raise ClusterError(
+                    f"checkpoint {number} of job {self._plan.flow!r} is given up: {len(waiting)} "
+                    "slots have not written their parts; the next is tried at its time"
+                )
 
     def await_writers(self) -> None:
         """Wait until slots that were ended write no more, for some seconds."""
@@ -439,12 +445,25 @@ class RayJob:
         return has_ended
 
     def report(self) -> JobReport:
-        """Ask the slots for their reports, for 3 s at most; return the job's report."""
-        if not self._carrier.over.is_set():
+        """Ask the slots for their reports, for 3 s at most; return the job's report.
+
+        One that has not begun asks none.
+        """
+        if self._replacing is not None and not self._carrier.over.is_set():
             self._carrier.refresh()
         with self._carrier.lock:
             tuning = self.tuner.report(is_fresh=self._cluster_monitor.lost is None)
         return self._put_together(tuning)
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether all its slots have reported what they count."""
+        reports, plan = self._carrier.reports, self.plan
+        return all(
+            slot in reports and reports[slot].stages
+            for slot in plan.slot_names
+            if plan.stages_of(slot)
+        )
 
     @property
     def latest_report(self) -> JobReport:

@@ -39,7 +39,7 @@ from slackwater.actors.checkpoints.folder import (
 )
 from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.job import Before, RayJob
-from slackwater.actors.jobs.slot_actors import JobClock, end_actors
+from slackwater.actors.jobs.slot_actors import JobClock, NotInTime, end_actors
 from slackwater.actors.jobs.spares import Spares
 from slackwater.actors.nodes.host_monitor import answering as hosts_that_answer
 from slackwater.actors.nodes.placement import NodeInfo, list_nodes, new_homes
@@ -66,7 +66,7 @@ from slackwater.runtime.recovery.pace import Cost, Pace
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
-__all__ = ["Checkpointing", "LastingJob"]
+__all__ = ["Checkpointing", "LastingJob", "cause_of_start"]
 
 LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
@@ -129,6 +129,12 @@ class _Warm(NamedTuple):
     lost_nodes: Collection[str] = ()
 
 
+def cause_of_start(problem: SlackwaterError | RayError) -> Cause:
+    """Return the cause of an attempt that could not start: slots that are silent count as dead."""
+    counts_as_death = isinstance(problem, RayError | NotInTime)
+    return Cause("WorkerDied" if counts_as_death else kind_of(problem), str(problem))
+
+
 class LastingJob:
     """A job with checkpoints. It is used as a `RayJob` is, from any thread.
 
@@ -183,6 +189,7 @@ class LastingJob:
         self._is_wanted = threading.Event()
         self._start_ns = 0
         self._clock: JobClock | None = None  # of the last attempt that began
+        self._before: JobReport | None = None  # last report of the attempts before
         self._newest: _Newest | None = None
         self._problem: str | None = None  # why the newest checkpoint is not complete
         self._is_unwanted = threading.Event()
@@ -286,14 +293,14 @@ class LastingJob:
                 self._error = attempt.error
                 return
             decision = self._attempts.failed(attempt.cause, attempt.failed_ns)
+            if attempt.has_reports:
+                self._before = attempt.latest_report
             while isinstance(decision, Again):
                 try:
                     self._go_on(decision)
                     break
                 except (SlackwaterError, RayError) as problem:
-                    kind = "WorkerDied" if isinstance(problem, RayError) else kind_of(problem)
-                    cause = Cause(kind, str(problem))
-                    decision = self._attempts.failed(cause, time.monotonic_ns())
+                    decision = self._attempts.failed(cause_of_start(problem), time.monotonic_ns())
             else:
                 self._error = attempt.error
                 if decision.text != str(attempt.error):
@@ -340,7 +347,7 @@ class LastingJob:
             actors, lived = warm.actors, warm.nodes
             self._nodes = {slot: lived.get(slot, node) for slot, node in self._nodes.items()}
             self._nodes = self._homes(warm.lost_nodes)
-            parts = {slot: SavedPart(folder) for slot in self._nodes}
+            parts = {slot: SavedPart(folder, recovers=True) for slot in self._nodes}
             # Others are of slots that the checkpoint has not, or on hosts that were lost since.
             used = {s: own for s, own in actors.items() if self._nodes.get(s) is lived[s]}
             end_actors({slot: own for slot, own in actors.items() if slot not in used})
@@ -362,6 +369,7 @@ class LastingJob:
                     known.parts_of(self._plan.stages_of(slot), names),
                     facts.granted,
                     names,
+                    recovers=warm is not None,
                 )
                 for slot in self._nodes
             }
@@ -535,9 +543,14 @@ class LastingJob:
         return self._shown(lambda attempt: attempt.latest_report)
 
     def _shown(self, ask: Callable[[RayJob], JobReport]) -> JobReport:
-        report = ask(self._attempt)
+        attempt, before = self._attempt, self._before
+        report = ask(attempt)
+        if before is not None and not attempt.has_reports:
+            # Until the slots that went back count again.
+            report = replace(before, elapsed_s=max(before.elapsed_s, report.elapsed_s))
         if not self._over.is_set() and report.state != "running":
             report.state, report.error = "running", None
+            report.job_events, report.slot_events = [], []
         elif self._over.is_set() and self._error is not None:
             report.state, report.error = "failed", str(self._error)
         report.recoveries = list(self._attempts.recoveries)

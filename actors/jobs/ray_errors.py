@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from ray.exceptions import RayError
 
 from slackwater.runtime.errors import ClusterError, SlackwaterError, WorkerDied
 
-__all__ = ["not_importable", "unwrapped_ray_error"]
+__all__ = ["not_importable", "take_errors", "unwrapped_ray_error"]
 
 
 def unwrapped_ray_error(problem: RayError) -> SlackwaterError:
@@ -28,3 +30,12 @@ def not_importable(module: str) -> ClusterError:
         f"a worker cannot import {module!r}, from which a function or an input of the flow "
         "comes; install it on the nodes, or put it beside the program or in its working folder"
     )
+
+
+def take_errors(calls: Iterable[Any]) -> None:
+    """Take the errors of calls that nothing else will ask for: Ray prints others.
+
+    Without a wait, so a call may also fail later.
+    """
+    for call in calls:
+        call.future()

@@ -24,7 +24,7 @@ from slackwater.actors.jobs.named_actors import (
     processes_of,
 )
 from slackwater.actors.jobs.picklable import check_picklable
-from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
+from slackwater.actors.jobs.ray_errors import take_errors, unwrapped_ray_error
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
 from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.in_band import InBand
@@ -39,6 +39,7 @@ from slackwater.runtime.plan.slot_plan import slot_plan
 
 __all__ = [
     "JobClock",
+    "NotInTime",
     "answering",
     "answers_to",
     "ask_each",
@@ -55,6 +56,10 @@ KILL_S = 3.0
 STOP_S = 4.0
 ANSWER_S = 2.0
 """Time for a process to answer, of slots whose start has failed; one that loads takes a second."""
+
+
+class NotInTime(ClusterError):
+    """Slots have not answered within their limit; a job with checkpoints tries again."""
 
 
 def make_actors(
@@ -199,7 +204,8 @@ def ask_each(
         hosts: hosts of the slots, looked at meanwhile; None to wait for a lost host, too.
 
     Raises:
-        ClusterError: not all answered in time, or the cluster is lost.
+        NotInTime: not all answered in time.
+        ClusterError: the cluster is lost.
         WorkerDied: a slot's process has ended, or its host is lost.
         SlackwaterError: an actor raised it.
     """
@@ -229,12 +235,14 @@ def answers_to(
     try:
         return cluster_monitor.get(list(calls.values()), timeout_s, hosts)
     except GetTimeoutError as problem:
-        raise ClusterError(
+        take_errors(calls.values())
+        raise NotInTime(
             f"job {plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
             f"within {timeout_s:.0f} s; the nodes may be short of free CPUs (one per slot) "
             "or of memory: see `ray status`"
         ) from problem
     except RayError as problem:
+        take_errors(calls.values())
         for slot, call in calls.items():
             if (died := _death_by(call, slot, plan, homes)) is not None:
                 raise died from problem

@@ -127,12 +127,14 @@ class SavedPart(NamedTuple):
         entries: files of the parts that have its stages; none if the job begins at its start.
         granted: credit that all slots had given by their cuts, by channel.
         names: names in these parts.
+        recovers: whether the run goes on after a failure of its own; else it has just begun.
     """
 
     folder: str
     entries: tuple[PartEntry, ...] = ()
     granted: Mapping[str, int] = MappingProxyType({})
     names: FormerNames = SAME_NAMES
+    recovers: bool = False
 
     def read(self, plan: SlotPlan) -> SlotPart | None:
         """Return the part of a slot; None if the job begins at its start.

@@ -113,7 +113,7 @@ class SlotHost(MovingStages, CuttingSlot):
         self._results = SlotResults.of(plan)
         self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None
-        self._start_ns = 0
+        self._start_ns, self._recovers = 0, False
         self._waker = Waker()
         self._ends = ChannelEnds(
             keys=keys,
@@ -190,6 +190,7 @@ class SlotHost(MovingStages, CuttingSlot):
         """
         self._ends.connect(self._stages, endpoints)
         self._saved = None if saved is None else saved.read(self._plan)
+        self._recovers = saved is not None and saved.recovers
         at = {} if self._saved is None else self._saved.positions
         try:
             self._sinks.open(
@@ -362,7 +363,7 @@ class SlotHost(MovingStages, CuttingSlot):
             return "stopped"
         slot.open(self._clock.now_ns())
         self._publish("running")  # in case a sink or the first slice hangs
-        self._results.resumes(self._sinks.begin())
+        self._results.resumes(self._sinks.begin(), recovers=self._recovers)
         if slot.marked:  # it goes on from a checkpoint
             self._do(self._results.complete(slot.marked))
         sharpen_timers()

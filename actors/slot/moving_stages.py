@@ -46,6 +46,7 @@ class MovingStages(ABC):
     _stages: tuple[Stage, ...]
     _folder: str
     _start_ns: int
+    _recovers: bool
     _slot: Slot | None
     _results: SlotResults
     _sinks: SlotSinks
@@ -135,6 +136,7 @@ class MovingStages(ABC):
         self._own_inputs = [i for i in self._own_inputs if i.source in names] + own
         self._plan, self._stages, self._start_ns = plan, plan.stages, order.start_ns
         self._is_held = self._is_given = False
+        self._recovers = True  # what an earlier run had is in the results
 
     def _in_loop(self, do: Callable[[], _T]) -> _T:
         if self._thread is None:

@@ -172,7 +172,7 @@ class Tally:
         self.counts["checkpoints"] += len(simulation.marks.taken)
         self.counts["rows"] += sum(map(len, sinks.rows.values()))
         self.counts["rows that came again"] += sinks.again + sum(
-            sink.already_committed for sink in report.sinks
+            sink.came_again for sink in report.sinks
         )
         return fault_of(subject, report, sinks, base)
 
@@ -215,7 +215,7 @@ def fault_of(subject: Subject, report: JobReport, sinks: OrdinalSinks, base: Row
         return f"ended: {sorted(sinks.ended)}"
     for sink in report.sinks:
         rows = len(sinks.rows[sink.name])
-        if rows != sink.rows + sink.already_committed:
+        if rows != sink.rows:
             return f"sink {sink.name!r} has {rows:,} rows, and was given {sink.rows:,}"
     if subject.is_repeatable and sinks.rows != base:
         unlike = [sink for sink, rows in sinks.rows.items() if rows != base[sink]]

@@ -63,15 +63,27 @@ class SinkMeter:
         )
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
+        self._rows_again = 0  # passed over, and still to be counted
 
     @property
     def next_ordinal(self) -> int:
         """Ordinal of the sink's next row: the rows that have left or were skipped."""
-        return self._report.rows + self._rows_waiting + self._report.already_committed
+        decided = self._report.rows + self._rows_waiting + self._rows_again
+        return decided + self._report.already_committed
 
     def skip(self, rows: int) -> None:
         """Count rows that an earlier run has committed."""
         self._report.already_committed += rows
+
+    def pass_over(self, rows: int) -> None:
+        """Note rows that this run has written before a recovery; `came_again` counts them."""
+        self._rows_again += rows
+
+    def came_again(self, batch: Batch, egress_ns: int) -> None:
+        """Count rows that were passed over: when they left first is not known any more."""
+        self._rows_again -= len(batch)
+        self._report.came_again += len(batch)
+        self.add(batch, egress_ns)
 
     def add(self, batch: Batch, egress_ns: int) -> None:
         """Count rows that have just left."""
@@ -96,6 +108,7 @@ class SinkMeter:
         return {
             "rows": report.rows,
             "already_committed": report.already_committed,
+            "came_again": report.came_again,
             "in_time": report.in_time,
             "marked": dict(report.marked),
             "latency": report.latency.to_json(),
@@ -106,6 +119,7 @@ class SinkMeter:
         """Continue from a snapshot."""
         self._report.rows = state["rows"]
         self._report.already_committed = state["already_committed"]
+        self._report.came_again = state["came_again"]
         self._report.in_time = state["in_time"]
         self._report.marked = dict(state["marked"])
         self._report.latency = LatencyHistogram.from_json(state["latency"])

@@ -22,6 +22,11 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
                 f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
                 "earlier run and left out"
             )
+        if sink.came_again:
+            notes.append(
+                f"sink {sink.name!r}: {sink.came_again:,} rows that it had came again after a "
+                "recovery and were not written twice; their latency counts until then"
+            )
         if sink.held and state in ("failed", "lost", "stopped"):
             notes.append(
                 f"sink {sink.name!r}: {sink.held:,} rows were not written, as no complete "

@@ -231,8 +231,11 @@ class SinkReport(JsonObject):
     parts: int = 0
     """Files that readers see, also those of earlier runs of the same output."""
     already_committed: int = 0
-    """Rows that reached the sink and were left out, as an earlier run had committed them, or an
-    attempt before a recovery. They are neither in `rows` nor in `latency`."""
+    """Rows that reached the sink and were left out, as an earlier run had committed them. They are
+    neither in `rows` nor in `latency`."""
+    came_again: int = 0
+    """Of `rows`, those that the sink had before a recovery. They came again, and were not written
+    twice; their latency is until then, so it is more than it was."""
     held: int = 0
     """Rows that wait for the checkpoint that contains them. They are not in `rows` yet."""
     notes: list[str] = field(default_factory=list)

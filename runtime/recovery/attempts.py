@@ -30,7 +30,10 @@ PASSED = 10
 back, and rows may come slower again."""
 LONGEST_NS = 30 * NS_PER_SECOND
 """Longest wait before an attempt."""
-_FINAL = (errors.SettingError, errors.FlowError, errors.ClusterError, errors.JobStopped)
+_FINAL = (
+    *(errors.SettingError, errors.FlowError, errors.ClusterError, errors.JobStopped),
+    errors.RetentionError,
+)
 """Errors that no repeat mends."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 

@@ -109,7 +109,7 @@ def results_of_sinks(
         was_in: {sink: state of its former slot}.
         names: names in these states.
     """
-    fields = ("meters", "open", "parts", "committed", "held")
+    fields = ("meters", "open", "parts", "committed", "earlier", "held")
     return {field: values_of(was_in, field, names) for field in fields}
 
 

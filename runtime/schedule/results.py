@@ -39,6 +39,7 @@ __all__ = [
     "Flush",
     "SinkAction",
     "SinkPort",
+    "Skip",
     "SlotResults",
     "carry_out",
     "rest_of",
@@ -49,6 +50,13 @@ class End(NamedTuple):
     """Tell a sink that its stream has ended."""
 
     sink: str
+
+
+class Skip(NamedTuple):
+    """Count rows that a sink has from this run, before a recovery; it is not given them again."""
+
+    sink: str
+    batch: Batch
 
 
 class Flush(NamedTuple):
@@ -76,7 +84,7 @@ class Abort(NamedTuple):
     error: str
 
 
-SinkAction: TypeAlias = Egress | End | Flush | Commit | Close | Abort
+SinkAction: TypeAlias = Egress | Skip | End | Flush | Commit | Close | Abort
 
 
 class SinkPort(Protocol):
@@ -137,7 +145,7 @@ class SlotResults:
         holds: the same, of this slot alone.
     """
 
-    STATE = Fields("_meters", "_open", "_parts", "_committed", "_held")
+    STATE = Fields("_meters", "_open", "_parts", "_committed", "_earlier", "_held")
 
     def __init__(
         self,
@@ -158,6 +166,7 @@ class SlotResults:
             if traits.rows is not None or traits.every_ns is not None
         }
         self._committed: dict[str, int] = {}  # {sink: last ordinal}, where rows are yet to come
+        self._earlier: dict[str, int] = {}  # {sink: rows that it had as this run began}
         self.due_ns: int | None = None
         """When `due` has something to do, if nothing is written; None if at no time."""
 
@@ -187,12 +196,14 @@ class SlotResults:
         held = [self._held[sink] for sink in self._open if sink in self._held]
         return any(own.has_ended or own.rows for own in held)
 
-    def resumes(self, committed: Mapping[str, int]) -> None:
+    def resumes(self, committed: Mapping[str, int], *, recovers: bool = False) -> None:
         """Skip rows that sinks have from before. Of a checkpoint: after the restore.
 
         Args:
             committed: {sink: ordinal of the last row that it has}, -1 if it has no row; a sink that
                 does not say it is omitted.
+            recovers: whether the run goes on after a failure of its own. Then rows beyond those
+                with which it began are its own. Before its first checkpoint all are.
 
         Raises:
             SinkError: a sink has fewer rows than it had been given at the checkpoint.
@@ -205,6 +216,8 @@ class SlotResults:
                 continue
             self._committed.pop(sink, None)
             has, had = committed[sink] + 1, self.next_ordinal(sink)
+            if not recovers:
+                self._earlier[sink] = has
             if has < had:
                 raise SinkError(
                     f"sink {sink!r}: it has {has:,} rows, and had been given {had:,} at the "
@@ -261,30 +274,36 @@ class SlotResults:
         done: list[SinkAction] = []
         if batch is not None:
             if sink in self._committed:
-                batch = self._skipped(sink, batch)
+                done, batch = self._skipped(sink, batch)
             if batch is None:
                 pass
             elif sink in self._parts:
-                done = self._in_parts(sink, batch)
+                done += self._in_parts(sink, batch)
             else:
-                done = [egress if batch is egress.batch else Egress(sink, batch, False)]
+                done.append(egress if batch is egress.batch else Egress(sink, batch, False))
         if is_end and sink in self._open:
             done += self._done(sink)
         return done
 
-    def _skipped(self, sink: str, batch: Batch) -> Batch | None:
-        """Return the rows that the sink does not have; None if it has all."""
-        rows = len(batch)
-        left = self._committed[sink] + 1 - self.next_ordinal(sink)
-        self._meters[sink].skip(min(left, rows))
+    def _skipped(self, sink: str, batch: Batch) -> tuple[list[SinkAction], Batch | None]:
+        """Return what to do with rows that the sink has, and its new rows; None without any."""
+        rows, first, meter = len(batch), self.next_ordinal(sink), self._meters[sink]
+        left = self._committed[sink] + 1 - first
+        has = min(left, rows)
+        of_earlier_run = min(max(self._earlier.get(sink, 0) - first, 0), has)
+        meter.skip(of_earlier_run)
+        done: list[SinkAction] = []
+        if of_earlier_run < has:
+            meter.pass_over(has - of_earlier_run)
+            done.append(Skip(sink, batch.slice(of_earlier_run, has)))
         if left > rows:
-            return None
+            return done, None
         del self._committed[sink]
         if sink in self._parts:  # a part ends with the last row that was committed
             self._parts[sink].cut_short()
             self._parts[sink].flushed()
             self._find_due()
-        return batch.slice(left, rows) if left < rows else None
+        return done, batch.slice(left, rows) if left < rows else None
 
     def _in_parts(self, sink: str, batch: Batch) -> list[SinkAction]:
         done: list[SinkAction] = []
@@ -334,6 +353,10 @@ class SlotResults:
         if at_ns is not None:
             self._parts[egress.stage].wrote(at_ns)
             self._find_due()
+
+    def skipped(self, skip: Skip, now_ns: int) -> None:
+        """Take note that rows came again which the sink has."""
+        self._meters[skip.sink].came_again(skip.batch, now_ns)
 
     def due(self, now_ns: int) -> list[SinkAction]:
         """Return what must be done by now, by the sinks' clock."""
@@ -451,6 +474,8 @@ def carry_out(
                 sinks.write(sink, batch, results.next_ordinal(sink))
                 at_ns = sinks.clock_ns() if results.is_timed(sink) else None
                 results.wrote(action, clock_ns(), at_ns=at_ns)
+            case Skip():
+                results.skipped(action, clock_ns())
             case End(sink):
                 sinks.end(sink)
             case Flush(sink):

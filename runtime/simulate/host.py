@@ -281,7 +281,7 @@ class Simulation:
         self._life.begin()
         for name, results in self._results.items():
             try:
-                results.resumes(committed)
+                results.resumes(committed, recovers=self._attempt > 0)
                 if self._from is not None:
                     self._do(name, results.complete(self._from))
             except SlackwaterError as problem:

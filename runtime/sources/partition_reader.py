@@ -17,7 +17,13 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.back_off import pause_ns
-from slackwater.runtime.errors import IngestError, RowsGone, SchemaError, SlackwaterError
+from slackwater.runtime.errors import (
+    IngestError,
+    RetentionError,
+    RowsGone,
+    SchemaError,
+    SlackwaterError,
+)
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plurals import count_of
@@ -224,18 +230,17 @@ class PartitionReader:
         left = None if rows is None else rows - (self.rows - self._to_skip)
         return open_named(self._source, given, self._at, self.name, left)
 
-    def _gone(self, problem: RowsGone) -> IngestError:
+    def _gone(self, problem: RowsGone) -> RetentionError:
         """Return the error of a partition whose origin has dropped what is needed."""
         place = "" if self._at is None else f" at position {shown(self._at)}"
         read = count_of(self.rows, "row")
-        return self._named(
-            IngestError(
-                f"source {self._source!r}: its input ({self._spec.input.describe()}) cannot be "
-                f"read on{place}, after {read}: {problem}; let the origin keep rows for longer "
-                "than an outage lasts, and put these back, or give another checkpoint folder: the "
-                "flow then begins with the rows that are there"
-            )
+        error = IngestError(
+            f"source {self._source!r}: its input ({self._spec.input.describe()}) cannot be read "
+            f"on{place}, after {read}: {problem}; let the origin keep rows for longer than an "
+            "outage lasts, and put these back, or give another checkpoint folder: the flow then "
+            "begins with the rows that are there"
         )
+        return RetentionError(str(self._named(error)))
 
     def _named(self, problem: IngestError) -> IngestError:
         """Return an error with the partition, how far it was read, and retries."""

@@ -114,6 +114,31 @@ def test_ordinals_count_on_over_batches_that_an_earlier_run_had_committed() -> N
     assert results.leaves(Egress("out", None, True)) == DONE
 
 
+@pytest.mark.parametrize("holds", [(), ("out",)])
+def test_rows_of_this_run_that_come_again_count_once_with_their_latency_until_then(
+    holds: tuple[str, ...],
+) -> None:
+    before, sinks = of("out", holds=holds), Sinks()
+    before.resumes({"out": 1})  # an earlier run had two
+    before.leaves(Egress("out", batch(1), False))
+    again = of("out", holds=holds)
+    restore(again, from_plain(saved_results(before, 1)))
+    again.resumes({"out": 4}, recovers=True)
+    carry_out(again.complete(1), again, sinks, lambda: 9)
+    carry_out(again.leaves(Egress("out", batch(2, 3, 4), False)), again, sinks, lambda: 9)
+    carry_out(again.leaves(Egress("out", batch(5, 6), False)), again, sinks, lambda: 9)
+    again.cut(2)
+    carry_out(again.complete(2), again, sinks, lambda: 9)
+    assert sinks.done == ["write out 5+1"]
+    (report,) = again.reports()
+    assert (report.rows, report.already_committed, report.came_again) == (4, 2, 3)
+    assert (report.latency.count, report.latency.max_ns) == (4, 6)
+    assert [note.partition(" rows ")[0] for note in published_notes("done", [report])] == [
+        "sink 'out': 2",
+        "sink 'out': 3",
+    ]
+
+
 def test_fewer_rows_than_an_earlier_run_committed_are_an_error() -> None:
     place = FileTraits(path="out", format="csv", is_file=False, overwrite=False, rows=None)
     results, said = of("out", files=place), r"'out': the flow gave 2 rows, .* committed 4; .*each"

@@ -82,6 +82,10 @@ def test_two_failures_in_a_row_change_no_row(holds: bool, says_last: bool) -> No
     assert (report.state, imbalances(report)) == ("done", [])
     assert run.sinks.rows == expected.sinks.rows
     assert run.sinks.ended == set(expected.sinks.rows)
+    assert {sink.name: sink.rows for sink in report.sinks} == {
+        sink: len(rows) for sink, rows in run.sinks.rows.items()
+    }
+    assert not any(sink.already_committed for sink in report.sinks)
     assert len(report.recoveries) == 2
     assert all(recovery.gap_s for recovery in report.recoveries)
     assert "all slots went back to checkpoint" in report_text(report)

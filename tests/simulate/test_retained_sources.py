@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError
+from slackwater.runtime.errors import RetentionError
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.simulate import Checkpoints, CostModel, Simulation, SlotDies
@@ -99,10 +99,14 @@ def test_no_row_that_was_acknowledged_is_asked_for_again() -> None:
 def test_a_retention_that_is_shorter_than_the_outage_ends_the_job_with_the_numbers() -> None:
     log = Log(most=5)
     simulation, _ = job_of(log)
-    with pytest.raises(IngestError) as caught:
+    with pytest.raises(RetentionError) as caught:
         simulation.run()
     text = str(caught.value)
     asked, oldest = log.opened[-1], log.newest - log.most
+    assert len(log.opened) == 2, "no other try, which would go back further"
+    assert simulation.recovery is not None
+    (recovery,) = simulation.recovery.attempts.recoveries
+    assert recovery.checkpoint == simulation.recovery.attempts.checkpoint, "the newest stays"
     assert f"source 'rows': its input (a log) cannot be read on at position b'{asked}'" in text
     assert f"{oldest - asked:,} rows are gone from its origin, whose oldest are at " in text
     assert f"offset {oldest}; let the origin keep rows for longer than an outage lasts" in text

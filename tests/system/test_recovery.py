@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import re
 import signal
@@ -60,7 +61,9 @@ def has_checkpoint_after(job: sw.Job, number: int) -> bool:
 
 
 def has_recovered(job: sw.Job, times: int) -> bool:
-    recoveries = job.metrics.recoveries
+    report = job.report()
+    recoveries = report.recoveries
+    assert report.ledger.entered > 0, "rows that were counted vanish while the job goes back"
     return len(recoveries) == times and recoveries[-1].gap_s is not None
 
 
@@ -87,7 +90,39 @@ def test_slots_that_are_killed_in_turn_and_together_leave_no_trace_in_the_output
     assert report.ledger.is_balanced
     assert len(report.recoveries) > 2, report.recoveries  # the two may be seen in turn
     assert rows_of(path) == expected
+    assert {sink.name: sink.rows for sink in report.sinks}["out"] == len(expected)
+    assert not any("earlier run" in note for note in report.notes)
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
+
+
+def test_a_checkpoint_that_fails_in_all_slots_prints_nothing(
+    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
+) -> None:
+    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
+    printed: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: printed.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("ray._private.worker")
+    logger.addHandler(handler)
+    flow = pairs(TableOutput(str(path)), over=over)
+    job = cluster.submit(flow, placement=IN_TWO, checkpoint=EVERY, checkpoint_folder=folder)
+    try:
+        until(partial(has_checkpoint_after, job, 0), within_s=SOON_S, what="a checkpoint")
+        number = job.report().checkpoint.number or 0  # type: ignore[union-attr]
+        folder.rename(tmp_path / "away")
+        until(
+            lambda: (known := job.metrics.checkpoint) and known.problem,
+            within_s=SOON_S,
+            what="a checkpoint that fails",
+        )
+        (tmp_path / "away").rename(folder)
+        until(partial(has_checkpoint_after, job, number + 1), within_s=SOON_S, what="another")
+        over.touch()
+        job.wait(timeout=LIMIT_S)
+    finally:
+        logger.removeHandler(handler)
+    assert rows_of(path) == expected
+    assert not [line for line in printed if "Unhandled" in line], printed
 
 
 def spares(job: sw.Job) -> dict[int, psutil.Process]:
