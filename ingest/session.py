@@ -12,9 +12,7 @@ import atexit
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -39,6 +37,7 @@ from slackwater.ingest.spark_process import (
     remove_unpacked,
     within,
 )
+from slackwater.ingest.temporary import TemporaryFolder
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import ClusterError, IngestError, SettingError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
@@ -99,7 +98,7 @@ class SparkOnRay:
         self._conf = dict(conf or {})
         self._start_limit_s = duration_ns(start_limit, what="start_limit") / NS_PER_SECOND
         self._session: SparkSession | None = None
-        self._folder: Path | None = None
+        self._temporary: TemporaryFolder | None = None
         self._outputs = contextlib.ExitStack()
         self._started_s = 0.0  # wall clock
         self._before_stop: list[Callable[[], None]] = []
@@ -124,7 +123,7 @@ class SparkOnRay:
 
         The executors' logs are in the `logs` folder of Ray's session, as for any actor.
         """
-        return None if self._folder is None else self._folder / "spark.log"
+        return None if self._temporary is None else self._temporary.path / "spark.log"
 
     def start(self) -> SparkSession:
         """Start the session, or return the running one, once all executors are there.
@@ -188,11 +187,12 @@ class SparkOnRay:
         java, self._started_s = prepare_java(), time.time()
         # Else the executors start the first `python3` of their node.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        self._folder = Path(tempfile.mkdtemp(prefix="slackwater-spark-"))
-        self._outputs.enter_context(output_in(self._folder / "spark.log"))
+        self._temporary = TemporaryFolder("slackwater-spark-")
+        folder = self._temporary.path
+        self._outputs.enter_context(output_in(folder / "spark.log"))
         deadline = time.monotonic() + self._start_limit_s
         try:
-            self._session = within(self._start_limit_s, partial(self._launch, java))
+            self._session = within(self._start_limit_s, partial(self._launch, java, folder))
         except TimeoutError:
             raise ClusterError(self._unfinished("did not start")) from None
         except Exception as problem:  # any error of the JVM or Ray
@@ -206,21 +206,21 @@ class SparkOnRay:
                 raise ClusterError(self._unfinished("did not get its executors"))
             time.sleep(POLL_S)
 
-    def _launch(self, java: JavaHome) -> SparkSession:
+    def _launch(self, java: JavaHome, folder: Path) -> SparkSession:
         return raydp.init_spark(  # type: ignore[no-any-return]
             # The master's actor gets this name; an earlier one may still be ending.
             f"{self.app_name}-{uuid4().hex[:6]}",
             self.executors,
             self.cores,
             self.memory,
-            configs=self._settings(java),
+            configs=self._settings(java, folder),
         )
 
-    def _settings(self, java: JavaHome) -> dict[str, str]:
+    def _settings(self, java: JavaHome, folder: Path) -> dict[str, str]:
         settings = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.sql.warehouse.dir": str(self._folder),  # else in the user's folder
+            "spark.sql.warehouse.dir": str(folder),  # else in the user's folder
             "spark.sql.session.timeZone": "UTC",
             # Default 200; only a bounded frame's plan adapts it to the rows.
             "spark.sql.shuffle.partitions": str(2 * self.executors * self.cores),
@@ -235,7 +235,7 @@ class SparkOnRay:
         for key in _JVM_OPTIONS:  # for nodes that Ray started without JDK_JAVA_OPTIONS
             settings[key] = " ".join([*java.options(), settings.get(key, "")]).strip()
         # A JVM's temp files are removed with our folder, also after a kill.
-        own = f"-XX:-UsePerfData -Djava.io.tmpdir={self._folder} -Dray.logging.dir={self._folder}"
+        own = f"-XX:-UsePerfData -Djava.io.tmpdir={folder} -Dray.logging.dir={folder}"
         settings[_JVM_OPTIONS[0]] = f"{settings[_JVM_OPTIONS[0]]} {own}".strip()
         return settings
 
@@ -270,9 +270,11 @@ class SparkOnRay:
         end_jvm(limit_s=STOP_LIMIT_S / 4)
         remove_unpacked(since_s=self._started_s)
         self._outputs.close()
-        if self._folder is not None and not keep_log:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        if self._temporary is not None and keep_log:
+            self._temporary.keep()
+        elif self._temporary is not None:
+            self._temporary.close()
+            self._temporary = None
         atexit.unregister(self.stop)
         _current = None
 

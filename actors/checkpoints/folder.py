@@ -29,7 +29,13 @@ from slackwater.actors.checkpoints.file_names import (
 from slackwater.actors.checkpoints.part_files import check_part
 from slackwater.actors.checkpoints.refusals import refusals
 from slackwater.actors.checkpoints.spool import remove_spools, rename_spools, spool_bytes
-from slackwater.actors.kernel.plain_files import make_folder, read_plain, sync, whole_file
+from slackwater.actors.kernel.plain_files import (
+    make_folder,
+    private,
+    read_plain,
+    sync,
+    whole_file,
+)
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.json_form import json_bytes
@@ -52,6 +58,7 @@ from slackwater.runtime.sinks.output import HasEnded
 __all__ = [
     "commit",
     "division_in",
+    "keep_out_of_git",
     "newest",
     "next_number",
     "prune",
@@ -63,6 +70,7 @@ __all__ = [
 ]
 
 _MOST_BYTES = 1 << 28
+_IGNORE, _IGNORES_ALL = ".gitignore", b"*\n"
 
 
 def take_lock(folder: Path, *, job: str, flow: str, has_ended: HasEnded) -> tuple[Lock, str | None]:
@@ -245,15 +253,25 @@ def remove_newer(folder: Path, flow: str, number: int) -> None:
         _unlink(folder, [file for file in files if file.number in gone])
 
 
+def keep_out_of_git(folder: Path) -> None:
+    """Let git ignore a folder that the user has not named, with its parent, as venv does."""
+    with suppress(OSError), open(folder.parent / _IGNORE, "xb", opener=private) as file:
+        file.write(_IGNORES_ALL)
+
+
 def remove_empty(folder: Path) -> None:
     """Remove a folder that the user has not named, if it is empty.
 
     Args:
         folder: folder of checkpoints, whose lock is released. Its parent goes with it, if empty.
     """
-    for path in (folder, folder.parent):
-        with suppress(OSError):  # something is in it
-            path.rmdir()
+    with suppress(OSError):  # something is in it
+        folder.rmdir()
+    with suppress(OSError):
+        ignore = folder.parent / _IGNORE
+        if os.listdir(folder.parent) == [_IGNORE] and ignore.read_bytes() == _IGNORES_ALL:
+            ignore.unlink()
+        folder.parent.rmdir()
 
 
 def rename(folder: Path, flow: str, names: Mapping[str, str]) -> None:

@@ -26,6 +26,7 @@ from ray.exceptions import RayError
 
 from slackwater.actors.checkpoints.folder import (
     commit,
+    keep_out_of_git,
     newest,
     next_number,
     prune,
@@ -199,6 +200,8 @@ class LastingJob:
             self._folder, job=job_id, flow=plan.flow, has_ended=end_on_record
         )
         self._notes = [] if note is None else [note]
+        if checkpoints.is_by_default:
+            keep_out_of_git(self._folder)
         try:
             self._find_newest(checkpoints.renamed)
             self._attempts = Attempts(

@@ -3,20 +3,28 @@
 Two slots on one host speak through a Unix domain socket, in the clear. It lies in a fresh folder of
 mode 0700, so the kernel admits only root and our own user, who could read our memory anyway.
 (Linux's abstract sockets have no permissions; they are not used.) Its path is removed once the
-sender is connected: the connection lives on without it.
+sender is connected: the connection lives on without it. If both ends are killed before, a later
+process removes it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
+import time
+from functools import cache
+from pathlib import Path
 
 from slackwater.actors.kernel.boot import boot_id
 
 SCHEME = "ipc://"
 """Scheme of the endpoint of such a socket, for ZeroMQ."""
 _LONGEST_PATH = 107  # bytes; of 108, the last is a zero
+_PREFIX, _NAME = "sw-", "channel"
+_ABANDONED_S = 3_600.0
+"""Age of a socket that nothing connects to any more: a slot starts within minutes."""
 _NAMESPACES = ("/proc/self/ns/mnt", "/proc/self/ns/net")
 
 
@@ -43,15 +51,28 @@ def private_path() -> str | None:
 
     None if the temp folder is not writable, or the path is too long for a socket.
     """
+    _remove_abandoned()
     try:
-        folder = tempfile.mkdtemp(prefix="sw-")
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError:
         return None
-    path = f"{folder}/channel"
+    path = f"{folder}/{_NAME}"
     if len(os.fsencode(path)) > _LONGEST_PATH:
         remove(path)
         return None
     return path
+
+
+@cache
+def _remove_abandoned() -> None:
+    """Remove the sockets whose two ends were killed before they were connected."""
+    oldest_s = time.time() - _ABANDONED_S
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_NAME}"):
+        with contextlib.suppress(OSError):  # another process has just removed it
+            known = path.lstat()
+            is_ours = stat.S_ISSOCK(known.st_mode) and known.st_uid == os.geteuid()
+            if is_ours and known.st_mtime < oldest_s:
+                remove(str(path))
 
 
 def remove(path: str) -> None:

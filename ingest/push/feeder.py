@@ -22,7 +22,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.ingest.push.sender import Push
-from slackwater.ingest.push.temporary import TemporaryFolder
 from slackwater.ingest.push.wire import (
     LINGER_MS,
     MANIFEST,
@@ -37,6 +36,7 @@ from slackwater.ingest.push.wire import (
 from slackwater.ingest.session import STOP_LIMIT_S
 from slackwater.ingest.spark_failure import is_lost_jvm, user_cause
 from slackwater.ingest.spark_process import within
+from slackwater.ingest.temporary import TemporaryFolder
 from slackwater.runtime.errors import IngestError
 
 LOOK_MS = 100

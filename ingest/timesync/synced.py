@@ -92,7 +92,7 @@ class SyncedInput(InputAround):
         """Traits of the input; its offsets are those of now, so rows differ."""
         inner = super().traits
         replay: Replay = "retained" if inner.replay == "exact" else inner.replay
-        return replace(inner, is_history=False, replay=replay)
+        return replace(inner, is_history=False, replay=replay, compares_clocks=True)
 
     def planned(self) -> SyncedInput:
         """Return it with the files of the input fixed."""

@@ -331,13 +331,13 @@ def _of_live_input(step: Step) -> str:
     spec = step.source
     if spec.ahead_ns is not None and spec.arrives_by_clock:
         return f"source {step.name!r} holds early rows by the clock, having no arrival="
-    if spec.clock is not None and spec.traits.replay == "retained":
+    if spec.traits.compares_clocks:
         return f"source {step.name!r} compares clocks while it reads, so times differ"
     return ""
 
 
 def _of_input(step: Step) -> str:
-    if isinstance(step, SourceStep) and not hasattr(step.source.input, "fingerprint"):
+    if isinstance(step, SourceStep) and not getattr(step.source.input, "fingerprint", None):
         return (
             f"source {step.name!r} reads {step.source.input.describe()}, of which it cannot be "
             "told that it is still the same; files and tables can"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
-from slackwater.runtime.sources.spec import Input, Partition
+from slackwater.runtime.sources.around import InputAround
+from slackwater.runtime.sources.spec import Input, InputTraits, Partition, SourceReader, traits_of
 
 __all__ = ["InputPart", "name_of_input"]
 
@@ -16,8 +18,8 @@ def name_of_input(given: object) -> str:
     return type(whole).__qualname__
 
 
-class InputPart:
-    """An input with some of the partitions of another.
+class InputPart(InputAround):
+    """An input with some of the partitions of another. It opens them as that does.
 
     Those that are known when the flow is planned take turns among the stages. One that appears
     later goes to a stage by its name, without a word between stages.
@@ -34,11 +36,34 @@ class InputPart:
         self._index, self._of = index, of
         self._stages = {name: number % of for number, name in enumerate(known)}
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what the whole input has."""
-        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+    @property
+    def traits(self) -> InputTraits:
+        """Traits of the whole input, also those of how it is read."""
+        return traits_of(self.inner)
+
+    def open(self, *place: Any) -> SourceReader:
+        """Open a partition of the input; see `Input`."""
+        return self.inner.open(*place)
+
+    @property
+    def first_row(self) -> Any:
+        """Method of the whole input that shows first rows; None if it has none."""
+        return getattr(self.inner, "first_row", None)
+
+    @property
+    def fingerprint(self) -> Any:
+        """Method of the whole input that returns its fingerprint; None if it has none."""
+        return getattr(self.inner, "fingerprint", None)
+
+    @property
+    def notes(self) -> Any:
+        """Method of the whole input that returns notes; None if it has none."""
+        return getattr(self.inner, "notes", None)
+
+    @property
+    def reads_at(self) -> Any:
+        """Method of the whole input that says where it reads; None if it has none."""
+        return getattr(self.inner, "reads_at", None)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -49,7 +74,7 @@ class InputPart:
     def is_single(self) -> bool:
         """Whether the part has one partition and gets no other."""
         known = list(self._stages.values())
-        return known.count(self._index) == 1 and not getattr(self.inner, "grows", False)
+        return known.count(self._index) == 1 and not self.traits.grows
 
     @property
     def share(self) -> float:
@@ -57,10 +82,15 @@ class InputPart:
         known = list(self._stages.values())
         return known.count(self._index) / len(known)
 
-    def partitions(self) -> list[Partition]:
-        """Return the partitions of this part."""
-        listed: list[Partition] = self.inner.partitions()  # type: ignore[attr-defined]
-        return [partition for partition in listed if self._is_here(partition.name)]
+    @property
+    def partitions(self) -> Callable[[], list[Partition]]:
+        """Lists the partitions of this part."""
+        return self._listed
+
+    def _listed(self) -> list[Partition]:
+        whole = super().partitions
+        assert whole is not None, "its step has made parts of it"
+        return [partition for partition in whole() if self._is_here(partition.name)]
 
     def _is_here(self, name: str) -> bool:
         stage = self._stages.get(name)

@@ -167,6 +167,8 @@ class InputTraits:
             closed for another, and opened again at its position. None if all may be open.
         ends_with_driver: its rows end with the process that made it, which submits the flow.
         keeps_offsets: whether another process goes on after its rows nevertheless.
+        compares_clocks: whether its rows have offsets of a clock that it compares while it reads,
+            so that rows that come again have others.
         says_replay: whether the input itself says its `replay`.
         replay: how a restored source reads on. "exact": at a position, the same rows whenever it is
             opened. "retained": at a position, while the origin has the rows. "again": from the
@@ -192,6 +194,7 @@ class InputTraits:
     says_replay: bool = False
     ends_with_driver: bool = False
     keeps_offsets: bool = False
+    compares_clocks: bool = False
 
     def passed_on(self) -> InputTraits:
         """Return the traits that an input around this one has, too.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.model import duration_ns
+
+if TYPE_CHECKING:
+    from slackwater.runtime.measure.report import JobReport
 
 __all__ = ["CheckpointFolder", "CheckpointInterval", "Renamed", "checkpoints_of", "way_on"]
 
@@ -71,13 +73,15 @@ def _names(text: str) -> tuple[str, str]:
     return old, new
 
 
-def way_on(checkpoint: CheckpointReport, command: str) -> str:
-    """Return how a job that was stopped, or failed, goes on.
+def way_on(report: JobReport, command: str) -> str | None:
+    """Return how a job that was stopped, or failed, goes on; None if it does not.
 
     Args:
-        checkpoint: newest checkpoint of the job.
+        report: last report of the job.
         command: command that started the job.
     """
+    if (checkpoint := report.checkpoint) is None or report.state == "done":
+        return None
     if checkpoint.number is None:
         begins = "the start: no checkpoint of it was complete"
     else:

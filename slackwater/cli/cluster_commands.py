@@ -297,8 +297,8 @@ def _say_if_lost(job: Job) -> None:
 
 def _say_way_on(job: Job) -> None:
     with suppress(SlackwaterError):  # without a report nothing is known of checkpoints
-        if (checkpoint := job.report().checkpoint) is not None:
-            echo(way_on(checkpoint, "submit"), err=True)
+        if (text := way_on(job.report(), "submit")) is not None:
+            echo(text, err=True)
 
 
 def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:

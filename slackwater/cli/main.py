@@ -170,8 +170,8 @@ def run(  # noqa: PLR0913 - options, each by name
                 more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
                 echo(f"\nreport.json{more} are in {folder}")
             if interrupt is not None:
-                if last.checkpoint is not None:
-                    interrupt.add_note(f"({way_on(last.checkpoint, 'run')})")
+                if (text := way_on(last, "run")) is not None:
+                    interrupt.add_note(f"({text})")
                 raise interrupt
             _judge(last, folder)
 

@@ -17,6 +17,7 @@ from slackwater.ingest.push.stream_input import StreamInput
 from slackwater.ingest.push.wire import Keys
 from slackwater.runtime.config import Limits
 from slackwater.runtime.sources.around import InputAround
+from slackwater.runtime.sources.input_part import InputPart
 from slackwater.runtime.sources.spec import Input, InputTraits, Partition, traits_of
 from tests.support.endless import EndlessInput
 
@@ -60,6 +61,10 @@ def spooled(given: Input) -> InputAround:
     return SpooledInput(SpoolName(Path("folder"), "flow", "topic"), given, Limits())
 
 
+def part(given: Input) -> InputAround:
+    return InputPart(given, index=0, of=1, known=("a",))
+
+
 PASSED = {
     "diverts": True,
     "has_partitions": True,
@@ -72,7 +77,7 @@ PASSED = {
 }
 
 
-@pytest.mark.parametrize("around", [read_ahead, synced, spooled])
+@pytest.mark.parametrize("around", [read_ahead, synced, spooled, part])
 def test_an_input_around_another_has_its_traits(around: Callable[[Input], InputAround]) -> None:
     given = around(Topic())
     traits = traits_of(given)
@@ -87,6 +92,15 @@ def test_an_input_around_another_has_its_traits(around: Callable[[Input], InputA
 def test_an_input_around_a_silent_one_says_no_more(around: Callable[[Input], InputAround]) -> None:
     traits = traits_of(around(EndlessInput()))
     assert (traits.says_replay, traits.has_partitions, traits.ends_with_driver) == (False,) * 3
+
+
+def test_a_part_of_an_input_is_read_as_the_whole_is_with_its_optional_methods() -> None:
+    given = sw.csv("*.csv", partitions="files")
+    own = InputPart(given, index=0, of=1, known=("a",))
+    assert own.traits == traits_of(given)
+    names = ("first_row", "fingerprint", "notes", "reads_at")
+    assert [getattr(own, n) == getattr(given, n, None) for n in names] == [True] * len(names)
+    assert InputPart(Topic(), index=0, of=1, known=()).fingerprint is None
 
 
 def test_what_is_of_the_reading_is_not_passed_on() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.ingest.push.temporary import TemporaryFolder
+from slackwater.ingest.temporary import TemporaryFolder
 
 PREFIX = "slackwater-stream-"
 OWNER = f"""
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from slackwater.ingest.push.temporary import TemporaryFolder
+from slackwater.ingest.temporary import TemporaryFolder
 own = TemporaryFolder({PREFIX!r})
 (own.path / "offsets").mkdir()
 print(own.path, flush=True)
@@ -58,6 +58,14 @@ def test_the_folder_of_a_living_process_stays_and_of_a_killed_one_goes(temp: Pat
     assert sorted(temp.iterdir()) == sorted([own.path.parent, other.path.parent])
     own.close()
     other.close()
+
+
+def test_a_folder_that_is_left_to_the_user_stays(temp: Path) -> None:
+    own = TemporaryFolder(PREFIX)
+    own.keep()
+    own.close()
+    TemporaryFolder(PREFIX).close()
+    assert [*temp.iterdir()] == [own.path.parent]
 
 
 def test_what_is_not_ours_stays(temp: Path) -> None:

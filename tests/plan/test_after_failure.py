@@ -100,6 +100,15 @@ def test_in_a_flow_with_slack_these_sinks_hold_and_the_others_may_get_other_rows
     assert "come again, perhaps others, for the gate of 'once'" in known["print"].why
 
 
+@pytest.mark.parametrize("replay", ["exact", "again"])
+def test_rows_whose_clocks_are_compared_as_they_are_read_do_not_come_again(replay: str) -> None:
+    assert held_in(flow_of(Feed(replay))) == frozenset()
+    synced = sw.clocks.synced(Feed(replay), server="127.0.0.1:1", key="key")
+    flow = flow_of(synced)
+    assert held_in(flow) == KEEP
+    assert "compares clocks while it reads" in known_of(flow)["collect"].why
+
+
 @pytest.mark.parametrize(
     ("replay", "why"),
     [

@@ -14,10 +14,12 @@ from slackwater.actors.checkpoints.file_names import hidden_path, manifest_name,
 from slackwater.actors.checkpoints.folder import (
     commit,
     division_in,
+    keep_out_of_git,
     newest,
     next_number,
     prune,
     remove,
+    remove_empty,
     remove_newer,
     rename,
     size,
@@ -336,3 +338,23 @@ def test_a_folder_says_into_how_many_stages_steps_were_divided(tmp_path: Path) -
     taken(tmp_path, 2, flow="another")
     (tmp_path / manifest_name(3)).write_bytes(b"{}")
     assert division_in(tmp_path, "city").stages["sums"] == 4
+
+
+def test_a_folder_that_nobody_named_is_ignored_by_git_and_goes_with_that(tmp_path: Path) -> None:
+    whole = tmp_path / ".slackwater"
+    for name in ("a", "b"):
+        (whole / name).mkdir(parents=True)
+        keep_out_of_git(whole / name)
+    assert (whole / ".gitignore").read_text() == "*\n"
+    remove_empty(whole / "a")
+    assert sorted(path.name for path in whole.iterdir()) == [".gitignore", "b"]
+    remove_empty(whole / "b")
+    assert not whole.exists()
+
+
+def test_a_gitignore_of_the_user_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.pyc\n")
+    (tmp_path / "flow").mkdir()
+    keep_out_of_git(tmp_path / "flow")
+    remove_empty(tmp_path / "flow")
+    assert (tmp_path / ".gitignore").read_text() == "*.pyc\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import zmq
 from slackwater import Dataflow, collect_sink, table
 from slackwater.actors.kernel import boot
 from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire import local_sockets
 from slackwater.actors.wire.channel import Receiver, Sender
 from slackwater.actors.wire.local_sockets import host_identity
 from slackwater.runtime.plan.plan import plan_stages
@@ -72,6 +74,19 @@ def test_the_socket_lies_in_a_fresh_folder_that_only_we_may_enter(
         found = path.parent.stat()
         assert stat.S_IMODE(found.st_mode) == 0o700
         assert found.st_uid == os.geteuid()
+
+
+def test_the_socket_of_two_ends_that_were_killed_goes_at_a_later_start(temp: Path) -> None:
+    paths = [local_sockets.private_path() or "" for _ in range(2)]
+    for path in paths:
+        with socket.socket(socket.AF_UNIX) as own:
+            own.bind(path)
+    os.utime(paths[0], (0, 0))
+    local_sockets._remove_abandoned.cache_clear()
+    new = local_sockets.private_path() or ""
+    assert sorted(temp.iterdir()) == sorted(Path(path).parent for path in (paths[1], new))
+    for path in (paths[1], new):
+        local_sockets.remove(path)
 
 
 ANOTHER_USER = """

@@ -16,6 +16,7 @@ from slackwater.actors.jobs.logs import LogPart
 from slackwater.actors.jobs.records import JobRecord, find_record
 from slackwater.cli import cluster_commands, main
 from slackwater.runtime.errors import OperatorError, SlackwaterError, WorkerDied
+from slackwater.runtime.measure.checkpoints import CheckpointReport
 from slackwater.runtime.measure.report import JobReport
 from tests.support.reports import city_report
 
@@ -40,6 +41,7 @@ class FakeJob:
     reports: list[JobReport] = field(default_factory=lambda: [city_report()])
     ends_with: SlackwaterError | KeyboardInterrupt | None = None
     ends_as: str = "done"
+    stops_as: str = "stopped"
     checkpoints: str = "checkpoints each 1 s to kept"
     _told: int = 0
 
@@ -83,7 +85,7 @@ class FakeJob:
 
     def stop(self) -> None:
         if self.status == "running":
-            self.record = replace(self.record, state="stopped")
+            self.record = replace(self.record, state=self.stops_as)
 
     def logs(
         self, *, stage: str | None = None, tail: int | None = None, seen: Any = ()
@@ -261,6 +263,18 @@ def test_logs_name_the_process_of_each_line_and_the_node_that_is_gone(
 def test_followed_logs_go_on_until_the_job_has_ended(cluster: FakeCluster) -> None:
     done = call("logs", "city", "--follow", "--stage", "buses")
     assert [line.split(" | ")[1] for line in done.stdout.splitlines()] == ["one", "two", "more"]
+
+
+@pytest.mark.parametrize(("state", "goes_on"), [("stopped", True), ("done", False)])
+def test_stop_names_the_way_on_only_of_a_job_that_is_not_done(
+    cluster: FakeCluster, state: str, goes_on: bool
+) -> None:
+    kept = CheckpointReport(every_s=1, folder="kept", interval_s=1, number=3)
+    cluster.there[0].reports = [replace(city_report(), checkpoint=kept)]
+    cluster.there[0].stops_as = state
+    said = call("stop", "city-0").output
+    assert f"job city-0a1b2c: {state}\n" in said
+    assert ("goes on from checkpoint 3 in kept" in said) is goes_on
 
 
 def test_stop_says_what_the_job_was_before(cluster: FakeCluster) -> None:

@@ -26,7 +26,7 @@ class TemporaryFolder:
         prefix: start of its name.
 
     Attributes:
-        path: folder for its owner's files, which `close` removes.
+        path: folder for its owner's files, which `close` removes, and `keep` does not.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -43,6 +43,13 @@ class TemporaryFolder:
         """Remove the folder. Idempotent."""
         if self._owner is not None:
             shutil.rmtree(self._whole, ignore_errors=True)
+            os.close(self._owner)
+            self._owner = None
+
+    def keep(self) -> None:
+        """Leave the folder to the user: no process removes it."""
+        if self._owner is not None:
+            (self._whole / _OWNER).unlink(missing_ok=True)
             os.close(self._owner)
             self._owner = None
 
