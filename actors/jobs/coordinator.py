@@ -29,22 +29,28 @@ import ray
 
 from slackwater.actors.checkpoints.folder import remove_empty
 from slackwater.actors.jobs.job import RayJob
-from slackwater.actors.jobs.lasting import Checkpointing, LastingJob
+from slackwater.actors.jobs.lasting import Checkpointing, LastingJob, TakenOver, remove_left
 from slackwater.actors.jobs.named_actors import coordinator_of, end_processes
 from slackwater.actors.jobs.ray_errors import not_importable
 from slackwater.actors.jobs.records import JobRecord, Records, Worker
 from slackwater.actors.jobs.slot_actors import living_processes
-from slackwater.actors.jobs.start_order import StartOrder, forget_order, read_order, save_order
+from slackwater.actors.jobs.start_order import (
+    StartOrder,
+    forget_order,
+    has_order,
+    read_order,
+    save_order,
+)
 from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
-from slackwater.actors.slot.actor import WarmProcess
 from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
 from slackwater.runtime.json_form import json_bytes
+from slackwater.runtime.life import Cause
 from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 
-__all__ = ["POLL_S", "THREADS", "Coordinator"]
+__all__ = ["POLL_S", "THREADS", "Coordinator", "taken_over"]
 
 THREADS = 32
 """Calls that are answered at a time; each long poll holds a thread for `POLL_S` at most."""
@@ -81,6 +87,8 @@ class Coordinator:
         self._report: JobReport | None = None
         self._reported_s = self._recorded_s = float("-inf")
         self._unfetched: set[str] = set()  # collect sinks whose rows were not fetched yet
+        self._writing = threading.RLock()  # of the record
+        self._is_done = False  # whether the record says so, whatever is written after it
         self._unwritten = 0  # how often writing the record failed
         self._is_unwanted = False
         self._is_running = False
@@ -126,10 +134,8 @@ class Coordinator:
             self._has_settled.set()
         return self._record
 
-    def _start(
-        self, order: StartOrder, processes: Sequence[tuple[Any, WarmProcess]] | None = None
-    ) -> None:
-        job = self._job = self._job_of(order, processes)
+    def _start(self, order: StartOrder, taken_over: TakenOver | None = None) -> None:
+        job = self._job = self._job_of(order, taken_over)
         if not self._is_unwanted:
             job.start()
         if self._is_unwanted:
@@ -146,9 +152,7 @@ class Coordinator:
         self._records.prune(lives=_lives)
         self._is_running = True
 
-    def _job_of(
-        self, order: StartOrder, processes: Sequence[tuple[Any, WarmProcess]] | None
-    ) -> RayJob | LastingJob:
+    def _job_of(self, order: StartOrder, taken_over: TakenOver | None) -> RayJob | LastingJob:
         plan, nodes = _unpickled(order.pickled), order.nodes
         own: dict[str, Any] = {
             "nodes": nodes,
@@ -157,8 +161,14 @@ class Coordinator:
             "job_id": self._record.id,
         }
         if self._checkpoints is not None:
-            own |= {"lives_on": self._record.id, "processes": processes}
-            return LastingJob(plan, checkpoints=self._checkpoints, **own)
+            return LastingJob(
+                plan,
+                checkpoints=self._checkpoints,
+                lives_on=self._record.id,
+                taken_over=taken_over,
+                record_end=self._record_done,
+                **own,
+            )
         check_room({slot: node.node_id for slot, node in nodes.items()})
         return RayJob(plan, **own)
 
@@ -268,14 +278,17 @@ class Coordinator:
     def _start_again(self) -> None:
         """Go on with the job of a coordinator that died, unless it had ended."""
         assert self._checkpoints is not None, "else none is made in its place"
+        folder = self._checkpoints.folder
         try:
-            self._record = self._records.read(self._record.id) or self._record
-            if self._record.has_ended:
+            record = self._record = self._records.read(self._record.id) or self._record
+            if record.has_ended:
+                if record.state == "done" and has_order(folder, record.id):
+                    remove_left(self._checkpoints, job=record.id, flow=record.flow)
+                self._forget_order()
                 self._has_ended.set()
                 self._may_leave.set()
                 return
-            order = read_order(self._checkpoints.folder, self._record.id)
-            self._start(order, living_processes(self._record.id))
+            self._start(read_order(folder, record.id), self._taken_over())
         except Exception as problem:
             traceback.print_exc()
             self._forget_order()
@@ -288,6 +301,22 @@ class Coordinator:
             self._has_ended.set()
         finally:
             self._has_settled.set()
+
+    def _taken_over(self) -> TakenOver:
+        report = None
+        with suppress(SlackwaterError):  # its recoveries and counts are not known then
+            report = self._records.report(self._record.id)
+        known = taken_over(self._record, report, now_ns=time.time_ns())
+        return known._replace(processes=living_processes(self._record.id))
+
+    def _record_done(self) -> bool:
+        """Record that the job is done, while its checkpoints are still there."""
+        assert self._job is not None, "it has ended"
+        report = self._job.report()
+        report.state = "done"
+        with self._writing:
+            self._is_done = True
+        return self._try_to_write(report)
 
     def _forget_order(self) -> None:
         if self._checkpoints is not None:
@@ -375,11 +404,32 @@ class Coordinator:
         self._recorded_s = time.monotonic()
         if self._job is not None:
             changes["tuner_pids"] = list(self._job.tuner.pids)
-        record = replace(self._record, updated_ns=time.time_ns(), **changes)
-        try:
-            self._records.write(record, report)
-        finally:  # only now: after `wait` reports the end, the last report is there
-            self._record = record
+        with self._writing:
+            record = replace(self._record, updated_ns=time.time_ns(), **changes)
+            stored = record
+            if self._is_done and not record.has_ended:  # its slots have ended
+                stored = replace(record, state="done", ended_ns=record.updated_ns)
+            try:
+                self._records.write(stored, report)
+            finally:  # only now: after `wait` reports the end, the last report is there
+                self._record = record
+
+
+def taken_over(record: JobRecord, report: JobReport | None, *, now_ns: int) -> TakenOver:
+    """Return what is known of a job whose coordinator has ended, without its processes.
+
+    Args:
+        record: its last record.
+        report: its last report; None if none is known.
+        now_ns: time by the wall clock.
+    """
+    if record.started_ns is None:
+        return TakenOver()
+    who = "the coordinator of the job"
+    if (own := record.coordinator) is not None:
+        who += f" (process {own.pid} on node {own.node}, host {own.host})"
+    cause = Cause("WorkerDied", f"{who} has ended; another one goes on")
+    return TakenOver(cause, max(now_ns - record.started_ns, 0), report)
 
 
 def _unpickled(data: bytes) -> Plan:

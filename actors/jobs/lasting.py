@@ -67,7 +67,14 @@ from slackwater.runtime.recovery.pace import Cost, Pace
 from slackwater.runtime.schedule.cut import STAYING
 from slackwater.runtime.schedule.slot import VERSION
 
-__all__ = ["Checkpointing", "LastingJob", "cause_of_start"]
+__all__ = [
+    "Checkpointing",
+    "LastingJob",
+    "TakenOver",
+    "cause_of_start",
+    "remove_if",
+    "remove_left",
+]
 
 LEAST_S = 0.05
 """Least time from a checkpoint to the next one."""
@@ -96,6 +103,22 @@ class Checkpointing:
     folder: str
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_by_default: bool = False
+
+
+class TakenOver(NamedTuple):
+    """A job whose coordinator has ended, for the next one.
+
+    Attributes:
+        cause: the end of that coordinator; None if the job had not started.
+        age_ns: time since the start of the job.
+        report: last report of the job; None if none is known.
+        processes: living processes of the job, and where they are.
+    """
+
+    cause: Cause | None = None
+    age_ns: int = 0
+    report: JobReport | None = None
+    processes: Sequence[tuple[Any, WarmProcess]] = ()
 
 
 class _Newest(NamedTuple):
@@ -132,8 +155,43 @@ class _Warm(NamedTuple):
 
 def cause_of_start(problem: SlackwaterError | RayError) -> Cause:
     """Return the cause of an attempt that could not start: slots that are silent count as dead."""
-    counts_as_death = isinstance(problem, RayError | NotInTime)
-    return Cause("WorkerDied" if counts_as_death else kind_of(problem), str(problem))
+    if isinstance(problem, RayError | NotInTime):
+        return Cause("WorkerDied", str(problem))
+    return Cause(kind_of(problem), str(problem))
+
+
+def remove_if(record_end: Callable[[], bool], folder: Path, flow: str) -> None:
+    """Remove the checkpoints of a job that is done, once that is recorded.
+
+    A later run then begins at the start.
+
+    Args:
+        record_end: records the end, and returns whether it could.
+        folder: folder of the checkpoints, whose lock is ours.
+        flow: name of the flow.
+
+    Raises:
+        CheckpointError: the system refuses.
+    """
+    if record_end():
+        remove(folder, flow)
+
+
+def remove_left(checkpoints: Checkpointing, *, job: str, flow: str) -> None:
+    """Remove the checkpoints of a job that is done, and whose process ended before it did so.
+
+    Args:
+        checkpoints: where they are.
+        job: id of the job.
+        flow: name of its flow.
+    """
+    folder = Path(checkpoints.folder)
+    with suppress(CheckpointError):  # another job is there by now
+        lock, _ = take_lock(folder, job=job, flow=flow, has_ended=end_on_record)
+        try:
+            remove(folder, flow)
+        finally:
+            lock.release()
 
 
 class LastingJob:
@@ -144,8 +202,9 @@ class LastingJob:
         nodes: {slot: name of its node}.
         checkpoints: how checkpoints are taken.
         lives_on: id of the job if its processes do not end with this one; None if they do.
-        processes: living processes of the job, of which an earlier coordinator has died, and where
-            they are; None if the job begins.
+        taken_over: job of a coordinator that has ended; None if it has just been submitted.
+        record_end: records that the job is done, and returns whether it could. Only then do its
+            checkpoints go: a kill before that must not let another process begin again.
         settings: settings of each attempt, as of `RayJob`.
 
     Attributes:
@@ -161,9 +220,11 @@ class LastingJob:
         checkpoints: Checkpointing,
         job_id: str,
         lives_on: str | None = None,
-        processes: Sequence[tuple[Any, WarmProcess]] | None = None,
+        taken_over: TakenOver | None = None,
+        record_end: Callable[[], bool] = lambda: True,
         **settings: Any,
     ) -> None:
+        self._record_end = record_end
         self._every_s, self._folder = checkpoints.every_s, Path(checkpoints.folder)
         self._plan = replace(plan, has_checkpoints=True, spools_to=checkpoints.folder)
         self._removes_folder = checkpoints.is_by_default
@@ -204,14 +265,15 @@ class LastingJob:
             keep_out_of_git(self._folder)
         try:
             self._find_newest(checkpoints.renamed)
+            now_ns = time.monotonic_ns()
+            report = None if taken_over is None else taken_over.report
             self._attempts = Attempts(
-                time.monotonic_ns(),
+                now_ns - (0 if taken_over is None else taken_over.age_ns),
                 is_repeatable=not self._plan.held_sinks,
                 checkpoints=tuple(sorted(self._known)),
+                recoveries=() if report is None else report.recoveries,
             )
-            warm = None
-            if processes is not None:
-                warm = _Warm(self._spares.take_over(processes, self._nodes), self._nodes)
+            warm = None if taken_over is None else self._take_over(taken_over, now_ns)
             self._attempt = self._attempt_from(self._attempts.checkpoint, warm)
         except BaseException:
             self._lock.release()
@@ -246,6 +308,13 @@ class LastingJob:
             f"{self._folder}"
         )
 
+    def _take_over(self, job: TakenOver, now_ns: int) -> _Warm:
+        """Go on with a job that another coordinator looked after; return its processes."""
+        self._before = job.report
+        if job.cause is not None:
+            self._attempts.taken_over(job.cause, now_ns)
+        return _Warm(self._spares.take_over(job.processes, self._nodes), self._nodes)
+
     # -- attempts --------------------------------------------------------------------------
 
     def start(self) -> LastingJob:
@@ -255,6 +324,8 @@ class LastingJob:
         except BaseException:
             self._lock.release()
             raise
+        if self._attempts.recoveries:  # of a job that was taken over
+            self._attempts.works(time.monotonic_ns())
         threading.Thread(target=self._live, name="checkpoints", daemon=True).start()
         return self
 
@@ -279,7 +350,7 @@ class LastingJob:
             with suppress(SlackwaterError):
                 if self._error is None and self._attempt.status == "done":
                     self._attempt.await_writers()
-                    remove(self._folder, self._facts.flow)  # a later run begins at the start
+                    remove_if(self._record_end, self._folder, self._facts.flow)
             self._lock.release()
             if self._removes_folder:
                 remove_empty(self._folder)

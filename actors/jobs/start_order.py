@@ -12,7 +12,7 @@ from typing import NamedTuple
 from slackwater.actors.kernel.plain_files import make_folder, whole_file
 from slackwater.actors.nodes.placement import NodeInfo
 
-__all__ = ["StartOrder", "forget_order", "read_order", "save_order"]
+__all__ = ["StartOrder", "forget_order", "has_order", "read_order", "save_order"]
 
 
 class StartOrder(NamedTuple):
@@ -49,6 +49,11 @@ def read_order(folder: str, job: str) -> StartOrder:
     order = pickle.loads(_path(folder, job).read_bytes())  # noqa: S301 of the user, as `pickled`
     assert isinstance(order, StartOrder), "we wrote it"
     return order
+
+
+def has_order(folder: str, job: str) -> bool:
+    """Return whether an order is there: its job has not ended, or not tidied up yet."""
+    return _path(folder, job).exists()
 
 
 def forget_order(folder: str, job: str) -> None:

@@ -63,13 +63,19 @@ class Attempts:
             rows of the newer checkpoint, which would be decided twice.
         checkpoints: numbers of complete checkpoints to begin with, ascending. The start is tried
             only without any: sources may have dropped their first rows.
+        recoveries: recoveries before, of a job that this process takes over.
 
     Attributes:
         recoveries: recoveries so far, for the report.
     """
 
     def __init__(
-        self, start_ns: int, *, is_repeatable: bool, checkpoints: tuple[int, ...] = ()
+        self,
+        start_ns: int,
+        *,
+        is_repeatable: bool,
+        checkpoints: tuple[int, ...] = (),
+        recoveries: Iterable[Recovery] = (),
     ) -> None:
         self._start_ns, self._is_repeatable = start_ns, is_repeatable
         self._checkpoints: list[int | None] = [*checkpoints] or [None]
@@ -79,7 +85,7 @@ class Attempts:
         self._since = 0  # checkpoints that were complete since then
         self._is_unwanted = False
         self._failed_ns = start_ns
-        self.recoveries: list[Recovery] = []
+        self.recoveries = [*recoveries]
 
     @property
     def checkpoint(self) -> int | None:
@@ -102,6 +108,15 @@ class Attempts:
     def stop(self) -> None:
         """Take note that the user stops the job: no attempt follows."""
         self._is_unwanted = True
+
+    def taken_over(self, cause: Cause, noticed_ns: int) -> None:
+        """Take note that the first attempt follows the end of another process.
+
+        Args:
+            cause: the end of that process. It counts as no failure of the job.
+            noticed_ns: when it was noticed.
+        """
+        self._went_back(cause, noticed_ns)
 
     def lost(self, nodes: Iterable[str]) -> None:
         """Take note of nodes that are lost, by their names: the next attempt omits them."""
@@ -141,6 +156,11 @@ class Attempts:
             self._alike.clear()
             self._last, self._since = signature, 0
         self._failures += 1
+        self._went_back(cause, failed_ns)
+        wait_ns = 0 if self._failures == 1 else NS_PER_SECOND << min(self._failures - 2, 10)
+        return Again(self.checkpoint, min(wait_ns, LONGEST_NS))
+
+    def _went_back(self, cause: Cause, failed_ns: int) -> None:
         self._failed_ns = failed_ns
         self.recoveries.append(
             Recovery(
@@ -149,8 +169,6 @@ class Attempts:
                 checkpoint=self.checkpoint,
             )
         )
-        wait_ns = 0 if self._failures == 1 else NS_PER_SECOND << min(self._failures - 2, 10)
-        return Again(self.checkpoint, min(wait_ns, LONGEST_NS))
 
     def _ended(self, cause: Cause, *, was_tried: bool) -> Cause:
         place = "the start" if self.checkpoint is None else f"checkpoint {self.checkpoint:,}"

@@ -444,6 +444,9 @@ def test_a_detached_job_goes_on_without_its_coordinator(
     assert job.record.coordinator is not None
     assert job.record.coordinator.pid != coordinator.pid
     assert {*job.workers().values()} == workers, "its slots are in the same processes"
+    (recovery,) = report.recoveries
+    assert f"the coordinator of the job (process {coordinator.pid} on node" in recovery.cause
+    assert recovery.gap_s is not None
     assert rows_of(path) == expected
     assert not [*folder.iterdir()], "a job that is done leaves nothing"
     until(lambda: not any(map(psutil.pid_exists, workers)), within_s=SOON_S, what="their ends")

@@ -14,25 +14,7 @@ from slackwater.actors.jobs.detached import new_job_id
 from slackwater.actors.jobs.records import MOST_RECORDS, JobRecord, Records, Worker, find_record
 from slackwater.runtime.errors import ClusterError
 from tests.support.reports import city_report
-
-
-class Shelf:
-    """A store in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    def put(self, key: str, value: bytes) -> None:
-        self.kept[key] = value
-
-    def get(self, key: str) -> bytes | None:
-        return self.kept.get(key)
-
-    def delete(self, key: str) -> None:
-        self.kept.pop(key, None)
-
-    def keys(self, prefix: str) -> list[str]:
-        return [key for key in self.kept if key.startswith(prefix)]
+from tests.support.shelf import Shelf
 
 
 def record(job_id: str = "city-000001", **more: Any) -> JobRecord:
