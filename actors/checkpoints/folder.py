@@ -254,7 +254,7 @@ def remove_newer(folder: Path, flow: str, number: int) -> None:
 
 
 def keep_out_of_git(folder: Path) -> None:
-    """Let git ignore a folder that the user has not named, with its parent, as venv does."""
+    """Let git ignore a folder by default, with its parent, as venv does."""
     with suppress(OSError), open(folder.parent / _IGNORE, "xb", opener=private) as file:
         file.write(_IGNORES_ALL)
 

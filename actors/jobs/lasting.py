@@ -154,7 +154,7 @@ class _Warm(NamedTuple):
 
 
 def cause_of_start(problem: SlackwaterError | RayError) -> Cause:
-    """Return the cause of an attempt that could not start: slots that are silent count as dead."""
+    """Return the cause of a failed start: silent slots count as dead."""
     if isinstance(problem, RayError | NotInTime):
         return Cause("WorkerDied", str(problem))
     return Cause(kind_of(problem), str(problem))
@@ -178,7 +178,9 @@ def remove_if(record_end: Callable[[], bool], folder: Path, flow: str) -> None:
 
 
 def remove_left(checkpoints: Checkpointing, *, job: str, flow: str) -> None:
-    """Remove the checkpoints of a job that is done, and whose process ended before it did so.
+    """Remove checkpoints that a job left as it was done.
+
+    Its process ended before it had removed them.
 
     Args:
         checkpoints: where they are.

@@ -52,7 +52,7 @@ def read_order(folder: str, job: str) -> StartOrder:
 
 
 def has_order(folder: str, job: str) -> bool:
-    """Return whether an order is there: its job has not ended, or not tidied up yet."""
+    """Return whether an order is there, until its job has tidied up."""
     return _path(folder, job).exists()
 
 

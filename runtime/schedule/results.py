@@ -53,7 +53,7 @@ class End(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Count rows that a sink has from this run, before a recovery; it is not given them again."""
+    """Count rows that a sink has from before a recovery of this run."""
 
     sink: str
     batch: Batch
@@ -286,7 +286,7 @@ class SlotResults:
         return done
 
     def _skipped(self, sink: str, batch: Batch) -> tuple[list[SinkAction], Batch | None]:
-        """Return what to do with rows that the sink has, and its new rows; None without any."""
+        """Return what to do with rows that the sink has, and its new rows, if any."""
         rows, first, meter = len(batch), self.next_ordinal(sink), self._meters[sink]
         left = self._committed[sink] + 1 - first
         has = min(left, rows)

@@ -74,7 +74,7 @@ def _names(text: str) -> tuple[str, str]:
 
 
 def way_on(report: JobReport, command: str) -> str | None:
-    """Return how a job that was stopped, or failed, goes on; None if it does not.
+    """Return how a job goes on after its end; None if it is done.
 
     Args:
         report: last report of the job.
