@@ -286,7 +286,7 @@ class SlotResults:
         return done
 
     def _skipped(self, sink: str, batch: Batch) -> tuple[list[SinkAction], Batch | None]:
-        """Return what to do with rows that the sink has, and its new rows, if any."""
+        """Divide rows into those that the sink has and new ones, if any."""
         rows, first, meter = len(batch), self.next_ordinal(sink), self._meters[sink]
         left = self._committed[sink] + 1 - first
         has = min(left, rows)
