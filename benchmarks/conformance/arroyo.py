@@ -183,6 +183,25 @@ def one_session(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return impulse(flow, case).aggregate(window=sw.session("20s"), rows=sw.count()).rename(WINDOW)
 
 
+def _most_active(flow: sw.Dataflow, case: Case, slide: str) -> sw.Stream:
+    window = sw.sliding("1h", slide)
+    counts = cars(flow, case).aggregate(by="driver_id", window=window, count=sw.count())
+    best = counts.rename(WINDOW).top_k(
+        ["count", "driver_id"], 1, window=sw.tumbling(slide), rank="row_number"
+    )
+    return best.drop("window_start", "window_end")
+
+
+@query("most_active_driver_last_hour")
+def most_active(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _most_active(flow, case, "1m")
+
+
+@query("most_active_driver_last_hour_unaligned")
+def most_active_unaligned(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _most_active(flow, case, "40m")
+
+
 @query("reinvoke_window_function")
 def busy_drivers(flow: sw.Dataflow, case: Case) -> sw.Stream:
     hour = sw.tumbling("1h")
@@ -248,6 +267,23 @@ def right_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
 @query("updating_full_join", way="detour", note=TEN_YEARS)
 def full_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return _counted(flow, case, "outer")
+
+
+@query("debezium_agg", way="detour", note="the newest row of each key first, for its changes")
+def orders(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    rows = read_rows(case.folder / "arroyo" / "aggregate_updates.json")
+    columns = ("id", "customer_name", "product_name", "quantity")
+    values = {
+        column: [(row["after"] or row["before"])[column] for row in rows] for column in columns
+    }
+    table = sw.table(
+        {"lsn": list(range(len(rows))), "gone": [not row["after"] for row in rows], **values}
+    )
+    changes = flow.source("orders", table, event_time="lsn", time_unit="s")
+    left = changes.newest("id").filter(~sw.col("gone"))
+    left = left.with_columns(id="p_" + sw.col("product_name"), more=sw.col("quantity") + 5)
+    totals = total(left, "id", c=sw.count(), d=sw.count_distinct("customer_name"), q=sw.sum("more"))
+    return totals.with_columns(q=sw.col("q") + 10)
 
 
 ARROYO.lacks(

@@ -155,3 +155,79 @@ def window_join_right(case: Case) -> Rows:
 @FLINK.translation("flink-window-join-full-outer")
 def window_join_outer(case: Case) -> Rows:
     return _window_join(case, "outer")
+
+
+def _ranked(case: Case, window: Any, *, least: bool) -> Rows:
+    def best(flow: sw.Dataflow) -> sw.Stream:
+        rows = bids(flow, case).top_k("price", 3, window=window, ascending=least, rank="rank")
+        return rows.select("window_start", "t", "supplier", "price", "item", "rank")
+
+    return results(best)
+
+
+@FLINK.translation("flink-rank-tumble-min")
+def rank_least(case: Case) -> Rows:
+    return _ranked(case, sw.tumbling("10s"), least=True)
+
+
+@FLINK.translation("flink-rank-tumble-max")
+def rank_most(case: Case) -> Rows:
+    return _ranked(case, sw.tumbling("10s"), least=False)
+
+
+@FLINK.translation("flink-rank-hop-min")
+def rank_hops(case: Case) -> Rows:
+    return _ranked(case, sw.sliding("10s", "5s"), least=True)
+
+
+def _ranked_sums(case: Case, *, least: bool) -> Rows:
+    def best(flow: sw.Dataflow) -> sw.Stream:
+        window = sw.tumbling("10s")
+        sums = bids(flow, case).aggregate(
+            by="supplier", window=window, total=sw.sum("price"), n=sw.count()
+        )
+        top = sums.top_k("total", 3, window=window, ascending=least, rank="rank")
+        return top.select("window_start", "supplier", "total", "n", "rank")
+
+    return results(best)
+
+
+@FLINK.translation("flink-rank-agg-min")
+def rank_least_sums(case: Case) -> Rows:
+    return _ranked_sums(case, least=True)
+
+
+@FLINK.translation("flink-rank-agg-max")
+def rank_most_sums(case: Case) -> Rows:
+    return _ranked_sums(case, least=False)
+
+
+def _single(case: Case, *, oldest: bool) -> Rows:
+    def rows(flow: sw.Dataflow) -> sw.Stream:
+        best = bids(flow, case).top_k("t", 1, window=sw.tumbling("10s"), ascending=oldest)
+        return best.select("t", "price", "item", "supplier", "window_start")
+
+    return results(rows)
+
+
+@FLINK.translation("flink-window-dedup-asc")
+def oldest(case: Case) -> Rows:
+    return _single(case, oldest=True)
+
+
+@FLINK.translation("flink-window-dedup-desc")
+def newest(case: Case) -> Rows:
+    return _single(case, oldest=False)
+
+
+@FLINK.translation("flink-temporal-nested", "flink-temporal-map")
+def converted(case: Case) -> Rows:
+    def amounts(flow: sw.Dataflow) -> sw.Stream:
+        columns = {"amount": "int64", "currency": "string", "t": TIME}
+        orders = rows_of(flow, at(case.input[0], 2), columns)
+        columns = {"currency": "string", "rate": "int64", "t": TIME}
+        rates = rows_of(flow, at(case.input[1], 2), columns)
+        newest = orders.asof(rates, on="currency", how="inner")
+        return newest.select(amount=sw.col("amount") * sw.col("rate"))
+
+    return results(amounts)

@@ -126,3 +126,24 @@ KAFKA.differs(
     "the last leaves, since the input ends",
     extra=["0 1", "2 2", "85 1"],
 )
+
+
+@KAFKA.translation("kafka-st-versioned-left")
+def versioned(case: Case) -> Rows:
+    def both(flow: sw.Dataflow) -> sw.Stream:
+        columns = {"side": "string", "value": "string", "t": "int64"}
+        # A single key here.
+        rows = rows_of(flow, case.input, columns, time_unit="ms").with_columns(key=sw.lit("all"))
+        stream = rows.filter((sw.col("side") == "L") & ~sw.col("value").is_null())
+        newest = stream.asof(rows.filter(sw.col("side") == "R"), on="key")
+        return newest.select("value", "value_right", "t")
+
+    return results(both)
+
+
+KAFKA.differs(
+    "kafka-st-versioned-left",
+    "the table is as of the event time; theirs is as it was when the row arrived",
+    extra=["A f 3"],
+    lacking=[0],
+)

@@ -737,3 +737,32 @@ KSQL.differs(
 )
 
 # -- a stream with a table --------------------------------------------------------------
+
+
+def _with_table(flow: sw.Dataflow, case: Case, how: Any) -> sw.Stream:
+    stream, table = topic(flow, case, "test_topic", PERSON), topic(flow, case, "test_table", FACT)
+    return stream.asof(table, on="key", how=how).select(*FOUR)
+
+
+@flow_of("joins-stream_table_left_join")
+def table_left_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _with_table(flow, case, "left")
+
+
+@flow_of("joins-stream_table_inner_join")
+def table_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    return _with_table(flow, case, "inner")
+
+
+@flow_of("join-with-custom-timestamp-stream_table_join_with_ts_extractor_both_sides")
+def table_join_by_times(flow: sw.Dataflow, case: Case) -> sw.Stream:
+    stream = _timed(flow, case, "s1", NAME_TS, "TS")
+    table = _timed(flow, case, "t1", {**FACTS, "RTS": "int64"}, "RTS")
+    return stream.asof(table, on="key", how="inner").select(*CHOSEN)
+
+
+KSQL.differs(
+    "ksql-join-with-custom-timestamp-stream_table_join_with_ts_extractor_both_sides",
+    "the table is as of the event time; theirs is as it was when the row arrived",
+    lacking=[0, 1, 2],
+)

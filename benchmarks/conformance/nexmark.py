@@ -295,6 +295,29 @@ def q17(s: Streams) -> sw.Stream:
     return days.select("auction", {"day": day}, *aggregates)
 
 
+@query("rw-q9")
+def q9(s: Streams) -> sw.Stream:
+    best = s.sold.top_k(["price", "date_time"], 1, by="auction", ascending=[False, True], **s.keyed)
+    return best.select(
+        {"id": "auction"},
+        *("item_name", "description", "initial_bid", "reserve", "begin", "expires", "seller"),
+        *("category", "auction", "bidder", "price", "date_time"),
+    )
+
+
+@query("rw-q18")
+def q18(s: Streams) -> sw.Stream:
+    newest = s.bid.top_k(
+        ["date_time", "extra"], 1, by=["bidder", "auction"], ascending=[False, True], **s.keyed
+    )
+    return newest.select("auction", "bidder", "price", "channel", "url", "date_time", "extra")
+
+
+@query("rw-q19")
+def q19(s: Streams) -> sw.Stream:
+    return s.bid.top_k("price", 10, by="auction", rank="rank_number", **s.keyed)
+
+
 @query("rw-q101", way="detour", note=A_DAY)
 def q101(s: Streams) -> sw.Stream:
     highest = s.total(s.bid, "auction", window=OF_DAY, highest=sw.max("price"))
@@ -324,3 +347,11 @@ class LastEleven:
             self.prices = [*self.prices, row["price"]][-11:]
             means.append({**row, "mean": sum(self.prices) / len(self.prices)})
         return means
+
+
+@query("rw-q6_group_top1", way="code", note="aggregates over the rows before each (`over`)")
+def q6(s: Streams) -> sw.Stream:
+    least = s.sold.top_k("price", 1, by=["auction", "seller"], ascending=True, **s.keyed)
+    sales = least.select("seller", "price", "date_time")
+    columns = {"seller": "int64", "price": "int64", "date_time": "int64", "mean": "float64"}
+    return sales.process(LastEleven, columns, by="seller", **s.keyed).select("seller", "mean")

@@ -76,7 +76,9 @@ def quarters(case: Case) -> Rows:
     return _counted(case, sw.calendar("quarter"))
 
 
-@POLARS.translation("polars-dynamic-datapoint")
+@POLARS.translation(
+    "polars-dynamic-datapoint", way="detour", note="the first row's time, written as an offset"
+)
 def from_first_row(case: Case) -> Rows:
     def counts(flow: sw.Dataflow) -> sw.Stream:
         rows = rows_of(flow, times(case), TIMES)
@@ -88,10 +90,11 @@ def from_first_row(case: Case) -> Rows:
 
 
 EPOCH = as_time("1970-01-01")
-THREE_DAYS = "weeks, of whose days those past the third are filtered out: a gap between windows"
 
 
 def _weeks(case: Case, days: list[int], offset: str) -> Rows:
+    """Count the rows of some weekdays in each week, which begins at an offset."""
+
     def counts(flow: sw.Dataflow) -> sw.Stream:
         rows = rows_of(flow, times(case), TIMES)
         rows = rows.filter(sw.col("t").dt.weekday().is_in(days))
@@ -101,12 +104,12 @@ def _weeks(case: Case, days: list[int], offset: str) -> Rows:
     return results(counts)
 
 
-@POLARS.translation("polars-dynamic-monday", way="detour", note=THREE_DAYS)
+@POLARS.translation("polars-dynamic-monday")
 def from_mondays(case: Case) -> Rows:
     return _weeks(case, [1, 2, 3], "4d")
 
 
-@POLARS.translation("polars-dynamic-saturday", way="detour", note=THREE_DAYS)
+@POLARS.translation("polars-dynamic-saturday")
 def from_saturdays(case: Case) -> Rows:
     return _weeks(case, [6, 7, 1], "2d")
 
@@ -157,3 +160,67 @@ def rolling_3_none(case: Case) -> Rows:
 # -- the newest row before each ---------------------------------------------------------
 
 SIDE = {"t": "int64", "key": "string", "value": "int64"}
+
+
+def _asof(case: Case, **options: Any) -> Rows:
+    """Return the value of the right row that each left one gets, by the left row's number."""
+
+    def rows(flow: sw.Dataflow) -> sw.Stream:
+        numbered = [[*row, n] for n, row in enumerate(case.input[0])]
+        left = rows_of(flow, numbered, {**SIDE, "n": "int64"}, time_unit="s")
+        right = rows_of(flow, case.input[1], SIDE, time_unit="s")
+        return left.asof(right, on="key", **options).select("n", "value_right")
+
+    return results(rows)
+
+
+@POLARS.translation("polars-asof-tolerance-2s")
+def asof_2s(case: Case) -> Rows:
+    return _asof(case, tolerance="2s")
+
+
+@POLARS.translation("polars-asof-tolerance-1s")
+def asof_1s(case: Case) -> Rows:
+    return _asof(case, tolerance="1s")
+
+
+@POLARS.translation("polars-asof-inline-cast", "polars-asof-projection-by")
+def asof(case: Case) -> Rows:
+    return _asof(case)
+
+
+@POLARS.translation("polars-asof-forward-1s")
+def asof_forward(case: Case) -> Rows:
+    return _asof(case, direction="forward", tolerance="1s")
+
+
+@POLARS.translation("polars-asof-forward-0s")
+def asof_equal(case: Case) -> Rows:
+    return _asof(case, direction="forward", tolerance="0s")
+
+
+@POLARS.translation("polars-asof-groups")
+def asof_groups(case: Case) -> Rows:
+    def rows(flow: sw.Dataflow) -> sw.Stream:
+        left = [[t * 1000, key, value] for t, key, value in case.input[0]]
+        # Their right rows: the same keys, 0.1 s earlier, with other values.
+        right = [[t - 100, key, value + 100] for t, key, value in left]
+        both = [rows_of(flow, side, SIDE, time_unit="ms") for side in (left, right)]
+        return both[0].asof(both[1], on="key").select("value", "value_right")
+
+    return results(rows)
+
+
+@POLARS.translation("polars-asof-nearest-2")
+def asof_nearest(case: Case) -> Rows:
+    def rows(flow: sw.Dataflow) -> sw.Stream:
+        columns = {"t": "int64", "value": "int64"}
+        # Without keys there: one for all here.
+        left, right = (
+            rows_of(flow, rows, columns, time_unit="s").with_columns(key=sw.lit("all"))
+            for rows in case.input
+        )
+        pairs = left.asof(right, on="key", direction="nearest", tolerance="1d")
+        return pairs.select("value", "value_right")
+
+    return results(rows)
