@@ -85,7 +85,7 @@ class _AtCut(NamedTuple):
         longest_ns: longest time, so far, for which the loop stood still for the checkpoint, without
             waits for a core.
         cut_ns: CPU time of the loop at the cut.
-        steps_ns: CPU time of the loop for what is saved after the cut.
+        steps_ns: CPU time of the loop for what is saved after the cut, in steps or in slices.
     """
 
     number: int
@@ -230,7 +230,11 @@ class CuttingSlot(ABC):
             results = saved_results(self._results, number)
             passed = begun.since(self._last_cut or begun)
             self._at_cut, self._last_cut = _AtCut(number, results, positions, passed), begun
-        marks = slot.mark(number) if channel is None else slot.mark_came(channel, number)
+        cpu_ns = time.thread_time_ns
+        if channel is None:
+            marks = slot.mark(number, cpu_ns)
+        else:
+            marks = slot.mark_came(channel, number, cpu_ns)
         self._ends.mark(marks, Mark(number))
         self._charge(number, begun, is_step=False)
         self._save_more(LONGEST_NS if slot.is_finished else 0)  # no loop need go on
@@ -272,8 +276,7 @@ class CuttingSlot(ABC):
         known, self._at_cut = self._at_cut, None
         assert known is not None and known.number == cut.number, "they are cut together"  # noqa: PT018
         part = SlotPart.of(self._slot.name, cut, known.results, known.positions)
-        # A key that a slice has saved cost as much as another one in a step.
-        known = known._replace(steps_ns=round(known.steps_ns * (1 + cut.early_share)))
+        known = known._replace(steps_ns=known.steps_ns + cut.early_ns)
         self._has_made(cut.number, (part, known))
 
     def _has_made(self, number: int, made: tuple[SlotPart, _AtCut] | SlackwaterError) -> None:

@@ -47,12 +47,15 @@ class Extent:
         pairs: number of jobs with checkpoints, and of those without, of each flow and number.
         checkpoints: number of checkpoints in what is measured; one if they are rare.
         window_s: longest time for these; the ratio stays open after it.
+        least_s: shortest time for these: rows are counted by blocks, so that two windows of 1.4 s
+            without any checkpoint differ by up to 14 %, and by 4 % of 10 s.
     """
 
     keys: Mapping[str, tuple[int, ...]]
     pairs: int
     checkpoints: int
     window_s: float
+    least_s: float
 
 
 FEW, MANY, OBJECTS = 1_000, 1_000_000, 100_000
@@ -67,12 +70,14 @@ FULL = Extent(
     pairs=3,
     checkpoints=3,
     window_s=60.0,
+    least_s=10.0,
 )
 QUICK = Extent(
     {JOIN: (100_000,), AGGREGATE: (100_000,), PATTERN: (10_000,), PROCESS: (20_000,)},
     pairs=1,
     checkpoints=1,
     window_s=5.0,
+    least_s=0.0,
 )
 
 
@@ -207,8 +212,8 @@ def run(options: Options) -> Result:
     extent = QUICK if options.quick else FULL
     result = Result(
         f"{extent.pairs} pairs of jobs in one slot, from a checkpoint to the next "
-        f"{'one' if extent.checkpoints == 1 else f'{extent.checkpoints} of them'}, at most "
-        f"{extent.window_s:g} s; checkpoint={EVERY!r}",
+        f"{'one' if extent.checkpoints == 1 else f'{extent.checkpoints} of them'}, "
+        f"{extent.least_s:g} to {extent.window_s:g} s; checkpoint={EVERY!r}",
         ["flow", "keys", "CPU with / without", "CPU ns an event", "interval, s", "cut, ms"],
     )
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=1) as cluster:
@@ -273,7 +278,10 @@ def _measured(
             interval_s = math.inf if begin.checkpoint is None else begin.checkpoint.interval_s
             last = _number(begin) + (extent.checkpoints if interval_s < RARE_S else 1)
             within_s = extent.window_s if interval_s <= extent.window_s else 1.0
-            end = _when(job, lambda seen: _number(seen) >= last, within_s)
+            ready_s = begin_s + extent.least_s
+            end = _when(
+                job, lambda seen: _number(seen) >= last and time.monotonic() >= ready_s, within_s
+            )
         cpu_s, took_s = _cpu_s(processes) - begin_cpu_s, time.monotonic() - begin_s
         events = end.ledger.entered - begin.ledger.entered
         check(events > 0, f"{name}: no event in {took_s:.1f} s")
@@ -335,7 +343,9 @@ def _tell(
         "without": [plain._asdict() for plain, _ in pairs],
         "with": [taken._asdict() for _, taken in pairs],
     }
-    wanted = [(f"{what}: CPU with checkpoints / without", ratio, MOST_RATIO)]
+    wanted = []
+    if len(pairs) > 1:  # one pair of short windows does not show 3 %
+        wanted.append((f"{what}: CPU with checkpoints / without", ratio, MOST_RATIO))
     if is_most:
         wanted.append((f"{what}: the loop stands still, ms", cut, MOST_CUT_MS))
     if (name, keys) in MOST_INTERVAL_S:

@@ -11,7 +11,7 @@ What is much of the snapshot is saved in steps after it (`runtime/model/later.py
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from slackwater.runtime.model import Message
@@ -19,8 +19,6 @@ from slackwater.runtime.model.later import Later
 
 __all__ = ["STAYING", "Cut"]
 
-PASSED_SHARE = 1 / 16
-"""Cost of a key that a step passes over, in keys that it saves: 0.2 of 3 µs were measured."""
 
 STAYING = 3
 """Number of the newest complete checkpoints of a flow that stay: a restore may ask for each."""
@@ -34,9 +32,11 @@ class Cut:
         state: `Slot.snapshot` at the mark.
         awaited: channels from other slots on which the mark is yet to come.
         later: parts of the state that are not whole yet.
+        cpu_ns: clock of the CPU time of the thread that saves these.
 
     Attributes:
         messages: {channel: messages that arrived after the snapshot, before the mark}.
+        early_ns: CPU time of the slot's own work for parts that are whole.
     """
 
     def __init__(
@@ -45,12 +45,15 @@ class Cut:
         state: dict[str, Any],
         awaited: Collection[str],
         later: Collection[Later] = (),
+        cpu_ns: Callable[[], int] = int,
     ) -> None:
         self.number, self.state = number, state
         self._later = [part for part in later if not part.is_done]
         self.messages: dict[str, list[Message]] = {}
         self._awaited = set(awaited)
-        self._in_steps = self._early = 0.0  # keys of parts that are whole
+        self.early_ns = 0
+        for part in self._later:
+            part.cpu_ns = cpu_ns
 
     @property
     def is_complete(self) -> bool:
@@ -62,22 +65,13 @@ class Cut:
         """Whether a part of the state is not whole yet."""
         return bool(self._later)
 
-    @property
-    def early_share(self) -> float:
-        """Number of keys that the slot's own work saved, for each that a step saved.
-
-        A step that passes a key over does a part of that work, too.
-        """
-        return self._early / max(self._in_steps, 1.0)
-
     def step(self, most: int) -> None:
         """Save more of the state; see `Later.step`."""
         part = self._later[-1]
         part.step(most)
         if part.is_done:
             self._later.pop()
-            self._in_steps += part.keys_in_steps + PASSED_SHARE * part.keys_passed
-            self._early += part.keys_early
+            self.early_ns += part.early_ns
 
     def give_up(self) -> None:
         """Save no more of the state."""

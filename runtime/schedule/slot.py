@@ -6,7 +6,7 @@ slice of work, carries out its actions, and says how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -414,11 +414,12 @@ class Slot:
 
     # -- checkpoints ----------------------------------------------------------------------
 
-    def mark(self, number: int) -> list[Channel]:
+    def mark(self, number: int, cpu_ns: Callable[[], int] = int) -> list[Channel]:
         """Cut this slot's streams here, between two steps; source: Chandy and Lamport 1985, §3.
 
         Args:
             number: number of the checkpoint, above those before. A mark that is not is passed over.
+            cpu_ns: clock of the CPU time of the thread that runs the slot.
 
         Returns:
             The channels to other slots on which the mark must follow what was sent so far.
@@ -431,7 +432,8 @@ class Slot:
         others = {c.name for c in inputs if c.source not in self._stages}
         self.give_up_cut()
         later: list[Later] = []
-        self._cut = Cut(number, self.snapshot(later=later), others - self._ended, later)
+        state = self.snapshot(later=later)
+        self._cut = Cut(number, state, others - self._ended, later, cpu_ns)
         self._to_ack[number] = {
             name: machine.source.positions
             for name, machine in self._stages.items()
@@ -439,9 +441,11 @@ class Slot:
         }
         return [c for c in outputs if c.target not in self._stages]
 
-    def mark_came(self, channel: str, number: int) -> list[Channel]:
+    def mark_came(
+        self, channel: str, number: int, cpu_ns: Callable[[], int] = int
+    ) -> list[Channel]:
         """Take a mark from another slot, and cut unless that was done; see `mark`."""
-        marks = self.mark(number)
+        marks = self.mark(number, cpu_ns)
         if self._cut is not None and self._cut.number == number:
             self._cut.close(channel)
         return marks

@@ -89,13 +89,28 @@ def _acted(
     return counters
 
 
-def test_keys_are_counted_that_were_saved_before_their_step() -> None:
-    counters = fresh(5)
+def test_time_is_counted_in_which_keys_were_saved_before_their_step() -> None:
+    counters, times = fresh(5), iter(range(0, 100, 7))
     later = SavedCounters(counters.order)
+    later.cpu_ns = lambda: next(times)
     later.step(2)
+    assert later.early_ns == 0
     later.before([counters[0], counters[3], counters[4], counters[3]])
+    assert later.early_ns == 7
     later.finish()
-    assert (later.keys_in_steps, later.keys_passed, later.keys_early) == (3, 2, 2)
+    later.before([counters[1]])
+    assert later.early_ns == 7, "all are saved: nothing is to be done"
+
+
+def test_time_is_counted_in_which_values_were_kept_before_they_changed() -> None:
+    values, times = ChangingArray(np.int64), iter(range(0, 100, 7))
+    values.resize(5)
+    later = values.snapshot_later()
+    later.cpu_ns = lambda: next(times)
+    values.change(np.add, np.array([1, 3]), 1)
+    values.change(np.add, np.array([1]), 1)
+    assert later.early_ns == 14
+    assert later.finish().tolist() == [0] * 5
 
 
 def test_object_that_cannot_be_saved_fails_the_checkpoint_and_not_its_owner() -> None:

@@ -5,39 +5,45 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.recovery.pace import MOST_COST, Cost, Pace
+from slackwater.runtime.recovery.pace import MOST_COST, PAYING, Cost, Pace
 
 S, MS = 10**9, 10**6
 
 
 def test_cheap_checkpoints_keep_the_interval_that_is_wanted() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(30 * MS, S, S)})
+    pace.took({"a": Cost(27 * MS, S, S)})
     assert pace.interval_ns == S
 
 
 def test_interval_pays_for_the_dearest_process() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(60 * MS, S, S), "b": Cost(90 * MS, S, S)})
+    pace.took({"a": Cost(54 * MS, S, S), "b": Cost(81 * MS, S, S)})
     assert pace.interval_ns == 3 * S
 
 
 def test_process_that_waits_for_a_core_has_less_time_to_pay_with() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(60 * MS, S // 2, S)})
+    pace.took({"a": Cost(54 * MS, S // 2, S)})
     assert pace.interval_ns == 4 * S
 
 
 def test_time_that_did_not_pay_for_a_checkpoint_is_added_to_the_next() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(60 * MS, 0, 0)})
-    pace.took({"a": Cost(60 * MS, S, S)})  # 30 ms are paid
+    pace.took({"a": Cost(54 * MS, 0, 0)})
+    pace.took({"a": Cost(54 * MS, S, S)})  # 27 ms are paid
     assert pace.interval_ns == 3 * S
+
+
+def test_checkpoints_cost_at_most_three_hundredths_of_all_else() -> None:
+    pace = Pace(S)
+    pace.took({"a": Cost(54 * MS, S, S)})
+    assert 54 * MS / (pace.interval_ns - 54 * MS) < MOST_COST
 
 
 def test_quiet_time_is_not_saved_up() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(60 * MS, 100 * S, 100 * S)})
+    pace.took({"a": Cost(54 * MS, 100 * S, 100 * S)})
     assert pace.interval_ns == 2 * S
 
 
@@ -57,4 +63,4 @@ def test_next_interval_pays_for_all_checkpoints_so_far(
             share = 1.0  # noqa: PLW2901 - of the first nothing is known
         since_ns = pace.interval_ns
         assert since_ns >= every_ns
-        assert cost_ns <= (had_ns + since_ns * share) * MOST_COST + 1e-6 * cost_ns + 10
+        assert cost_ns <= (had_ns + since_ns * share) * PAYING + 1e-6 * cost_ns + 10

@@ -1,4 +1,4 @@
-"""Costs of a cut: keys that a slice saved count by the time of those that steps saved."""
+"""Cost of a cut beside its steps: the time in which slices saved what they changed."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from slackwater.runtime.model.later import Later
 from slackwater.runtime.schedule.cut import Cut
 
 
-class Counted(Later):
-    """Part of a state that is whole after one step."""
+class Part(Later):
+    """Part of a state that is whole after two steps; a slice saves in between."""
 
-    def __init__(self, in_steps: int, passed: int, early: int) -> None:
-        self.plain = None
-        self._counts = in_steps, passed, early
+    plain = None
+    steps = 0
 
     def step(self, most: int) -> None:
         del most
-        self.keys_in_steps, self.keys_passed, self.keys_early = self._counts
-        self.is_done = True
+        self.steps += 1
+        self.is_done = self.steps == 2
+
+    def before(self) -> None:
+        began_ns = self.cpu_ns()
+        self.early_ns += self.cpu_ns() - began_ns
 
 
-def early_share(in_steps: int, passed: int, early: int) -> float:
-    cut = Cut(1, {}, (), [Counted(in_steps, passed, early)])
+def test_parts_measure_slices_by_the_clock_of_their_host() -> None:
+    times = iter([100, 130, 200, 205])
+    first, second = Part(), Part()
+    cut = Cut(1, {}, (), [first, second], lambda: next(times))
     cut.step(1)
-    return cut.early_share
-
-
-def test_each_key_that_a_slice_saved_counts_as_one_of_the_steps() -> None:
-    assert early_share(in_steps=100, passed=0, early=300) == 3
-
-
-def test_steps_that_saved_few_keys_do_not_make_those_of_slices_dear() -> None:
-    assert early_share(in_steps=1_000, passed=99_000, early=99_000) < 14
-    assert early_share(in_steps=0, passed=99_000, early=99_000) == 16
-
-
-def test_state_without_keys_of_slices_costs_what_its_steps_do() -> None:
-    assert early_share(in_steps=0, passed=0, early=0) == 0
+    first.before()
+    second.before()
+    while cut.is_saving:
+        cut.step(1)
+    assert cut.early_ns == 35

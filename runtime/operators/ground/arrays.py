@@ -115,6 +115,7 @@ class _SavedArray(Later):
     """
 
     def __init__(self, data: npt.NDArray[Any], size: int) -> None:
+        super().__init__()
         self._data, self._size = data, size
         self._copied = 0
         self._notes: list[tuple[Int64Array, npt.NDArray[Any]]] = []
@@ -128,7 +129,9 @@ class _SavedArray(Later):
     def note(self, data: npt.NDArray[Any], places: Int64Array) -> None:
         """Keep values that are about to change."""
         if data is self._data:  # else it has moved to more room, and changes there
+            began_ns = self.cpu_ns()
             self._notes.append((places, data.take(places)))
+            self.early_ns += self.cpu_ns() - began_ns
 
     def step(self, most: int) -> None:
         if self._copied < self._size:
