@@ -110,7 +110,22 @@ def test_time_is_counted_in_which_values_were_kept_before_they_changed() -> None
     values.change(np.add, np.array([1, 3]), 1)
     values.change(np.add, np.array([1]), 1)
     assert later.early_ns == 14
-    assert later.finish().tolist() == [0] * 5
+    assert np.concatenate(later.finish()).tolist() == [0] * 5
+
+
+def test_values_of_several_pieces_are_saved_as_they_were_at_the_cut() -> None:
+    rng, values = np.random.default_rng(1), ChangingArray(np.int64)
+    values.resize(600_000)
+    values.change(np.add, np.arange(600_000), np.arange(600_000))
+    later = values.snapshot_later()
+    while not later.is_done:
+        later.step(128)
+        if rng.random() < 0.3:
+            values.change(np.add, rng.integers(0, 600_000, 10_000), 1)
+    assert max(map(len, later.plain)) * 8 < 4 << 20, "no page of 2 MB is asked for"
+    again = ChangingArray(np.int64)
+    again.restore(later.plain)
+    assert (again.values == np.arange(600_000)).all()
 
 
 def test_object_that_cannot_be_saved_fails_the_checkpoint_and_not_its_owner() -> None:
@@ -155,4 +170,4 @@ def test_array_is_saved_as_it_was_at_the_cut(of: list[Any]) -> None:
                 values.change(np.add, places, 1 + places)
             case int() if change > len(values):
                 values.resize(change)
-    assert later.finish().tolist() == list(range(600))
+    assert np.concatenate(later.finish()).tolist() == list(range(600))

@@ -14,6 +14,11 @@ from slackwater.runtime.model.later import Later
 
 _VALUES = 256
 """Values that are saved in a step for each key that may be saved in it."""
+_NOTED = 32
+"""The same of values that have changed meanwhile, which lie apart from each other."""
+_PIECE = 1 << 18
+"""Values of a saved array that are together, 2 MB at most: from 4 MB on, NumPy asks for pages of
+2 MB, and a write to the first place of such a page took 5 ms."""
 
 
 class GrowableArray:
@@ -77,8 +82,10 @@ class GrowableArray:
         """Return the values: a view of a log, else a copy."""
         return self.values if self._is_log else self.values.copy()
 
-    def restore(self, state: npt.NDArray[Any]) -> None:
-        """Hold a copy of saved values."""
+    def restore(self, state: npt.NDArray[Any] | list[npt.NDArray[Any]]) -> None:
+        """Hold a copy of saved values, which may be in pieces."""
+        if isinstance(state, list):
+            state = np.concatenate([self._data[:0], *state])
         self.replace(state)
 
 
@@ -119,7 +126,10 @@ class _SavedArray(Later):
         self._data, self._size = data, size
         self._copied = 0
         self._notes: list[tuple[Int64Array, npt.NDArray[Any]]] = []
-        self.plain = np.empty(size, dtype=data.dtype)
+        self.plain = [
+            np.empty(min(_PIECE, size - start), dtype=data.dtype)
+            for start in range(0, size, _PIECE)
+        ]
 
     @property
     def is_copied(self) -> bool:
@@ -135,12 +145,20 @@ class _SavedArray(Later):
 
     def step(self, most: int) -> None:
         if self._copied < self._size:
-            start, self._copied = self._copied, min(self._copied + most * _VALUES, self._size)
-            self.plain[start : self._copied] = self._data[start : self._copied]
+            number, start = divmod(self._copied, _PIECE)
+            piece = self.plain[number][start : start + most * _VALUES]
+            piece[:] = self._data[self._copied : self._copied + len(piece)]
+            self._copied += len(piece)
         elif self._notes:  # the latest first, so that the value at the cut is the last
             places, values = self._notes.pop()
-            there = places < self._size
-            self.plain[places[there]] = values[there]
+            few = most * _NOTED
+            if len(places) > few:  # a place that is there twice has the same value
+                self._notes.append((places[few:], values[few:]))
+                places, values = places[:few], values[:few]
+            pieces = np.where(places < self._size, places // _PIECE, len(self.plain))
+            for number, piece in enumerate(self.plain):
+                here = pieces == number
+                piece[places[here] - number * _PIECE] = values[here]
         self.is_done = self._copied == self._size and not self._notes
 
 
