@@ -235,7 +235,7 @@ def _pairs(
     cluster: sw.Cluster, name: str, keys: int, extent: Extent, folder: Path
 ) -> list[tuple[Window, Window]]:
     """Return windows (without, with checkpoints) of jobs in turns."""
-    pairs, length_s = [], 1.5
+    pairs, length_s = [], max(1.5, extent.least_s)
     for turn in range(extent.pairs):
         with_first = turn % 2 == 1
         own = folder / f"{name} {keys} {turn}"
