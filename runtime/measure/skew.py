@@ -42,7 +42,7 @@ class Skew(JsonObject):
     share: float
     """Share of the step's rows that it got."""
     times: float
-    """Its rows, × the mean of the other replicas, each by the key groups that it owns."""
+    """Its rows, × the mean of the other replicas, each by the share that it is to get."""
     key: str = ""
     """Key that is hot there, as text; empty if none is known."""
     key_share: float = 0.0
@@ -62,7 +62,7 @@ class Skew(JsonObject):
 def skew_of(
     step: str,
     rows: Mapping[str, int],
-    groups: Mapping[str, int],
+    shares: Mapping[str, int],
     hot: Mapping[str, tuple[str, float]],
 ) -> Skew | None:
     """Return the skew of a step; None if its replicas have similar rows.
@@ -70,15 +70,15 @@ def skew_of(
     Args:
         step: name of the step.
         rows: {replica: rows that came to it}, of replicas that own keys.
-        groups: {replica: number of key groups that it owns}.
+        shares: {replica: share of the rows that it is to get, in 128th}.
         hot: {replica: its hot key as text, and its share}; empty text if none is known.
     """
     total = sum(rows.values())
     if len(rows) < 2 or total < LEAST_ROWS:
         return None
-    most = max(rows, key=lambda replica: rows[replica] / groups[replica])
-    others = max(total - rows[most], len(rows) - 1) / (sum(groups.values()) - groups[most])
-    times = rows[most] / groups[most] / others
+    most = max(rows, key=lambda replica: rows[replica] / shares[replica])
+    others = max(total - rows[most], len(rows) - 1) / (sum(shares.values()) - shares[most])
+    times = rows[most] / shares[most] / others
     return Skew(step, most, rows[most] / total, times, *hot[most]) if times > FAR_MORE else None
 
 
