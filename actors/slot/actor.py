@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import ray
-
 from slackwater.actors.kernel.descendants import adopt_orphans, end_descendants
 from slackwater.actors.sinks.slot_sinks import print_line
 from slackwater.actors.slot.host import SlotHost
@@ -97,6 +95,8 @@ class SlotActor:
 
     def place(self) -> WarmProcess:
         """Return where this process is, for a job that takes it over."""
+        import ray  # noqa: PLC0415 (tests of slots do without)
+
         context: Any = ray.get_runtime_context()  # in part untyped
         cpus = context.get_assigned_resources().get("CPU", 0)
         return WarmProcess(context.get_node_id(), int(cpus), self._is_spare)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from slackwater.runtime.expressions.whole import ends_of
 from slackwater.runtime.model import Batch, Column, Columns, Int64Array, concat_batches
+from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.stable_order import stable_order
@@ -266,7 +266,7 @@ def ordered(values: Column, *, zeros_differ: bool = False) -> npt.NDArray[Any]:
         zeros_differ: whether −0.0 is less than 0.0, so that equal numbers are the same values.
     """
     if isinstance(values, pa.Array):
-        return np.asarray(pc.rank(values, tiebreaker="dense")).view(np.int64)
+        return np.asarray(arrow_functions().rank(values, tiebreaker="dense")).view(np.int64)
     assert isinstance(values, np.ndarray), "nulls are left out"
     if values.dtype.kind == "b":
         return values.view(np.uint8)
