@@ -29,7 +29,7 @@ import ray
 
 from slackwater.actors.checkpoints.folder import remove_empty
 from slackwater.actors.jobs.job import RayJob
-from slackwater.actors.jobs.lasting import Checkpointing, LastingJob, TakenOver, remove_left
+from slackwater.actors.jobs.lasting import Checkpointing, LastingJob, Predecessor, remove_left
 from slackwater.actors.jobs.named_actors import coordinator_of, end_processes
 from slackwater.actors.jobs.ray_errors import not_importable
 from slackwater.actors.jobs.records import JobRecord, Records, Worker
@@ -50,7 +50,7 @@ from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 
-__all__ = ["POLL_S", "THREADS", "Coordinator", "taken_over"]
+__all__ = ["POLL_S", "THREADS", "Coordinator", "predecessor_of"]
 
 THREADS = 32
 """Calls that are answered at a time; each long poll holds a thread for `POLL_S` at most."""
@@ -134,8 +134,8 @@ class Coordinator:
             self._has_settled.set()
         return self._record
 
-    def _start(self, order: StartOrder, taken_over: TakenOver | None = None) -> None:
-        job = self._job = self._job_of(order, taken_over)
+    def _start(self, order: StartOrder, predecessor: Predecessor | None = None) -> None:
+        job = self._job = self._job_of(order, predecessor)
         if not self._is_unwanted:
             job.start()
         if self._is_unwanted:
@@ -152,7 +152,7 @@ class Coordinator:
         self._records.prune(lives=_lives)
         self._is_running = True
 
-    def _job_of(self, order: StartOrder, taken_over: TakenOver | None) -> RayJob | LastingJob:
+    def _job_of(self, order: StartOrder, predecessor: Predecessor | None) -> RayJob | LastingJob:
         plan, nodes = _unpickled(order.pickled), order.nodes
         own: dict[str, Any] = {
             "nodes": nodes,
@@ -165,7 +165,7 @@ class Coordinator:
                 plan,
                 checkpoints=self._checkpoints,
                 lives_on=self._record.id,
-                taken_over=taken_over,
+                predecessor=predecessor,
                 record_end=self._record_done,
                 **own,
             )
@@ -288,7 +288,7 @@ class Coordinator:
                 self._has_ended.set()
                 self._may_leave.set()
                 return
-            self._start(read_order(folder, record.id), self._taken_over())
+            self._start(read_order(folder, record.id), self._predecessor())
         except Exception as problem:
             traceback.print_exc()
             self._forget_order()
@@ -302,11 +302,11 @@ class Coordinator:
         finally:
             self._has_settled.set()
 
-    def _taken_over(self) -> TakenOver:
+    def _predecessor(self) -> Predecessor:
         report = None
         with suppress(SlackwaterError):  # its recoveries and counts are not known then
             report = self._records.report(self._record.id)
-        known = taken_over(self._record, report, now_ns=time.time_ns())
+        known = predecessor_of(self._record, report, now_ns=time.time_ns())
         return known._replace(processes=living_processes(self._record.id))
 
     def _record_done(self) -> bool:
@@ -415,21 +415,21 @@ class Coordinator:
                 self._record = record
 
 
-def taken_over(record: JobRecord, report: JobReport | None, *, now_ns: int) -> TakenOver:
+def predecessor_of(record: JobRecord, report: JobReport | None, *, now_ns: int) -> Predecessor:
     """Return what is known of a job whose coordinator has ended, without its processes.
 
     Args:
-        record: its last record.
-        report: its last report; None if none is known.
+        record: last record of the job.
+        report: last report of the job; None if none is known.
         now_ns: time by the wall clock.
     """
     if record.started_ns is None:
-        return TakenOver()
+        return Predecessor()
     who = "the coordinator of the job"
     if (own := record.coordinator) is not None:
         who += f" (process {own.pid} on node {own.node}, host {own.host})"
     cause = Cause("WorkerDied", f"{who} has ended; another one goes on")
-    return TakenOver(cause, max(now_ns - record.started_ns, 0), report)
+    return Predecessor(cause, max(now_ns - record.started_ns, 0), report)
 
 
 def _unpickled(data: bytes) -> Plan:

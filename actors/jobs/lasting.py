@@ -70,7 +70,7 @@ from slackwater.runtime.schedule.slot import VERSION
 __all__ = [
     "Checkpointing",
     "LastingJob",
-    "TakenOver",
+    "Predecessor",
     "cause_of_start",
     "remove_if",
     "remove_left",
@@ -105,8 +105,8 @@ class Checkpointing:
     is_by_default: bool = False
 
 
-class TakenOver(NamedTuple):
-    """A job whose coordinator has ended, for the next one.
+class Predecessor(NamedTuple):
+    """Coordinator that has ended, and what is known of its job for the next one.
 
     Attributes:
         cause: the end of that coordinator; None if the job had not started.
@@ -183,7 +183,7 @@ def remove_left(checkpoints: Checkpointing, *, job: str, flow: str) -> None:
     Its process ended before it had removed them.
 
     Args:
-        checkpoints: where they are.
+        checkpoints: settings of the checkpoints, with their folder.
         job: id of the job.
         flow: name of its flow.
     """
@@ -204,7 +204,7 @@ class LastingJob:
         nodes: {slot: name of its node}.
         checkpoints: how checkpoints are taken.
         lives_on: id of the job if its processes do not end with this one; None if they do.
-        taken_over: job of a coordinator that has ended; None if it has just been submitted.
+        predecessor: coordinator that has ended; None if the job has just been submitted.
         record_end: records that the job is done, and returns whether it could. Only then do its
             checkpoints go: a kill before that must not let another process begin again.
         settings: settings of each attempt, as of `RayJob`.
@@ -222,7 +222,7 @@ class LastingJob:
         checkpoints: Checkpointing,
         job_id: str,
         lives_on: str | None = None,
-        taken_over: TakenOver | None = None,
+        predecessor: Predecessor | None = None,
         record_end: Callable[[], bool] = lambda: True,
         **settings: Any,
     ) -> None:
@@ -268,14 +268,14 @@ class LastingJob:
         try:
             self._find_newest(checkpoints.renamed)
             now_ns = time.monotonic_ns()
-            report = None if taken_over is None else taken_over.report
+            report = None if predecessor is None else predecessor.report
             self._attempts = Attempts(
-                now_ns - (0 if taken_over is None else taken_over.age_ns),
+                now_ns - (0 if predecessor is None else predecessor.age_ns),
                 is_repeatable=not self._plan.held_sinks,
                 checkpoints=tuple(sorted(self._known)),
                 recoveries=() if report is None else report.recoveries,
             )
-            warm = None if taken_over is None else self._take_over(taken_over, now_ns)
+            warm = None if predecessor is None else self._take_over(predecessor, now_ns)
             self._attempt = self._attempt_from(self._attempts.checkpoint, warm)
         except BaseException:
             self._lock.release()
@@ -310,12 +310,12 @@ class LastingJob:
             f"{self._folder}"
         )
 
-    def _take_over(self, job: TakenOver, now_ns: int) -> _Warm:
+    def _take_over(self, before: Predecessor, now_ns: int) -> _Warm:
         """Go on with a job that another coordinator looked after; return its processes."""
-        self._before = job.report
-        if job.cause is not None:
-            self._attempts.taken_over(job.cause, now_ns)
-        return _Warm(self._spares.take_over(job.processes, self._nodes), self._nodes)
+        self._before = before.report
+        if before.cause is not None:
+            self._attempts.takes_over(before.cause, now_ns)
+        return _Warm(self._spares.take_over(before.processes, self._nodes), self._nodes)
 
     # -- attempts --------------------------------------------------------------------------
 

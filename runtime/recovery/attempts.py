@@ -109,7 +109,7 @@ class Attempts:
         """Take note that the user stops the job: no attempt follows."""
         self._is_unwanted = True
 
-    def taken_over(self, cause: Cause, noticed_ns: int) -> None:
+    def takes_over(self, cause: Cause, noticed_ns: int) -> None:
         """Take note that the first attempt follows the end of another process.
 
         Args:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slackwater.actors.jobs.coordinator import Coordinator
-from slackwater.actors.jobs.lasting import Checkpointing, TakenOver
+from slackwater.actors.jobs.lasting import Checkpointing, Predecessor
 from slackwater.actors.jobs.start_order import StartOrder, forget_order, read_order, save_order
 from slackwater.runtime.errors import ClusterError
 
@@ -30,8 +30,8 @@ class NeverStarts(Coordinator):
     def _try_to_write(self, *_: Any, **__: Any) -> bool:
         return True
 
-    def _start(self, order: StartOrder, taken_over: TakenOver | None = None) -> None:
-        del order, taken_over
+    def _start(self, order: StartOrder, predecessor: Predecessor | None = None) -> None:
+        del order, predecessor
         raise ClusterError("no node has room")
 
 

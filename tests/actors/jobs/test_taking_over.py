@@ -13,7 +13,7 @@ from slackwater.actors.checkpoints.folder import commit
 from slackwater.actors.checkpoints.part_files import write_part
 from slackwater.actors.jobs import coordinator
 from slackwater.actors.jobs.coordinator import Coordinator
-from slackwater.actors.jobs.lasting import Checkpointing, TakenOver, remove_if
+from slackwater.actors.jobs.lasting import Checkpointing, Predecessor, remove_if
 from slackwater.actors.jobs.records import JobRecord, Records, Worker
 from slackwater.actors.jobs.start_order import StartOrder, save_order
 from slackwater.runtime.measure.recovered import Recovery
@@ -45,11 +45,11 @@ class Another(Coordinator):
         self._writing = threading.RLock()
         self._has_settled, self._has_ended = threading.Event(), threading.Event()
         self._may_leave = threading.Event()
-        self.started: list[TakenOver | None] = []
+        self.started: list[Predecessor | None] = []
 
-    def _start(self, order: StartOrder, taken_over: TakenOver | None = None) -> None:
+    def _start(self, order: StartOrder, predecessor: Predecessor | None = None) -> None:
         assert order.pickled == b"plan"
-        self.started.append(taken_over)
+        self.started.append(predecessor)
 
 
 @pytest.fixture(autouse=True)
@@ -76,18 +76,18 @@ def with_record(folder: Path, state: str) -> Another:
 def test_the_loss_of_a_coordinator_is_a_recovery_after_those_before(folder: Path) -> None:
     own = with_record(folder, "running")
     own._start_again()
-    (taken_over,) = own.started
-    assert taken_over is not None
-    assert taken_over.cause is not None
-    assert taken_over.report is not None
+    (predecessor,) = own.started
+    assert predecessor is not None
+    assert predecessor.cause is not None
+    assert predecessor.report is not None
     now_ns = 70 * S
     attempts = Attempts(
         now_ns - 60 * S,
         is_repeatable=True,
         checkpoints=(7,),
-        recoveries=taken_over.report.recoveries,
+        recoveries=predecessor.report.recoveries,
     )
-    attempts.taken_over(taken_over.cause, now_ns)
+    attempts.takes_over(predecessor.cause, now_ns)
     attempts.works(now_ns + S)
     assert [(r.at_s, r.checkpoint, r.gap_s) for r in attempts.recoveries] == [
         (2.0, 1, 0.3),
@@ -96,7 +96,7 @@ def test_the_loss_of_a_coordinator_is_a_recovery_after_those_before(folder: Path
     assert "the coordinator of the job (process 4711 on node node-1, host 10.0.0.1) has ended" in (
         attempts.recoveries[-1].cause
     )
-    assert taken_over.age_ns > 60 * S
+    assert predecessor.age_ns > 60 * S
 
 
 def test_a_job_that_is_done_is_not_begun_again_and_leaves_nothing(folder: Path) -> None:
