@@ -11,6 +11,8 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.random_flows.twin import kind_of, one_of, some_of
+from slackwater.runtime.operators.aggregate.interval_words import Intervals
+from slackwater.runtime.operators.aggregate.written import Window
 
 MS = 1_000_000
 MOST_COLUMNS, MOST_MERGED, MOST_TRIES = 40, 3, 6
@@ -169,8 +171,18 @@ def nearest(
 def aggregated(
     rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
 ) -> Drawing | None:
-    """Aggregate in windows that follow each other, or overlap."""
-    window = one_of(rng, [sw.tumbling("20ms"), sw.tumbling("1s"), sw.sliding("100ms", "40ms")])
+    """Aggregate in windows that all keys share, or that follow from the rows of each."""
+    windows: list[Window | Intervals] = [
+        sw.tumbling("20ms"),
+        sw.tumbling("1s"),
+        sw.tumbling("20ms", closed="end"),
+        sw.sliding("100ms", "40ms"),
+        sw.calendar("day", zone="Europe/Warsaw"),
+        sw.session("10ms"),
+        sw.session("50ms"),
+        sw.everything(),
+    ]
+    window = one_of(rng, windows)
     made: dict[str, Any] = {"c": sw.count()}
     place = rng.integers(10_000)
     for number in range(int(rng.integers(0, 3))):
