@@ -129,11 +129,13 @@ class Window(WindowEnds):
         return self.offset_ns == 0
 
     @property
-    def shift_ns(self) -> int:  # noqa: D102
+    def shift_ns(self) -> int:
+        """Time by which windows are later than columns show."""
         return int(self.closed == "end")
 
     @property
-    def text(self) -> str:  # noqa: D102
+    def text(self) -> str:
+        """Text of the windows in `explain`."""
         slide = "" if self.is_tumbling else f" every {format_ns(self.slide_ns)}"
         offset_ns = self.offset_ns - self.shift_ns
         offset = f", offset {format_ns(offset_ns)}" if offset_ns else ""
