@@ -37,6 +37,7 @@ _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature"}
     | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
     | {"ddof", "by", "size", "condition", "custom"}  # of an aggregate
+    | {"offset_ns", "closed"}  # of a window
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
@@ -78,9 +79,10 @@ def canonical_work(step: Step, *, name: str) -> str:
 
 
 def _is_unset(setting: Any) -> bool:
-    # The defaults of `on_bad`, `combine` and `how` are words, that of `scale` is a number.
+    # Defaults of `on_bad`, `combine`, `how` and `closed` are words, those of others numbers.
     return setting is None or (
-        isinstance(setting, str | int | tuple) and setting in ("error", "exact", "inner", 0, ())
+        isinstance(setting, str | int | tuple)
+        and setting in ("error", "exact", "inner", "start", 0, ())
     )
 
 

@@ -40,7 +40,7 @@ from slackwater.runtime.operators.aggregate.schema import (
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep, WindowStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
 from slackwater.runtime.operators.ground import checks
-from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
+from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.event_time_type import event_time_type
@@ -62,11 +62,6 @@ class AggregateStep(WindowStep):
     """
 
     window: Window
-    late: Late = "drop"
-    close: CloseInTime | None = None
-    """None: by the watermark."""
-    drift: Drift | None = None
-    combine: Combine = "exact"
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step

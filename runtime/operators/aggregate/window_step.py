@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from slackwater.runtime.model import Release
+from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFunctions
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
-from slackwater.runtime.operators.aggregate.written import Aggregate
+from slackwater.runtime.operators.aggregate.schema import Late
+from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
+from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
 
@@ -24,9 +27,16 @@ class WindowStep(GatedStep):
     """
 
     keys: tuple[str, ...]
+    window: Window | Intervals
     aggregates: Mapping[str, Aggregate]
     release: Release
     replicas: Replicas = None
+    late: Late = "drop"
+    close: CloseInTime | None = None
+    """None: by the watermark. It, `late`, `drift` and `combine` are set for numbered windows only,
+    and stand here since fingerprints have them in this order."""
+    drift: Drift | None = None
+    combine: Combine = "exact"
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
