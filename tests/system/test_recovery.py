@@ -24,8 +24,9 @@ from ray.exceptions import GetTimeoutError
 import slackwater as sw
 from benchmarks.engine.recovery.flow import TableOutput, rows_of
 from slackwater.actors.jobs.named_actors import coordinator_of, processes_of
+from slackwater.actors.jobs.ray_errors import take_errors
 from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
-from slackwater.runtime.errors import CheckpointError, OperatorError
+from slackwater.runtime.errors import CheckpointError, ClusterError, OperatorError
 from tests.support.endless import HeldInput, HeldParts
 from tests.support.pairs import at_least, pairs
 from tests.support.pipes import PipeInput
@@ -96,39 +97,35 @@ def test_slots_that_are_killed_in_turn_and_together_leave_no_trace_in_the_output
     assert not [*folder.glob("checkpoint-*")], "a job that is done goes on from nothing"
 
 
-def kill_during_a_checkpoint(cluster: sw.Cluster, folder: Path) -> None:
-    path, over = folder / "rows.db", folder / "over"
-    job = cluster.submit(
-        pairs(TableOutput(str(path)), over=over),
-        placement=IN_TWO,
-        checkpoint=EVERY,
-        checkpoint_folder=folder / "checkpoints",
-    )
-    until(partial(has_checkpoint_after, job, 0), within_s=SOON_S, what="a checkpoint")
-    psutil.Process(job.workers()["node-2"]).suspend()
-    until(
-        lambda: (known := job.metrics.checkpoint) and (known.age_s or 0) > 1,
-        within_s=SOON_S,
-        what="a checkpoint that the stopped slot holds up",
-    )
-    kill(job, "node-2")
-    until(partial(has_recovered, job, 1), within_s=SOON_S, what="a recovery")
-    over.touch()
-    job.wait(timeout=LIMIT_S)
+def _fail_late(after_s: float) -> None:
+    threading.Event().wait(after_s)
+    raise ClusterError("its slot has ended before it was done")
 
 
-def test_a_kill_during_a_checkpoint_prints_nothing(cluster: sw.Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("are_taken", [True, False])
+def test_ray_prints_late_errors_of_calls_only_if_they_are_not_taken(
+    cluster: sw.Cluster, are_taken: bool
+) -> None:
+    """As of slots that write a part of a checkpoint that is given up, since another has died."""
+    del cluster
     printed: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: printed.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("ray._private.worker")
     logger.addHandler(handler)
+    fail: Any = ray.remote(_fail_late)
+    calls = [fail.options(num_cpus=0).remote(after_s) for after_s in (0.1, 1.0)]
+    if are_taken:
+        take_errors(calls)
+    last = fail.options(num_cpus=0).remote(2.0)
+    ray.wait([last])
     try:
-        kill_during_a_checkpoint(cluster, tmp_path)
-        gc.collect()  # Ray prints errors that nothing can ask for any more
+        del calls
+        gc.collect()
+        threading.Event().wait(0.5)
     finally:
         logger.removeHandler(handler)
-    assert not [line for line in printed if "Unhandled" in line], printed
+    assert bool([line for line in printed if "Unhandled" in line]) is not are_taken, printed
 
 
 def spares(job: sw.Job) -> dict[int, psutil.Process]:
