@@ -178,7 +178,9 @@ class OperatorNode(GatedNode):
         counts: counts of the step.
     """
 
-    STATE = GatedNode.STATE + Fields("operator", "_watermark_ns", "_progress", "_due_ns", "_keys")
+    STATE = GatedNode.STATE + Fields(
+        "operator", "_watermark_ns", "_progress", "_due_ns", "_keys", "awaits_rows"
+    )
 
     def __init__(
         self,

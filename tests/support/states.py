@@ -138,6 +138,10 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Cells", "_slots"): ("a way to look cells up", _nothing),
     ("Cells", "_index"): ("a way to look cells up", len),
     ("Cells", "_bits"): ("a way to look cells up", _nothing),
+    ("IntervalCells", "_newest"): ("without keys that have no open cell", lambda cells: {
+        code: cell for code, cell in enumerate(cells._newest.values.tolist()) if cell >= 0}),
+    ("IntervalCells", "_older"): ("of open cells", lambda cells:
+                                  cells._older.values.take(cells.open_cells()).tolist()),
     ("KeyIndex", "_known"): ("a way to look codes up", _nothing),
     ("DedupeMachine", "_by_code"): ("made when late rows come", _nothing),
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
