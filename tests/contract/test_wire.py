@@ -87,6 +87,15 @@ ALL = {
     "some": sw.count("text"),
     "middle": sw.quantile("value", 0.5),
 }
+CHOSEN = {
+    "first": sw.first("text"),
+    "last": sw.last("zoned"),
+    "words": sw.count_distinct("word"),
+    "at most": sw.arg_max("day", by="value"),
+    "top": sw.top_k("int8", 2),
+    "all": sw.collect("text", where=sw.col("flag")),
+    "spread": sw.std("value"),
+}
 
 
 def each_row(flow: sw.Dataflow) -> Made:
@@ -103,6 +112,8 @@ def each_row(flow: sw.Dataflow) -> Made:
         b.with_columns(parts=col("text").str.split("t")).explode("parts", name="by part"),
         a.map_rows(_row, MAPPED, name="by row"),
         a.map_batches(_batch, MAPPED, name="by batch"),
+        a.flat_map(lambda row: [_row(row)] * 2, MAPPED, name="twice by row"),
+        b.limit(20, name="some"),
     ]
 
 
@@ -141,6 +152,9 @@ def windows(flow: sw.Dataflow) -> Made:
         a.aggregate(ALL, window=sliding, by="text", drift="4ms", name="three"),
         b.aggregate(ALL, window=tumbling, by="int8", drift="uint8", name="three, by column"),
         b.aggregate(ALL, window=tumbling, by="text", replicas=2, name="shared"),
+        a.aggregate(ALL, window=sw.session("20ms"), by="word", name="sessions"),
+        b.aggregate(CHOSEN, window=sw.rows(7), by="flag", replicas=2, name="chosen"),
+        a.aggregate(CHOSEN, window=sw.calendar("day"), by="text", name="days"),
     ]
 
 
@@ -189,7 +203,12 @@ def joins(flow: sw.Dataflow) -> Made:
         (late if "slack" in one else a).join(b, within="20ms", name=f"join {number}", **one)
         for number, one in enumerate(options)
     ]
-    return [*made, made[5].late(), made[6].late("left")]
+    others = [
+        a.join(b, on="int8", within="20ms", how=how, name=how)
+        for how in ("left", "right", "outer", "semi", "anti")
+    ]
+    newest = a.asof(b, on="word", tolerance="20ms", name="newest before")
+    return [*made, made[5].late(), made[6].late("left"), *others, newest]
 
 
 class Looks:
@@ -226,6 +245,8 @@ def keyed(flow: sw.Dataflow) -> Made:
         a.key_by("word").followed_by(first=first, then=then, within="100ms"),
         b.followed_by(first=first, then=then, within="90ms", by="int8", drift="4ms", name="drifts"),
         b.followed_by(first=first, then=then, within="90ms", by="large", replicas=2, name="shared"),
+        a.top_k("value", 2, by="word", window=sw.tumbling("100ms"), rank="place", name="great"),
+        b.silence("flag", after="20ms", name="silent"),
     ]
 
 

@@ -182,7 +182,7 @@ def test_merge_says_which_column_differs() -> None:
     flow, buses, loops = flow_with_streams()
     assert message(TypeMismatch, lambda: flow.merge(buses, loops, name="both")) == (
         "step 'both': merged streams must have the same columns, and 'area' is int32 in 'buses' "
-        "and int64 in 'loops'; select or with_columns before the merge"
+        "and int64 in 'loops'; make them alike before, .with_columns(area=…), or .drop it"
     )
     said = message(TypeMismatch, lambda: buses.merge(buses.drop("speed")))
     assert "'speed' is double in 'buses' and missing in 'drop-1'" in said
