@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -159,3 +160,39 @@ def test_what_cannot_be_watched_is_refused(made: Any, kind: type[Exception], say
     with pytest.raises(kind) as problem:
         made(fixes)
     assert says in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (9.5, pa.int64()),
+        (datetime(2020, 1, 1, 5), pa.date32()),  # noqa: DTZ001 - a date has no zone
+        (timedelta(milliseconds=1), pa.duration("s")),
+        (1e40, pa.float32()),
+    ],
+)
+def test_a_known_key_that_would_change_in_its_column_is_refused(
+    key: Any, kind: pa.DataType
+) -> None:
+    with pytest.raises(TypeMismatch, match=r"'quiet': keys= .*would change in it; write values"):
+        keyed(kind).silence("k", after="1s", keys=[key], name="quiet")
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (9.0, pa.int64()),
+        (2**64 - 1, pa.uint64()),
+        (0.1, pa.float32()),
+        (date(2020, 1, 1), pa.date32()),
+        ("a", pa.dictionary(pa.int32(), pa.string())),
+        (None, pa.int64()),
+    ],
+)
+def test_a_known_key_that_fits_its_column_is_awaited(key: Any, kind: pa.DataType) -> None:
+    assert keyed(kind).silence("k", after="1s", keys=[key]).columns == ("k", "silent_since")
+
+
+def keyed(kind: pa.DataType) -> sw.Stream:
+    rows = pa.table({"t": [1], "k": pa.array([None], kind)})
+    return sw.Dataflow("f").source("rows", sw.table(rows), event_time="t", time_unit="s")

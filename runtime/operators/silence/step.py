@@ -12,6 +12,7 @@ import pyarrow as pa
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.model import Duration, Release, duration_ns, format_ns
+from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
 from slackwater.runtime.plan.event_time_type import event_time_type
@@ -146,7 +147,7 @@ def _awaited(
 
     Raises:
         SettingError: no keys, or one has another number of values than there are columns.
-        TypeMismatch: a value is not of the type of its column.
+        TypeMismatch: a value is not of the type of its column, or would change in it.
     """
     if keys is None:
         return ()
@@ -161,10 +162,26 @@ def _awaited(
         raise SettingError(f"step {step!r}: keys={shown(keys)} names no key; write a list of some")
     for place, field in enumerate(fields):
         try:
-            pa.array([row[place] for row in rows], field.type)
+            _check_exact([row[place] for row in rows], field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             raise TypeMismatch(
                 f"step {step!r}: keys= does not fit column {field.name!r}, which is {field.type}: "
                 f"{text_of(problem)}; write values of that type"
             ) from None
     return tuple(dict.fromkeys(rows))
+
+
+def _check_exact(values: list[Any], kind: pa.DataType) -> None:
+    """Check that a column holds values unchanged; floats may become narrower ones.
+
+    Raises:
+        ArrowException, TypeError, ValueError, OverflowError: it does not.
+    """
+    pa.array(values, kind)
+    for value in values:
+        try:
+            cast_exactly(pa.array([value]), kind)
+        except (pa.ArrowNotImplementedError, OverflowError):  # it makes some that it casts not
+            continue
+        except pa.ArrowInvalid:
+            raise ValueError(f"{shown(value)} would change in it") from None
