@@ -259,6 +259,11 @@ def test_the_newest_of_each_key_leave_at_the_end_by_event_time() -> None:
     assert [row["t"] for row in results(lambda s: s.key_by("item").oldest())] == [1, 3]
 
 
+def test_the_newest_and_oldest_row_of_all_need_no_key() -> None:
+    assert [row["t"] for row in results(lambda s: s.newest())] == [13]
+    assert [row["t"] for row in results(lambda s: s.oldest())] == [1]
+
+
 def test_rows_without_windows_keep_their_times_so_that_windows_may_follow() -> None:
     made = results(
         lambda s: s.newest(["item", "price"]).aggregate(window=sw.tumbling("10s"), n=sw.count())

@@ -154,7 +154,7 @@ class Ranking(AnyStream):
     @checked_call
     def newest(
         self,
-        by: Names,
+        by: Names = (),
         *,
         window: WindowEnds | None = None,
         slack: Slack = AS_FLOW,
@@ -166,7 +166,7 @@ class Ranking(AnyStream):
         Of rows of one event time the last in the order of the stream is the newest.
 
         Args:
-            by: names of the key columns.
+            by: the key columns; none: all rows together.
             window: tumbling("1s"), sliding("10s", "2s") or calendar("day"). None if rows are to
                 leave at the end of the input.
             slack: how long its gate waits; AS_FLOW: as the flow says.
@@ -179,7 +179,7 @@ class Ranking(AnyStream):
     @checked_call
     def oldest(
         self,
-        by: Names,
+        by: Names = (),
         *,
         window: WindowEnds | None = None,
         slack: Slack = AS_FLOW,
@@ -191,7 +191,7 @@ class Ranking(AnyStream):
         Of rows of one event time the first in the order of the stream is the oldest.
 
         Args:
-            by: names of the key columns.
+            by: the key columns; none: all rows together.
             window: tumbling("1s"), sliding("10s", "2s") or calendar("day"). None if rows are to
                 leave at the end of the input.
             slack: how long its gate waits; AS_FLOW: as the flow says.
