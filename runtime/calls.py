@@ -20,6 +20,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, ge
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.nearest import nearest
 from slackwater.runtime.other_names import answer_to, option_choices
 from slackwater.runtime.shown import shown
 
@@ -45,6 +46,8 @@ _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     Sequence: ((Iterable,), "a list"),
 }
 """{annotation: classes of its values, their name}; other annotations are not checked."""
+_SAME_WORDS = {"full": "outer", "full_outer": "outer", "outer": "left", "cross": "inner"}
+"""{word of another library: ours}, where ours may stand."""
 
 
 def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -65,8 +68,8 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _must_be_word(kind: Any, value: object) -> str | None:
-    takes_words = any(get_origin(each) is Literal for each in (kind, *get_args(kind)))
-    return must_be(kind, value) if takes_words and not isinstance(value, str) else None
+    is_no_word = _takes_words(kind) and not isinstance(value, str)
+    return must_be(kind, value) if is_no_word else None
 
 
 def _checked(
@@ -107,7 +110,10 @@ def _checked(
             kinds.update((name, _kind(call.parameters[name], function)) for name in checked_here)
         for name, value in bound.items():
             if name in kinds and (rule := rule_of(kinds[name], value)) is not None:
-                hint = _hint(name, value, rule) or as_written
+                if _takes_words(kinds[name]):  # the example of the call has none of its words
+                    hint = _nearest_word(kinds[name], value)
+                else:
+                    hint = _hint(name, value, rule) or as_written
                 raise SettingError(f"{who}(): {name}={shown(value, 60)} must be {rule}{hint}")
         return function(*args, **options)
 
@@ -171,6 +177,22 @@ def _hint(name: str, value: object, rule: str) -> str:
     if isinstance(value, list | tuple) and "a path" in rule:
         return "; for several files write a folder or a pattern, such as 'loops/*.csv'"
     return ""
+
+
+def _takes_words(kind: Any) -> bool:
+    return any(get_origin(each) is Literal for each in (kind, *get_args(kind)))
+
+
+def _nearest_word(kind: Any, value: object) -> str:
+    """Return the way out after a wrong word: the nearest of those that it may be."""
+    rules = (kind, *get_args(kind))
+    words = [each for rule in rules if get_origin(rule) is Literal for each in get_args(rule)]
+    if not isinstance(value, str):
+        return ""
+    near = _SAME_WORDS.get(value.casefold())
+    if near not in words:
+        near = nearest(value, words)
+    return "" if near is None else f"; the nearest is {near!r}"
 
 
 def _is_choice(choices: tuple[Any, ...], value: object) -> bool:

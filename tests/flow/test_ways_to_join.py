@@ -38,7 +38,8 @@ def two(**more: Any) -> tuple[sw.Stream, sw.Stream]:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"how": "full"}, SettingError, "'outer'"),
+        ({"how": "full"}, SettingError, "or 'anti'; the nearest is 'outer'"),
+        ({"how": "LEFT"}, SettingError, "or 'anti'; the nearest is 'left'"),
         ({"how": "left", "share": "all", "replicas": 2}, FlowError, "write share='keys'"),
         ({"how": "anti", "drift": "5ms"}, FlowError, "omit drift="),
         ({"within": ("5s", "1s"), "drift": "5ms"}, FlowError, "write within='5s'"),
@@ -64,8 +65,13 @@ def test_keys_of_a_side_that_leaves_alone_have_one_type_on_both() -> None:
     narrow = left.with_columns(v=sw.col("v").cast("int32"))
     joined = narrow.join(right, on="v", within="5s", how="left")
     assert joined.columns == ("ts", "line", "v", "ts_right", "line_right")
-    with pytest.raises(TypeMismatch, match=r"cast\('int32'\)"):
-        narrow.join(right, on="v", within="5s", how="outer")
+    way_out = f"before the join cast that of stream {narrow.name!r} by .*int64"
+    for sides in ((narrow, right), (right, narrow)):
+        with pytest.raises(TypeMismatch, match=way_out):
+            sides[0].join(sides[1], on="v", within="5s", how="outer")
+    floats = left.with_columns(v=sw.col("v").cast("float64"))
+    with pytest.raises(TypeMismatch, match=r"on both sides: no type holds the values of both, so"):
+        floats.join(right, on="v", within="5s")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,8 @@ def test_keys_of_a_side_that_leaves_alone_have_one_type_on_both() -> None:
         ({"direction": "next"}, SettingError, "'nearest'"),
         ({"how": "outer"}, SettingError, "'left' or 'inner'"),
         ({"left_on": "v", "right_on": "line"}, TypeMismatch, "one type on both sides"),
-        ({"left_on": "line"}, FlowError, "a join needs keys"),
+        ({"left_on": "line"}, FlowError, "asof needs keys"),
+        ({"tolerance": "0s", "strict": True}, SettingError, "omit one of the two"),
     ],
     ids=str,
 )

@@ -77,9 +77,9 @@ def test_values_of_another_kind_are_refused_in_words() -> None:
     with pytest.raises(TypeMismatch, match=r"cast the text, \.cast\('int64'\), or write"):
         rows().filter(sw.col("x") > 1)
     with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
-        rows().key_by(sw.col("x"))  # type: ignore[arg-type]
+        rows().key_by(sw.col("x"))
     with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
-        rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
+        rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())
 
 
 def test_an_event_time_of_no_column_is_refused() -> None:
@@ -90,7 +90,7 @@ def test_an_event_time_of_no_column_is_refused() -> None:
 
 
 def test_by_none_is_all_rows_together() -> None:
-    made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
+    made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())
     assert made.columns == ("window_start", "window_end", "n")
 
 
@@ -140,6 +140,7 @@ def test_a_method_of_another_library_is_answered_with_ours(
     ("call", "says"),
     [
         (lambda: rows().join(rows(), on="x"), "missing a required argument: 'within'"),
+        (lambda: rows().join(rows(), on="x", within="1s", share="some"), "'keys' or 'all'$"),
         (lambda: rows().filter(sw.col("y") > 1, sw.col("y") < 5), "too many positional arguments"),
         (lambda: sw.parquet_sink("out", overwrite="no"), "overwrite='no' must be True or False"),
         (lambda: sw.table({"t": [1]}, batch_rows="10"), "batch_rows='10' must be a whole number"),

@@ -33,6 +33,7 @@ from slackwater.runtime.plan.traits import (
     Sharing,
     StepTraits,
 )
+from slackwater.runtime.shown import shown
 
 Direction = Literal["backward", "forward", "nearest"]
 AsofHow = Literal["left", "inner"]
@@ -174,7 +175,8 @@ class AsofJoining(AnyStream):
             FlowError: no keys, or a stream of another flow.
             ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
             DuplicateName: two columns would leave under one name.
-            SettingError: `tolerance` is below 0, or missing where later rows count.
+            SettingError: `tolerance` is below 0, is missing where later rows count, or is 0 beside
+                `strict`.
         """
         name = self.flow.name_for("asof", name)
         check_own(self.flow, other, step=name)
@@ -185,7 +187,12 @@ class AsofJoining(AnyStream):
         if both:
             left_keys = right_keys = both
         schema, right_names = joined_schema(
-            self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
+            self.schema,
+            other.schema,
+            (left_keys, right_keys),
+            suffix=suffix,
+            step=name,
+            kind="asof",
         )
         checks.replicas(replicas, keys=left_keys, step=name)
         tolerance_ns = None
@@ -195,6 +202,11 @@ class AsofJoining(AnyStream):
             raise SettingError(
                 f"step {name!r}: direction={direction!r} waits for rows after the left one, and "
                 "without a tolerance= for ever; write tolerance='5s'"
+            )
+        if strict and tolerance_ns == 0:
+            raise SettingError(
+                f"step {name!r}: tolerance={shown(tolerance)} with strict=True: only rows of equal "
+                "times are so near, and strict= excludes them; omit one of the two"
             )
         inputs = (self.name, other.name)
         return self._add(

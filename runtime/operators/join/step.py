@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
@@ -13,7 +13,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.function import Operand
-from slackwater.runtime.expressions.holding import cast_of_both
+from slackwater.runtime.expressions.holding import cast_of_both, holding_type
 from slackwater.runtime.model import READY_ONLY, Duration, Release, duration_ns, format_ns
 from slackwater.runtime.model.schema import is_text
 from slackwater.runtime.operators.ground import checks
@@ -242,6 +242,7 @@ def joined_schema(
     *,
     suffix: str,
     step: str,
+    kind: Literal["a join", "asof"] = "a join",
 ) -> tuple[pa.Schema, dict[str, str]]:
     """Return the columns of pairs, and {right column: name it leaves under}, without keys.
 
@@ -251,6 +252,7 @@ def joined_schema(
         on: keys of the left, keys of the right, pairwise.
         suffix: suffix of right columns.
         step: the step's name, for errors.
+        kind: kind of the step, for errors.
 
     Raises:
         FlowError: no keys, or not pairwise.
@@ -259,10 +261,11 @@ def joined_schema(
     """
     left_on, right_on = on
     if not left_on or len(left_on) != len(right_on):
+        all_rows = "pair every row with every other" if kind == "a join" else "do without keys"
         raise FlowError(
-            f"step {step!r}: a join needs keys, as many on the left ({len(left_on)}) as on the "
-            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to pair every row "
-            "with every other, assign the same literal to both sides"
+            f"step {step!r}: {kind} needs keys, as many on the left ({len(left_on)}) as on the "
+            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to {all_rows}, "
+            "assign the same literal to both sides"
         )
     pairs = zip(
         left_on,
@@ -277,8 +280,8 @@ def joined_schema(
         if not (is_whole(left_type) and is_whole(right_type)):
             raise TypeMismatch(
                 f"step {step!r}: left key {left_key!r} is {left_type} and right key "
-                f"{right_key!r} is {right_type}; keys need one type on both sides: before the join "
-                f"{cast_of_both(Operand(left_type), Operand(right_type))}, in with_columns"
+                f"{right_key!r} is {right_type}; keys need one type on both sides: "
+                f"{cast_of_both(Operand(left_type), Operand(right_type))}, in with_columns before"
             )
     right_names = {
         name: name + suffix if name in left.names else name
@@ -361,6 +364,8 @@ class Sides(NamedTuple):
 
     left: tuple[pa.Schema, Sequence[str]]
     right: tuple[pa.Schema, Sequence[str]]
+    streams: tuple[str, str]
+    """Names of both streams, for errors."""
 
 
 def leaving_schema(pairs: pa.Schema, sides: Sides, how: How, *, step: str) -> pa.Schema:
@@ -369,7 +374,7 @@ def leaving_schema(pairs: pa.Schema, sides: Sides, how: How, *, step: str) -> pa
     Raises:
         TypeMismatch: a right row may leave alone, and a key of it is not of the left key's type.
     """
-    (left, left_on), (right, right_on) = sides
+    (left, left_on), (right, right_on), streams = sides
     if how in ("semi", "anti"):
         return left
     if 1 not in _ALONE[how]:
@@ -377,13 +382,27 @@ def leaving_schema(pairs: pa.Schema, sides: Sides, how: How, *, step: str) -> pa
     for left_key, right_key in zip(left_on, right_on, strict=True):
         kinds = left.field(left_key).type, right.field(right_key).type
         if kinds[0] != kinds[1]:
+            casts = _casts_of(zip(streams, (left_key, right_key), kinds, strict=True))
             raise TypeMismatch(
                 f"step {step!r}: how={how!r}: left key {left_key!r} is {kinds[0]}, and right key "
                 f"{right_key!r} is {kinds[1]}; rows of either side leave with it, so it needs one "
-                f"type: cast one before, such as .with_columns({right_key}=sw.col({right_key!r})"
-                f".cast('{kinds[0]}'))"
+                f"type: {casts}"
             )
     return pairs
+
+
+def _casts_of(keys: Iterable[tuple[str, str, pa.DataType]]) -> str:
+    """Return the casts that give two keys one type; each key is (stream, column, type)."""
+    every = [*keys]
+    meeting = holding_type(*(Operand(kind) for _, _, kind in every))
+    if meeting is None:
+        return "no type holds the values of both, so cast one where its values fit the other"
+    casts = [
+        f"that of stream {stream!r} by .with_columns({key}=sw.col({key!r}).cast('{meeting}'))"
+        for stream, key, kind in every
+        if kind != meeting
+    ]
+    return f"before the join cast {', and '.join(casts)}"
 
 
 class Joining(AnyStream):
@@ -473,7 +492,7 @@ class Joining(AnyStream):
         schemas = [self.schema, other.schema]
         allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
         inputs = (self.name, other.name)
-        sides = Sides((self.schema, left_keys), (other.schema, right_keys))
+        sides = Sides((self.schema, left_keys), (other.schema, right_keys), inputs)
         return self._add(
             JoinStep(
                 name=name,
