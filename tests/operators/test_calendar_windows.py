@@ -137,6 +137,8 @@ def rows_of(flow: sw.Dataflow) -> sw.Stream:
     [
         (lambda: sw.calendar("hour"), "unit='hour' must be 'day' or 'week'"),  # type: ignore[arg-type]
         (lambda: sw.calendar("day", every=0), "every=0.: it must be at least 1"),
+        (lambda: sw.calendar("day", every=10**30), "is longer than 146 years"),
+        (lambda: sw.calendar("year", every=147), "write a smaller every=, or everything"),
         (lambda: sw.calendar("day", zone="Warsaw"), "no time zone 'Warsaw'.*write zone="),
         (lambda: sw.calendar("day", offset="1ms"), "offset='1ms' must be whole seconds"),
         (lambda: sw.tumbling("5s", closed="both"), "closed"),  # type: ignore[arg-type]
@@ -144,7 +146,7 @@ def rows_of(flow: sw.Dataflow) -> sw.Stream:
             lambda: rows_of(sw.Dataflow("f")).aggregate(
                 window=sw.calendar("day"), n=sw.count(), close=sw.closing.ignore(), name="days"
             ),
-            "step 'days': close= knows windows that begin at whole slides since 1970",
+            "step 'days': close= knows windows .*omit close=, or write tumbling",
         ),
         (
             lambda: rows_of(sw.Dataflow("f")).pattern(

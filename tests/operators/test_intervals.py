@@ -384,6 +384,9 @@ def test_options_of_numbered_windows_are_refused(options: Any, says: str) -> Non
     rows = sw.Dataflow("f").source("rows", sw.table({"t": [1], "k": [1]}), event_time="t")
     with pytest.raises(SettingError, match=f"step 'visits': {says}"):
         rows.aggregate(by="k", window=sw.session("5s"), n=sw.count(), name="visits", **options)
+    opened = sw.opened_by(sw.col("k") > 1, "5s")
+    with pytest.raises(SettingError, match=r"and window=opened_by\(…\) follows"):
+        rows.aggregate(by="k", window=opened, n=sw.count(), **options)
 
 
 @pytest.mark.parametrize(
@@ -393,6 +396,7 @@ def test_options_of_numbered_windows_are_refused(options: Any, says: str) -> Non
         (3, 0, "both must be at least 1"),
         (3, 4, "rows between the windows would be lost"),
         (5_000, 1, "puts each row in 5,000 windows"),
+        (10**30, None, "for all rows of a key write everything"),
     ],
 )
 def test_numbers_of_rows_have_a_range(size: int, every: int | None, says: str) -> None:
@@ -414,5 +418,5 @@ def test_a_gap_is_more_than_zero_and_a_window_is_a_window() -> None:
     with pytest.raises(SettingError, match="session gap"):
         sw.session("0s")
     rows = sw.Dataflow("f").source("rows", sw.table({"t": [1], "k": [1]}), event_time="t")
-    with pytest.raises(TypeMismatch, match=r"session\('30m'\) or everything\(\)"):
+    with pytest.raises(TypeMismatch, match=r"rows\(100\), opened_by\(.*\) or everything\(\)"):
         rows.aggregate(window="5s", n=sw.count())  # type: ignore[arg-type]

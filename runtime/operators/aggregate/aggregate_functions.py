@@ -12,6 +12,7 @@ from slackwater.runtime.shown import shown
 
 Where: TypeAlias = Expr | bool | None
 """Condition of the rows that count: those for which it is true, neither false nor null."""
+_MOST_DDOF = 10**9
 
 
 @checked_call
@@ -83,7 +84,7 @@ def var(column: str, *, ddof: int = 1, where: Where = None) -> Aggregate:
         where: condition of the rows that count; all rows if it is None.
 
     Raises:
-        SettingError: ddof is below 0.
+        SettingError: ddof is below 0, or more than a billion.
     """
     return _of("var", column, where, ddof=_checked_ddof("var", column, ddof))
 
@@ -98,7 +99,7 @@ def std(column: str, *, ddof: int = 1, where: Where = None) -> Aggregate:
         where: condition of the rows that count; all rows if it is None.
 
     Raises:
-        SettingError: ddof is below 0.
+        SettingError: ddof is below 0, or more than a billion.
     """
     return _of("std", column, where, ddof=_checked_ddof("std", column, ddof))
 
@@ -192,10 +193,10 @@ def collect(column: str, *, where: Where = None) -> Aggregate:
 
 
 def _checked_ddof(kind: str, column: str, ddof: int) -> int:
-    if ddof < 0:
+    if not 0 <= ddof <= _MOST_DDOF:
         raise SettingError(
-            f"{kind}({column!r}, ddof={shown(ddof)}): ddof must be 0 or more: 1 for a sample, 0 "
-            "for all values that exist"
+            f"{kind}({column!r}, ddof={shown(ddof)}): ddof must be from 0 to {_MOST_DDOF:,}: 1 for "
+            "a sample, 0 for all values that exist"
         )
     return int(ddof)
 

@@ -32,6 +32,8 @@ _MONDAY = -3
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MOST_DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+_MOST_DAYS_OF_WINDOW = 146 * 366
+"""Bounds of windows that are longer may be beyond the times of Arrow, from 1677 to 2262."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ def calendar(
     """
     if every < 1:
         raise SettingError(f"calendar({unit!r}, every={every}): it must be at least 1")
+    if every * _MOST_DAYS[unit] > _MOST_DAYS_OF_WINDOW:
+        raise SettingError(
+            f"calendar({unit!r}, every={shown(every)}) is longer than 146 years, and times end in "
+            "2116; write a smaller every=, or everything() for all rows of a key"
+        )
     try:
         check_zone(zone)
     except pa.ArrowInvalid as problem:

@@ -13,6 +13,7 @@ from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import EventDriven
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
+from slackwater.runtime.operators.aggregate.calendar_windows import CalendarWindow
 from slackwater.runtime.operators.aggregate.written import Window
 from slackwater.runtime.operators.ground.checks import word_type
 from slackwater.runtime.operators.ground.drift import Drift
@@ -89,9 +90,11 @@ def close_of(
             "or sw.closing.ignore()"
         )
     if not window.has_whole_slides:
+        is_calendar = isinstance(window, CalendarWindow)
+        way_out = "write tumbling('1d')" if is_calendar else "offset= and closed= of the window"
         raise SettingError(
             f"step {step!r}: close= knows windows that begin at whole slides since 1970, and not "
-            f"{window.text}; omit close=, or offset= and closed= of the window"
+            f"{window.text}; omit close=, or {way_out}"
         )
     kind = getattr(policy, "type", None)
     if kind is not None:

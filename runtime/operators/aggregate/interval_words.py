@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -15,11 +16,15 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.operators.ground.checks import predicate
+from slackwater.runtime.shown import shown
 
 
 @dataclass(frozen=True)
 class Intervals(ABC):
     """Windows that are intervals: each belongs to a key, and follows from its rows."""
+
+    word: ClassVar[str]
+    """The word that users write."""
 
     @property
     @abstractmethod
@@ -51,6 +56,8 @@ class Intervals(ABC):
 class Session(Intervals):
     """Rows of a key with no more than a gap between neighbours."""
 
+    word = "session"
+
     gap_ns: int
 
     @property
@@ -65,6 +72,8 @@ class Session(Intervals):
 @dataclass(frozen=True)
 class Everything(Intervals):
     """Windows of all rows of a key."""
+
+    word = "everything"
 
     @property
     def text(self) -> str:  # noqa: D102
@@ -83,6 +92,8 @@ class Rows(Intervals):
         size: rows of a window.
         every: rows from the begin of a window to the next.
     """
+
+    word = "rows"
 
     size: int
     every: int
@@ -104,6 +115,8 @@ class Rows(Intervals):
 @dataclass(frozen=True)
 class OpenedBy(Intervals):
     """Windows of one length, each from a row that fits."""
+
+    word = "opened_by"
 
     where: Expr
     length_ns: int
@@ -156,6 +169,8 @@ def opened_by(where: Expr, length: Duration) -> OpenedBy:
 
 _MOST_WINDOWS = 1_000
 """Windows that a row may be in: each leaves a row."""
+_MOST_ROWS = 10**12
+"""Rows of a window: so many never come."""
 
 
 @checked_call
@@ -169,8 +184,8 @@ def rows(size: int, *, every: int | None = None) -> Rows:
         every: rows from the begin of a window to the next; `size` if None.
 
     Raises:
-        SettingError: a number is less than 1; every > size, which would omit rows; or a row is in
-            more than 1,000 windows.
+        SettingError: a number is less than 1, or more than a trillion; every > size, which would
+            omit rows; or a row is in more than 1,000 windows.
     """
     every = size if every is None else every
     if size < 1 or every < 1:
@@ -179,6 +194,11 @@ def rows(size: int, *, every: int | None = None) -> Rows:
         raise SettingError(
             f"rows({size}, every={every}): every= must not be more than the size, or rows between "
             "the windows would be lost; filter them out first if that is meant"
+        )
+    if size > _MOST_ROWS:
+        raise SettingError(
+            f"rows({shown(size)}): {_MOST_ROWS:,} is the most; for all rows of a key write "
+            "everything()"
         )
     if size > _MOST_WINDOWS * every:
         raise SettingError(

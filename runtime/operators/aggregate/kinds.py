@@ -38,7 +38,7 @@ class Takes(NamedTuple):
     Attributes:
         families: families of types; None if any may be one of its columns.
         text: text on these columns, for an error.
-        way_out: advice for another column; `{}` is the column.
+        way_out: advice for another column; `{0}` is the column, `{1}` the aggregate.
     """
 
     families: tuple[str, ...] | None = None
@@ -82,16 +82,22 @@ class Kind(NamedTuple):
 
 
 _CAST = "cast it with .with_columns(x=col(...).cast('int64'))"
+PART_OF_IT = "take a part of it before: .with_columns(x=col({0!r})[0]), or ['field'] of a struct"
+"""Advice for a list, struct or map."""
 _ANY = Takes()
 _NUMBERS = Takes(("number", "decimal"), "numbers", _CAST)
 _SUMMED = Takes(("number", "decimal", "duration"), "numbers", _CAST)
-_ORDERED = Takes(("number", "decimal", "timestamp", "time", "duration"), "numbers and times", _CAST)
+_ORDERED = Takes(
+    ("number", "decimal", "timestamp", "time", "duration"),
+    "numbers and times",
+    "write sw.arg_{1}({0!r}, {0!r}), which takes any column that has an order",
+)
 _FLAT = Takes(
     ("number", "decimal", "bool", "text", "timestamp", "time", "duration", "bytes"),
     "any column but lists, structs and maps",
-    "take a part of it before: .with_columns(x=col({!r})[0]), or ['field'] of a struct",
+    PART_OF_IT,
 )
-_TRUE_FALSE = Takes(("bool",), "true/false", "compare it before: .with_columns(x=col({!r}) > 0)")
+_TRUE_FALSE = Takes(("bool",), "true/false", "compare it before: .with_columns(x=col({0!r}) > 0)")
 
 
 # -- types of results -------------------------------------------------------------------

@@ -12,7 +12,7 @@ from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, Ty
 from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
-from slackwater.runtime.operators.aggregate.kinds import KINDS
+from slackwater.runtime.operators.aggregate.kinds import KINDS, PART_OF_IT
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import (
     column_type,
@@ -34,6 +34,8 @@ CHANCE = "chance_missing"
 """The column of close=: the chance, when the window closed, that a row of it was still to come."""
 WINDOW_COLUMNS = ("window_start", "window_end")
 _OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "combine", "name")
+_MIDDLE = 0.5
+"""Level of the quantile that is a median."""
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
 """Suffixes of an aggregate's name, with drift: its mean, least and greatest over three windows."""
 
@@ -198,9 +200,11 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
     of = column_type(schema, aggregate.column, step=step)
     takes = kind.takes
     if takes.families is not None and family(of) not in takes.families:
+        called = "median" if aggregate.level == _MIDDLE else aggregate.kind
+        way_out = PART_OF_IT if family(of) == "nested" else takes.way_out
         raise TypeMismatch(
-            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes {takes.text}, and "
-            f"{aggregate.column!r} is {of}; {takes.way_out.format(aggregate.column)}"
+            f"step {step!r}: {name}={called}({aggregate.column!r}) takes {takes.text}, and "
+            f"{aggregate.column!r} is {of}; {way_out.format(aggregate.column, aggregate.kind)}"
         )
     if aggregate.by is not None:
         by = column_type(schema, aggregate.by, step=step)

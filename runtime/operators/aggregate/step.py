@@ -360,7 +360,7 @@ def _refuse_numbered(window: Intervals, *, step: str, **options: Any) -> None:
         if value not in (None, "drop", "exact"):
             raise SettingError(
                 f"step {step!r}: {name}={shown(value, 40)} is for windows that all keys share, and "
-                f"window={type(window).__name__.lower()} follows from the rows of each key; omit "
+                f"window={window.word}(…) follows from the rows of each key; omit "
                 f"{name}=, or write tumbling('1s') or sliding('10s', '2s')"
             )
 
@@ -374,7 +374,8 @@ def _check_window(given: Any, *, step: str) -> None:
     if not isinstance(given, Window | Intervals):
         raise TypeMismatch(
             f"step {step!r}: window={shown(given)} is not a window; write tumbling('1s'), "
-            "sliding('10s', '2s'), calendar('day'), session('30m') or everything()"
+            "sliding('10s', '2s'), calendar('day'), session('30m'), rows(100), "
+            "opened_by(col('x') > 8, '15s') or everything()"
         )
 
 
