@@ -65,7 +65,7 @@ def test_an_error_names_the_row_and_the_line_of_the_function() -> None:
     with pytest.raises(OperatorError) as problem:
         run(raises)
     says = str(problem.value)
-    assert "step 'map-1': its function raised ZeroDivisionError" in says
+    assert "step 'flat_map-1': its function raised ZeroDivisionError" in says
     assert "6 // row[" in says
     assert "'n': 0" in says
 

@@ -321,7 +321,7 @@ class CallingFunctions(AnyStream):
         on_error: OnBad,
         name: str | None,
     ) -> Self:
-        name = self.flow.name_for("map", name)
+        name = self.flow.name_for("flat_map" if kind is FlatMapStep else "map", name)
         checks.function(function, step=name)
         return self._add(
             kind(
