@@ -345,7 +345,7 @@ def test_join_keys_may_have_other_names_and_widths() -> None:
             {"left_on": "line", "right_on": "area"},
             TypeMismatch,
             "left key 'line' is string and right key 'area' is int64; keys need one type on both "
-            "sides: before the join write .cast('string') on both, in with_columns",
+            "sides: write .cast('string') on both, in with_columns before",
         ),
         ({"left_on": "speed", "right_on": "flow"}, TypeMismatch, "key 'speed' is double"),
         ({"on": "area", "within": "0s"}, SettingError, "step 'j': within='0s' must be more than"),
