@@ -184,7 +184,7 @@ def _takes_words(kind: Any) -> bool:
 
 
 def _nearest_word(kind: Any, value: object) -> str:
-    """Return the way out after a wrong word: the nearest of those that it may be."""
+    """Return the way out after a wrong word: the nearest right one."""
     rules = (kind, *get_args(kind))
     words = [each for rule in rules if get_origin(rule) is Literal for each in get_args(rule)]
     if not isinstance(value, str):

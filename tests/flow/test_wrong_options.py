@@ -77,9 +77,9 @@ def test_values_of_another_kind_are_refused_in_words() -> None:
     with pytest.raises(TypeMismatch, match=r"cast the text, \.cast\('int64'\), or write"):
         rows().filter(sw.col("x") > 1)
     with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
-        rows().key_by(sw.col("x"))
+        rows().key_by(sw.col("x"))  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
-        rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())
+        rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
 
 
 def test_an_event_time_of_no_column_is_refused() -> None:
@@ -90,7 +90,7 @@ def test_an_event_time_of_no_column_is_refused() -> None:
 
 
 def test_by_none_is_all_rows_together() -> None:
-    made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())
+    made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
     assert made.columns == ("window_start", "window_end", "n")
 
 
