@@ -20,6 +20,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.windows import Number
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import NS_PER_SECOND, Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.model.times import LONGEST_NS
 from slackwater.runtime.model.zones import check_zone, instants_of, offsets_at
 from slackwater.runtime.operators.aggregate.written import Window
 from slackwater.runtime.shown import shown
@@ -32,8 +33,6 @@ _MONDAY = -3
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MOST_DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
-_MOST_DAYS_OF_WINDOW = 146 * 366
-"""Bounds of windows that are longer may be beyond the times of Arrow, from 1677 to 2262."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +134,6 @@ def calendar(
     """
     if every < 1:
         raise SettingError(f"calendar({unit!r}, every={every}): it must be at least 1")
-    if every * _MOST_DAYS[unit] > _MOST_DAYS_OF_WINDOW:
-        raise SettingError(
-            f"calendar({unit!r}, every={shown(every)}) is longer than 146 years, and times end in "
-            "2116; write a smaller every=, or everything() for all rows of a key"
-        )
     try:
         check_zone(zone)
     except pa.ArrowInvalid as problem:
@@ -148,6 +142,11 @@ def calendar(
     if late_ns % NS_PER_SECOND:
         raise SettingError(f"calendar({unit!r}): offset={shown(offset)} must be whole seconds")
     about_ns = every * _MOST_DAYS[unit] * _DAY_S * NS_PER_SECOND
+    if about_ns > LONGEST_NS:
+        raise SettingError(
+            f"calendar({unit!r}, every={shown(every)}) must be 73 years at most; write a smaller "
+            "every=, or everything() for all rows of a key"
+        )
     return CalendarWindow(
         about_ns + _DAY_S * NS_PER_SECOND,
         about_ns,
