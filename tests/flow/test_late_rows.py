@@ -40,6 +40,7 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
     ("write", "error", "says"),
     [
         (lambda buses, _: buses.late(), FlowError, "'buses' is not an operator that keeps rows"),
+        (lambda buses, _: buses.late(), FlowError, "on what join, asof, aggregate, dedupe, top_k"),
         (lambda buses, _: counted(buses).late("left"), FlowError, "has one input; write late()"),
         (
             lambda buses, loops: buses.join(loops, on="area", within="1s").late("both"),
