@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from slackwater.runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from slackwater.runtime.expressions.result_types import type_read
-from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
+from slackwater.runtime.model import END_NS, LONGEST_NS, READY_ONLY, Release, ReleaseRule
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
@@ -229,3 +229,31 @@ def columns_read(
             columns = late.columns[position] or {}
             read |= {old for new, old in columns.items() if new in needed[late.name]}
     return read & there
+
+
+def waiting_for_own(steps: Mapping[str, Step]) -> frozenset[str]:
+    """Return the steps that a source's rows reach sooner on one way than on another.
+
+    ```
+    orders ──▶ join, how="anti" ──▶ merge    the merge holds orders for as long as the join does;
+           └──────────────────────▶          without them the join could not go on
+    ```
+
+    Args:
+        steps: steps of a flow, each after those that feed it.
+    """
+    ways: dict[str, dict[str, set[int]]] = {}  # {step: {source: delays of the ways from it}}
+    waiting: set[str] = set()
+    for name, step in steps.items():
+        own: dict[str, set[int]] = {} if step.inputs else {name: {0}}
+        for feeder in step.inputs:
+            for source, delays_ns in ways[feeder].items():
+                own.setdefault(source, set()).update(delays_ns)
+        if step.traits.has_gate and any(len(delays_ns) > 1 for delays_ns in own.values()):
+            waiting.add(name)
+        delay_ns = max((summary.delay_ns for summary in step.traits.summaries), default=0)
+        ways[name] = {
+            source: {min(each + delay_ns, END_NS) for each in delays_ns}
+            for source, delays_ns in own.items()
+        }
+    return frozenset(waiting)

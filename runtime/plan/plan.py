@@ -45,7 +45,12 @@ from slackwater.runtime.plan.arrivals import ArrivalSettings, ArrivalWays, opene
 from slackwater.runtime.plan.beginning import Beginning
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
-from slackwater.runtime.plan.graph import StepGraph, columns_read, needed_columns
+from slackwater.runtime.plan.graph import (
+    StepGraph,
+    columns_read,
+    needed_columns,
+    waiting_for_own,
+)
 from slackwater.runtime.plan.partial_results import with_partial_results
 from slackwater.runtime.plan.planned_stages import (
     LateOf,
@@ -215,6 +220,8 @@ class Stage:
     """Arrivals that a source tells; None if no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
+    waits_for_own: bool = False
+    """Whether a source's rows reach its gate sooner on one way than on another, by event time."""
     beginning: Beginning | None = None
     """Beginning of a source's replay; None if it is its own first arrival, or no replay."""
     key_order: KeyOrder | None = None
@@ -477,7 +484,8 @@ def plan_stages(
         )
     ]
     is_backlog = all(step.source.is_backlog for step in sources_among(steps.values()))
-    finished = [_finished(planned, channels, needed, ways) for planned in stages]
+    own = waiting_for_own(steps)
+    finished = [_finished(planned, channels, needed, ways, own) for planned in stages]
     return tuple(replace(stage, is_backlog=is_backlog) for stage in finished)
 
 
@@ -486,6 +494,7 @@ def _finished(
     channels: list[Channel],
     needed: Mapping[str, frozenset[str]],
     ways: ArrivalWays,
+    own: frozenset[str],
 ) -> Stage:
     step = planned.step
     order: KeyOrder | None = None
@@ -508,6 +517,7 @@ def _finished(
         rank=planned.rank,
         arrivals=ways.sources.get(planned.name),
         is_uneven=planned.origin.name in ways.uneven,
+        waits_for_own=planned.origin.name in own,
         key_order=order,
     )
 

@@ -173,6 +173,7 @@ class GateIntake(Intake[SlackGate]):
     ) -> None:
         super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=held)
         self._stage, self._is_uneven = stage.name, stage.is_uneven
+        self._waits_for_own = stage.waits_for_own
         self._arrivals = ArrivalFrontier.of(stage)
         self._sources = [channel.source for channel in stage.inputs]
         self._older = [0] * len(stage.inputs)  # by writer: its rows, older than promised
@@ -258,7 +259,11 @@ class GateIntake(Intake[SlackGate]):
     def has_room(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         writer, gate = self._writer[channel], self._held
-        has = gate.rows_held_of(writer) < limits.gate_rows or writer in gate.holders()
+        has = (
+            self._waits_for_own  # without more rows, those that it waits for would not come
+            or gate.rows_held_of(writer) < limits.gate_rows
+            or writer in gate.holders()
+        )
         most = limits.most_gate_rows if self._is_uneven else limits.gate_rows  # it may wait for us
         if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= most:
             holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
@@ -277,6 +282,13 @@ class GateIntake(Intake[SlackGate]):
 
     def _overflow(self, writer: int, held: int, most: int) -> str:
         source = self._sources[writer]
+        if self._waits_for_own and writer not in self._held.holders():
+            others = ", ".join(repr(self._sources[each]) for each in self._held.holders())
+            return (
+                f"the gate of {self._stage!r} holds {held:,} rows of {source!r} until {others} has "
+                f"rows as new, which a step before it holds back. At most most_gate_rows={most:,} "
+                "are held; give the job Limits(most_gate_rows=…), or that step a shorter within="
+            )
         return (
             f"the gate of {self._stage!r} holds {held:,} rows of {source!r}, and none can leave: "
             f"{source!r} has promised nothing that is as new. At most most_gate_rows={most:,} are "
