@@ -231,29 +231,37 @@ def columns_read(
     return read & there
 
 
-def waiting_for_own(steps: Mapping[str, Step]) -> frozenset[str]:
-    """Return the steps that a source's rows reach sooner on one way than on another.
+def times_ahead(steps: Mapping[str, Step]) -> dict[tuple[str, str], int]:
+    """Return {(step with a gate, its feeder): event time by which the feeder is ahead}.
 
     ```
     orders ──▶ join, how="anti" ──▶ merge    the merge holds orders for as long as the join does;
            └──────────────────────▶          without them the join could not go on
     ```
 
+    It is ahead of other feeders that have rows of the same source, since these hold them longer.
+
     Args:
         steps: steps of a flow, each after those that feed it.
     """
-    ways: dict[str, dict[str, set[int]]] = {}  # {step: {source: delays of the ways from it}}
-    waiting: set[str] = set()
+    delays: dict[str, dict[str, tuple[int, int]]] = {}  # {step: {source: (least, most)}}
+    ahead: dict[tuple[str, str], int] = {}
     for name, step in steps.items():
-        own: dict[str, set[int]] = {} if step.inputs else {name: {0}}
+        own: dict[str, tuple[int, int]] = {} if step.inputs else {name: (0, 0)}
         for feeder in step.inputs:
-            for source, delays_ns in ways[feeder].items():
-                own.setdefault(source, set()).update(delays_ns)
-        if step.traits.has_gate and any(len(delays_ns) > 1 for delays_ns in own.values()):
-            waiting.add(name)
+            for source, (least_ns, most_ns) in delays[feeder].items():
+                least, most = own.get(source, (least_ns, most_ns))
+                own[source] = min(least, least_ns), max(most, most_ns)
+        if step.traits.has_gate:
+            for feeder in step.inputs:
+                times_ns = [
+                    END_NS if least < own[source][1] == END_NS else own[source][1] - least
+                    for source, (least, _) in delays[feeder].items()
+                ]
+                ahead[name, feeder] = max(times_ns, default=0)
         delay_ns = max((summary.delay_ns for summary in step.traits.summaries), default=0)
-        ways[name] = {
-            source: {min(each + delay_ns, END_NS) for each in delays_ns}
-            for source, delays_ns in own.items()
+        delays[name] = {
+            source: (min(least + delay_ns, END_NS), min(most + delay_ns, END_NS))
+            for source, (least, most) in own.items()
         }
-    return frozenset(waiting)
+    return ahead

@@ -49,7 +49,7 @@ from slackwater.runtime.plan.graph import (
     StepGraph,
     columns_read,
     needed_columns,
-    waiting_for_own,
+    times_ahead,
 )
 from slackwater.runtime.plan.partial_results import with_partial_results
 from slackwater.runtime.plan.planned_stages import (
@@ -167,6 +167,8 @@ class Channel:
         replica: the index of the replica that a gate's channel feeds; None if it is another
             channel.
         owned: the part of the rows that travels; None if all rows do.
+        ahead_ns: event time by which its rows come before others of the same source, which a
+            step before the gate holds; END_NS if it holds these to the end.
     """
 
     name: str
@@ -187,6 +189,7 @@ class Channel:
     replica: int | None = None
     shares_writers: bool = False
     owned: KeyPart | None = None
+    ahead_ns: int = 0
 
     def name_between(self, source: str, target: str) -> str:
         """Return its name if its stages had these names."""
@@ -220,8 +223,6 @@ class Stage:
     """Arrivals that a source tells; None if no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
-    waits_for_own: bool = False
-    """Whether a source's rows reach its gate sooner on one way than on another, by event time."""
     beginning: Beginning | None = None
     """Beginning of a source's replay; None if it is its own first arrival, or no replay."""
     key_order: KeyOrder | None = None
@@ -467,12 +468,12 @@ def plan_stages(
         stages += parts
     check_names(stages)
     expected = output_traits(planned_of, heads)
-    fields = FieldWays.of(steps, planned_of, heads, closing=ways.takers)
+    fields, ahead = FieldWays.of(steps, planned_of, heads, closing=ways.takers), times_ahead(steps)
     channels = [
         channel
         for planned in stages
         for channel in (
-            _channels_into(planned, planned_of, heads, expected, steps, needed, fields)
+            _channels_into(planned, planned_of, heads, expected, steps, needed, fields, ahead)
             if planned.gate is None
             else _channels_dealt(
                 planned,
@@ -484,8 +485,7 @@ def plan_stages(
         )
     ]
     is_backlog = all(step.source.is_backlog for step in sources_among(steps.values()))
-    own = waiting_for_own(steps)
-    finished = [_finished(planned, channels, needed, ways, own) for planned in stages]
+    finished = [_finished(planned, channels, needed, ways) for planned in stages]
     return tuple(replace(stage, is_backlog=is_backlog) for stage in finished)
 
 
@@ -494,7 +494,6 @@ def _finished(
     channels: list[Channel],
     needed: Mapping[str, frozenset[str]],
     ways: ArrivalWays,
-    own: frozenset[str],
 ) -> Stage:
     step = planned.step
     order: KeyOrder | None = None
@@ -517,7 +516,6 @@ def _finished(
         rank=planned.rank,
         arrivals=ways.sources.get(planned.name),
         is_uneven=planned.origin.name in ways.uneven,
-        waits_for_own=planned.origin.name in own,
         key_order=order,
     )
 
@@ -545,6 +543,7 @@ def _channels_into(
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
     fields: FieldWays,
+    ahead: Mapping[tuple[str, str], int],
 ) -> list[Channel]:
     channels: list[Channel] = []
     origin, is_sink = target.origin, target.step.traits.role is Role.SINK
@@ -597,6 +596,7 @@ def _channels_into(
                     or len(planned_of[heads[name]]) > 1
                 ),
                 owned=owned,
+                ahead_ns=ahead.get((origin.name, name), 0),
             )
             for number, source in enumerate(planned_of[heads[name]])
             if writer is None or number == writer.number

@@ -17,7 +17,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
-from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Message
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule.accounts import count_gate, count_reads
@@ -173,11 +173,11 @@ class GateIntake(Intake[SlackGate]):
     ) -> None:
         super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=held)
         self._stage, self._is_uneven = stage.name, stage.is_uneven
-        self._waits_for_own = stage.waits_for_own
         self._arrivals = ArrivalFrontier.of(stage)
         self._sources = [channel.source for channel in stage.inputs]
         self._older = [0] * len(stage.inputs)  # by writer: its rows, older than promised
         self._held_back = [0] * len(stage.inputs)  # by writer: reads that kept rows, due to it
+        self._ahead_ns = [channel.ahead_ns for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._may_be_older = list(map(may_be_older, stage.inputs))
         self._window_ns: int | None = None  # how far a frontier may lag before rows wait for it
@@ -260,15 +260,22 @@ class GateIntake(Intake[SlackGate]):
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         writer, gate = self._writer[channel], self._held
         has = (
-            self._waits_for_own  # without more rows, those that it waits for would not come
-            or gate.rows_held_of(writer) < limits.gate_rows
+            gate.rows_held_of(writer) < limits.gate_rows
             or writer in gate.holders()
+            or self._moves_holders(writer)
         )
         most = limits.most_gate_rows if self._is_uneven else limits.gate_rows  # it may wait for us
         if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= most:
             holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
             has = writer in holders or not holders
         return has
+
+    def _moves_holders(self, writer: int) -> bool:
+        """Whether rows that the gate waits for come only after more of a writer's source."""
+        ahead_ns, gate = self._ahead_ns[writer], self._held
+        if not ahead_ns or ahead_ns == END_NS:
+            return ahead_ns == END_NS
+        return gate.promised_ns(writer) - gate.frontier_ns <= ahead_ns
 
     def check_rows(self, channel: str, limits: Limits) -> None:  # noqa: D102 - see Intake
         writer, most = self._writer[channel], limits.most_gate_rows
@@ -282,7 +289,7 @@ class GateIntake(Intake[SlackGate]):
 
     def _overflow(self, writer: int, held: int, most: int) -> str:
         source = self._sources[writer]
-        if self._waits_for_own and writer not in self._held.holders():
+        if self._ahead_ns[writer] and writer not in self._held.holders():
             others = ", ".join(repr(self._sources[each]) for each in self._held.holders())
             return (
                 f"the gate of {self._stage!r} holds {held:,} rows of {source!r} until {others} has "

@@ -57,3 +57,18 @@ def test_one_that_holds_too_many_rows_says_whom_it_waits_for() -> None:
         job = nodes.submit(waiting(unmatched), limits=limits)
         with pytest.raises(sw.SlackwaterError, match=r"'both' holds .* until .* shorter within="):
             job.wait()
+
+
+def test_a_gate_takes_no_more_of_a_source_than_the_step_before_it_holds() -> None:
+    flow = sw.Dataflow("withheld")
+    rows = flow.source("rows", sw.table(TABLE), event_time="t", time_unit="ms")
+    others = flow.source("others", sw.table(TABLE), event_time="t", time_unit="ms")
+    both = others.merge(rows, rows.join(rows.limit(1), on="k", within="300ms", how="anti"))
+    both.sink("out", sw.collect_sink())
+    limits = sw.Limits(gate_rows=50, most_gate_rows=500, credit_rows=40, max_slice_rows=10)
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow, limits=limits)
+        report = job.wait()
+        assert report.ledger.is_balanced
+        most = {stage.name: stage.max_gate_rows for stage in report.stages}
+    assert max(most.values()) < 2 * 300 + 200
