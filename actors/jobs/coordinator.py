@@ -271,7 +271,7 @@ class Coordinator:
             else:
                 self._may_leave.wait(REPLY_S)
         finally:
-            if self._checkpoints is not None:  # none is left, whatever has failed
+            if self._checkpoints is not None:  # no checkpoint is left, whatever has failed
                 end_processes(self._record.id)
             self._me.leave.remote()
 

@@ -144,7 +144,7 @@ class _Warm(NamedTuple):
 
     Attributes:
         actors: {slot: its Ray actor}.
-        nodes: {slot: its node}.
+        nodes: nodes of the slots, {slot: its node}.
         lost_nodes: ids of nodes that were lost a moment ago.
     """
 

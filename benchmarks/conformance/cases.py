@@ -71,7 +71,7 @@ class Case:
     """A case that others wrote.
 
     Attributes:
-        name: its id.
+        name: id of the case.
         suite: name of the suite that it is from.
         source: project, file and test that it is from.
         input: its rows, or the files that have them.
@@ -112,7 +112,7 @@ class Difference:
     """Rows by which our answer differs by intent.
 
     Attributes:
-        reason: why it differs.
+        reason: reason of the difference, for the page.
         extra: rows of ours that are not in the answer.
         lacking: places, in the answer, of its rows that are not ours.
     """

@@ -40,7 +40,7 @@ class Streams:
     """The three streams of Nexmark, as sources of a flow.
 
     Args:
-        flow: the flow.
+        flow: flow of the query, to be built.
         case: a case that names the folder of the rows.
         replicas: replicas of the steps with keys.
     """

@@ -102,8 +102,8 @@ def words(case: Case) -> Rows:
     def sessions(flow: sw.Dataflow) -> sw.Stream:
         columns = {"text": "string", "t": "int64"}
         rows = heard(flow, case.input, columns, goes_on=True, time_unit="s", disorder="30s")
-        said = rows.with_columns(word=sw.col("text").str.split(" ")).explode("word")
-        counts = said.aggregate(by="word", window=sw.session("10s"), n=sw.count())
+        words = rows.with_columns(word=sw.col("text").str.split(" ")).explode("word")
+        counts = words.aggregate(by="word", window=sw.session("10s"), n=sw.count())
         return counts.select("word", {"start": START, "end": END}, "n")
 
     return results(sessions, stop_s=len(case.input))

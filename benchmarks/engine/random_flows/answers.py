@@ -33,9 +33,9 @@ def aggregated(
 
     Args:
         rows: the rows, as a `Twin` has them.
-        keys: the key columns.
-        window: the windows.
-        aggregates: {column: aggregate}.
+        keys: key columns of the aggregate.
+        window: windows of the aggregate.
+        aggregates: functions of the windows, {column: aggregate}.
         schema: the columns of the results.
         where: {column: the rows for which its condition is true}, of aggregates that have one.
     """
@@ -171,17 +171,17 @@ def joined(
 
     Args:
         left: left rows, as those of a Twin.
-        right: right rows.
-        on: keys of both.
+        right: rows of the right side.
+        on: key columns of both sides.
         within_ns: how far the right row may be before, and after.
         right_names: {right column: name it leaves under}.
     """
     left = left.assign(**{LEFT_ROW: left.index}).dropna(subset=on[0]).rename(columns={TIME: "\0l"})
     right = right.assign(**{RIGHT_ROW: right.index})
-    kept = {**right_names, TIME: "\0r", RIGHT_ROW: RIGHT_ROW}
+    columns = {**right_names, TIME: "\0r", RIGHT_ROW: RIGHT_ROW}
     right = right.dropna(subset=on[1])
     keys = {f"\0k{place}": right[name] for place, name in enumerate(on[1])}
-    right = right[list(kept)].rename(columns=kept).assign(**keys)
+    right = right[list(columns)].rename(columns=columns).assign(**keys)
     names = list(left.columns)
     left = left.assign(**{f"\0k{place}": left[name] for place, name in enumerate(on[0])})
     pairs = left.merge(right, on=list(keys), how="inner")
@@ -205,11 +205,11 @@ def left_of(
 
     Args:
         pairs: pairs as of `joined`, those for which the predicate holds.
-        left: left rows.
-        right: right rows.
+        left: rows of the left side.
+        right: rows of the right side.
         names: {column: name it leaves under} of a left row, and a right row, without a partner.
         how: as of the join.
-        schema: columns that leave.
+        schema: columns of the rows that leave.
     """
     columns = [*schema.names, TIME]
     if how == "semi":

@@ -55,5 +55,5 @@ class Several:
 
     def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the rows."""
-        kept = {name: row[name] for name in self.names}
-        return [{**kept, self.to: number} for number in range(row[self.of] % 3)]
+        own = {name: row[name] for name in self.names}
+        return [{**own, self.to: number} for number in range(row[self.of] % 3)]

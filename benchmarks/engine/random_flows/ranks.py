@@ -21,8 +21,8 @@ def best(
     """Return the first rows of each key and window, ranked by columns, nulls last, then by time.
 
     Args:
-        rows: the rows.
-        keys: key columns.
+        rows: rows of the input.
+        keys: key columns of the rows.
         window: windows.
         order: columns and whether the least is first.
         k: rows of each key and window.

@@ -10,17 +10,21 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import READY_ONLY, Duration, Release, duration_ns, format_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.streams import (
     AnyStream,
     Names,
     check_own,
-    names_of,
     refuse_revised,
 )
-from slackwater.runtime.operators.join.step import joined_schema, late_columns_of
+from slackwater.runtime.operators.join.step import (
+    joined_schema,
+    keys_text,
+    late_columns_of,
+    pairwise_keys,
+)
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Side, Step
@@ -110,10 +114,9 @@ class AsofStep(GatedStep):
         return late_columns_of(self.left_on, self.right_on, inputs, side)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        keys = zip(self.left_on, self.right_on, strict=True)
-        equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
         most = "" if self.tolerance_ns is None else f", at most {format_ns(self.tolerance_ns)} away"
         own = ", none of its own time" if self.strict else ""
+        equal = keys_text(self.left_on, self.right_on)
         yield f"on       {equal}; the nearest right row, {self.direction}{most}{own}"
         if self.how == "inner":
             yield "how      inner: left rows without such a row do not leave"
@@ -181,11 +184,7 @@ class AsofJoining(AnyStream):
         name = self.flow.name_for("asof", name)
         check_own(self.flow, other, step=name)
         refuse_revised(self.flow, self.name, other.name, step=name)
-        both, left_keys, right_keys = map(names_of, (on, left_on, right_on))
-        if both and (left_keys or right_keys):
-            raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
-        if both:
-            left_keys = right_keys = both
+        left_keys, right_keys = pairwise_keys(on, left_on, right_on, step=name)
         schema, right_names = joined_schema(
             self.schema,
             other.schema,

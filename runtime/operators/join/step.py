@@ -186,9 +186,7 @@ class JoinStep(GatedStep):
         return late_columns_of(self.left_on, self.right_on, inputs, side)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        keys = zip(self.left_on, self.right_on, strict=True)
-        equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
-        yield f"on       {equal}, within {self._within_text}"
+        yield f"on       {keys_text(self.left_on, self.right_on)}, within {self._within_text}"
         if self.how != "inner":
             yield f"how      {self.how}: {_TEXTS[self.how]}"
         if self.alone:
@@ -218,6 +216,26 @@ class JoinStep(GatedStep):
             return f"{text}; {silent}: as many as most_kept_rows" if silent else text
         text = f"rows until {within} more were released; late ones may miss partners"
         return f"{text} ({silent}; keep='promise' would keep all)" if silent else text
+
+
+def pairwise_keys(
+    on: Names, left_on: Names, right_on: Names, *, step: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys of both sides as a user has written them.
+
+    Raises:
+        FlowError: they are written both ways.
+    """
+    both, left_keys, right_keys = map(names_of, (on, left_on, right_on))
+    if both and (left_keys or right_keys):
+        raise FlowError(f"step {step!r}: give on=, or left_on= and right_on=, not both")
+    return (both, both) if both else (left_keys, right_keys)
+
+
+def keys_text(left_on: Sequence[str], right_on: Sequence[str]) -> str:
+    """Return the text of equal keys in `explain`."""
+    keys = zip(left_on, right_on, strict=True)
+    return ", ".join(left if left == right else f"{left} = {right}" for left, right in keys)
 
 
 def late_columns_of(
@@ -474,11 +492,7 @@ class Joining(AnyStream):
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)
         refuse_revised(self.flow, self.name, other.name, step=name)
-        both, left_keys, right_keys = map(names_of, (on, left_on, right_on))
-        if both and (left_keys or right_keys):
-            raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
-        if both:
-            left_keys = right_keys = both
+        left_keys, right_keys = pairwise_keys(on, left_on, right_on, step=name)
         schema, right_names = joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )
