@@ -29,7 +29,11 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
-from slackwater.runtime.operators.ground.arrays import order_of_floats, starts_of_runs
+from slackwater.runtime.operators.ground.arrays import (
+    order_of_floats,
+    places_in_runs,
+    starts_of_runs,
+)
 
 Keys = tuple[npt.NDArray[Any], ...]
 """Keys of rows, the most significant last, as `np.lexsort` takes them: the least is chosen."""
@@ -189,8 +193,7 @@ class ChosenRows:
             order = order[is_new]
         elif rule.size is not None:
             starts = starts_of_runs(groups)
-            sizes = np.diff(starts, append=len(groups))
-            order = order[np.arange(len(groups)) - starts.repeat(sizes) < rule.size]
+            order = order[places_in_runs(starts, len(groups)) < rule.size]
         return rows.take(order if best is None else best.take(order))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
@@ -75,10 +73,3 @@ class IntervalRule(Protocol):
     def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:
         """Return the intervals that are over once the watermark is there; None if none is."""
         ...
-
-
-def places_of_runs(values: Int64Array) -> Int64Array:
-    """Return the place of each value in its run of equal values."""
-    begins = np.append(True, values[1:] != values[:-1])[: len(values)]
-    place = np.arange(len(values))
-    return place - np.maximum.accumulate(np.where(begins, place, 0))

@@ -21,8 +21,9 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
-from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left, places_of_runs
+from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left
 from slackwater.runtime.operators.aggregate.interval_words import Rows
+from slackwater.runtime.operators.ground.arrays import places_in_runs, starts_of_runs
 
 _NO_CELLS = np.empty(0, dtype=np.int64)
 
@@ -56,7 +57,7 @@ class RowCounts:
         by_key = codes.take(order)
         newest = cells.newest_of(by_key)  # −1 where a key has none
         has = np.append(held, 0).take(newest) % self._rows
-        number = has + places_of_runs(by_key)
+        number = has + places_in_runs(starts_of_runs(by_key), len(by_key))
         place = number % self._rows
         opens = place == 0
         opening = np.sort(order[opens])  # by appearance
@@ -79,8 +80,7 @@ class RowCounts:
         if not len(own):
             return None
         own = own.take(np.lexsort((own, cells.codes.take(own))))  # in the order of their rows
-        codes = cells.codes.take(own)
-        starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        starts = starts_of_runs(cells.codes.take(own))
         counts = np.diff(starts, append=len(own))
         full = np.add.reduceat((held.take(own) == self._rows).astype(np.int64), starts)
         whole = np.maximum((full - self._size) // self._every + 1, 0)

@@ -171,6 +171,17 @@ def starts_of_runs(values: Int64Array) -> Int64Array:
     return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
 
 
+def places_in_runs(starts: Int64Array, rows: int) -> Int64Array:
+    """Return the place of each row in its run, from 0, shape (rows,).
+
+    Args:
+        starts: shape (runs,), the rows at which runs begin; the first is 0.
+        rows: number of rows in all runs.
+    """
+    places: Int64Array = np.arange(rows) - starts.repeat(np.diff(starts, append=rows))
+    return places
+
+
 def order_of_floats(floats: npt.NDArray[np.floating[Any]]) -> Int64Array:
     """Return whole numbers in the order of floats: −0.0 before 0.0, NaN last.
 

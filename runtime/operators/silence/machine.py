@@ -32,7 +32,7 @@ from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.schema import column_of_arrow
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.arrays import GrowableArray, starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
@@ -163,11 +163,11 @@ class SilenceMachine(LateOperator):
         order = codes.argsort(kind="stable")
         codes, times = codes.take(order), rows.event_time_ns.take(order)
         stimuli = rows.stimulus_time_ns.take(order)
-        is_first = np.ones(len(codes), dtype=np.bool_)
-        is_first[1:] = codes[1:] != codes[:-1]
-        first = is_first.nonzero()[0]
+        first = starts_of_runs(codes)
+        follows = np.ones(len(codes), dtype=np.bool_)
+        follows[first] = False
         known, last = codes.take(first), np.append(first[1:], len(codes)) - 1
-        heard = Silences(codes, np.roll(times, 1), np.roll(stimuli, 1), ~is_first)
+        heard = Silences(codes, np.roll(times, 1), np.roll(stimuli, 1), follows)
         for before, own in zip(heard[1:], self._by_key, strict=True):
             before[first] = own.values.take(known)
         is_watched = heard.heard_ns > START_NS
