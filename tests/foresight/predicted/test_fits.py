@@ -74,10 +74,16 @@ def chain() -> sw.Dataflow:
     return flow
 
 
+def chain_costs(cost: str) -> dict[str, str]:
+    """What each of the three takes for a row; source and sink take nearly nothing, by order: what
+    this machine would measure of them grows with whatever else runs on it."""
+    return {"a": "1us", "out": "1us"} | dict.fromkeys(("one", "two", "three"), cost)
+
+
 def test_stages_that_no_placement_fits_on_the_slots_are_told() -> None:
     """Three steps of 0.6 of a core each: two slots have room for 1.8, and not for two of them."""
     flow = chain()
-    costs = dict.fromkeys(("one", "two", "three"), "6ms")
+    costs = chain_costs("6ms")
     made = sw.Simulation(nodes=2).predict(flow, 100, sample=sample_flow(flow), costs=costs)
     said = "in which each of 2 slots keeps up: the largest stages need "
     assert said in (made.too_much or "")
@@ -88,7 +94,7 @@ def test_stages_that_no_placement_fits_on_the_slots_are_told() -> None:
 def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
     """Three steps of 0.8 of a core each, on two slots."""
     flow = chain()
-    costs = dict.fromkeys(("one", "two", "three"), "8ms")
+    costs = chain_costs("8ms")
     sample = sample_flow(flow)
     made = sw.Simulation(nodes=2).predict(flow, 100, sample=sample, costs=costs)
     said = "its stages need 2.40 cores at these rates, and there are 2 slots of a core each: give"
@@ -104,7 +110,7 @@ def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
 def test_on_a_machine_of_fewer_cores_than_slots_it_is_cores_that_are_too_few() -> None:
     """Three steps of 0.5 of a core each, on two slots of a machine of one core."""
     flow = chain()
-    costs = dict.fromkeys(("one", "two", "three"), "5ms")
+    costs = chain_costs("5ms")
     ahead = sw.Simulation(nodes=2).predict(flow, 100, sample=sample_flow(flow), costs=costs)
     assert ahead.too_much is None
     slots = frozenset({"node-1", "node-2"})
