@@ -212,7 +212,7 @@ class _Gated:
         ]
         self._ordered = Reads(ports, seed, late=False)
         # What is corrected for late rows leaves once more for each read that has some.
-        self._reads = Reads(ports, seed, late=late and not step.traits.revises)
+        self._reads = Reads(ports, seed, late=late and step.traits.changes != "revisions")
         self._names = step.schema.names
 
     def verify(self, tries: int) -> None:

@@ -125,6 +125,9 @@ class Stream(StreamMethods):
     def sink(self, name: str, output: Output, *, ordered: bool = True) -> None:
         """Write the rows to an output, one of ours or a custom one (`Output`).
 
+        Where rows change, they have a column `change` there: "insert", "update" or "delete". A row
+        that an update replaces is not written again.
+
         Args:
             name: name of the sink.
             output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
@@ -134,14 +137,18 @@ class Stream(StreamMethods):
                 files each replica writes parts of its own.
 
         Raises:
+            DuplicateName: rows of this stream change, and a column is called "change".
             TypeMismatch: `output` is not an output.
             SinkError: its `describe` raised; names the sink, the class and the line.
             FlowError: a step has this name, or the sink's options cannot be fulfilled here.
         """
         name = self.flow.name_for("sink", name)
         checks.output(output, step=name)
+        shown = self._with_kinds(name)
         self._add(
-            SinkStep(name=name, inputs=self._in, schema=self.schema, output=output, ordered=ordered)
+            SinkStep(
+                name=name, inputs=shown._in, schema=shown.schema, output=output, ordered=ordered
+            )
         )
 
 

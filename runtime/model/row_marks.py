@@ -1,8 +1,17 @@
-"""Marks that rows carry from an operator to a sink, such as a revision.
+"""Marks that rows carry from an operator on, such as a revision.
 
 A batch has one array of marks beside its times, a bit for each mark; None if no row has any,
 which is nearly always, and costs nothing. What is made of several rows has the marks of them all.
 A sink counts its rows by mark. A new mark is one line below, and `marked(…)` where rows get it.
+
+Two marks are the kind of a change:
+
+```
+-           insert: one row more
+REVISED     update: takes the place of an earlier row of its key
+RETRACTED   delete: one equal row goes
+both        the old half of an update; the new half, REVISED, is the next row
+```
 """
 
 from __future__ import annotations
@@ -14,15 +23,19 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "RETRACTED",
     "REVISED",
     "UNCERTAIN",
     "Marks",
     "RowMark",
     "all_bits",
+    "are_old_halves",
+    "are_retracted",
     "marked",
     "registered",
     "row_marks",
     "rows_by_mark",
+    "without",
 ]
 
 Marks: TypeAlias = npt.NDArray[np.uint8]
@@ -88,3 +101,25 @@ def rows_by_mark(marks: Marks) -> dict[str, int]:
 
 REVISED = registered("revision", heading="revi-\nsions")
 UNCERTAIN = registered("uncertain", heading="uncer-\ntain")
+RETRACTED = registered("deletion", heading="dele-\ntions")
+
+
+def without(mark: RowMark, marks: Marks | None) -> Marks | None:
+    """Return marks of rows without one of them; None if no row has any then."""
+    if marks is None:
+        return None
+    rest = marks & np.uint8(255 - mark.bit)
+    return rest if rest.any() else None
+
+
+def are_retracted(marks: Marks) -> npt.NDArray[np.bool_]:
+    """Return whether each row takes an equal one out, shape (rows,)."""
+    retracted: npt.NDArray[np.bool_] = (marks & RETRACTED.bit) != 0
+    return retracted
+
+
+def are_old_halves(marks: Marks) -> npt.NDArray[np.bool_]:
+    """Return whether each row is the old half of an update, shape (rows,)."""
+    both = RETRACTED.bit | REVISED.bit
+    old: npt.NDArray[np.bool_] = (marks & both) == both
+    return old

@@ -38,6 +38,7 @@ _LATER = frozenset(
     | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
     | {"ddof", "by", "size", "condition", "custom"}  # of an aggregate
     | {"offset_ns", "closed"}  # of a window
+    | {"splits_updates"}
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""

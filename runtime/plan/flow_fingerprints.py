@@ -170,7 +170,7 @@ def _why_closing(step: Step) -> str:
     who = f"windows of {step.name!r} close in time (close=)"
     if step.traits.uses_clock:
         return f"{who} by the clock, for lack of arrivals"
-    if step.traits.revises:
+    if step.traits.changes == "revisions":
         return f"{who}, and how often a corrected result leaves again depends on how rows are read"
     return f"{who}: after them no sink can resume yet, though by arrivals all runs write the same"
 
@@ -253,7 +253,7 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
     for name, step in steps.items():
         if reason := _why_clock(step) or _why_rounded(step, steps):
             return reason
-        if step.traits.revises and step.traits.close is not None:
+        if step.traits.changes == "revisions" and step.traits.close is not None:
             return (
                 f"{name!r} corrects windows that closed in time, and how often a result leaves "
                 "again depends on how rows are read"

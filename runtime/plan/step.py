@@ -110,6 +110,9 @@ class Step(ABC):
 class EachRowStep(Step):
     """Step that looks at each row alone: no state, no gate, promises pass through."""
 
+    splits_updates: bool = False
+    """Whether halves of an update may not leave together, so each leaves as a row of its own."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosingStep(EachRowStep):

@@ -190,7 +190,8 @@ class GateStep(GatedStep):
             role=Role.SHARED_GATE,
             release=self.release,
             passes_on=of.passes_on,
-            revises=of.revises,
+            changes=of.changes,
+            takes_changes=of.takes_changes,
             reach_ns=of.reach_ns,
             ports=of.ports,
             port_keys=of.port_keys,
@@ -289,6 +290,7 @@ class SinkStep(Step):
         return StepTraits(
             kind="sink",
             role=Role.SINK,
+            takes_changes="any",
             puts_in_order=self.puts_in_order,
             needs_rows=self.puts_in_order,
             reads_fields=self.output.traits.reads_fields,

@@ -17,6 +17,11 @@ Share = Literal["keys", "all"]
 Keep = Literal["promise", "slack"]
 """Bound for rows kept after a gate with a slack: until no row that belongs with them can follow, by
 the promises or by the rows released."""
+Changes = Literal["none", "revisions", "upserts", "retractions"]
+"""Changes that rows of a stream carry: none, all are inserts; updates without their old halves;
+these and deletions; or updates with old halves, and deletions."""
+Takes = Literal["none", "revisions", "retractions", "any"]
+"""Changes of an input that a step can use."""
 Makes = Literal["rows", "windows", "pairs", "on its time"]
 """Time when results of a step after a gate are due: with a row; with the end of a window; with the
 later of two rows; or at a time that the step sets."""
@@ -101,7 +106,9 @@ class StepTraits:
         kind: the step's name in `explain`, and in reports if its stage has its own kind.
         role: its role in the plan.
         passes_on: whether rows leave as the same events; else they are new events.
-        revises: whether a row that has left may leave again, corrected.
+        changes: changes that its results carry, beside those of an input that it passes on.
+        takes_changes: changes of an input that it can use, of each or of all alike.
+        may_drop: whether it looks at each row alone, and may make none or several of one.
         reach_ns: longest distance from an event's time that it may look, without its gate's slack.
             Of a step after a gate: the time, in event time, that a row stays in the operator's
             state. Source: SW of [ssg] §2.1.
@@ -142,7 +149,9 @@ class StepTraits:
     kind: str
     role: Role
     passes_on: bool = False
-    revises: bool = False
+    changes: Changes = "none"
+    takes_changes: Takes | tuple[Takes, ...] = "none"
+    may_drop: bool = False
     reach_ns: int = 0
     runs_users_code: bool = False
     diverts: bool = False
@@ -217,12 +226,22 @@ class StepTraits:
         return len(set(self.ports)) == 1
 
 
-def each_row(kind: str, *, runs_users_code: bool = False, diverts: bool = False) -> StepTraits:
+def each_row(
+    kind: str,
+    *,
+    runs_users_code: bool = False,
+    diverts: bool = False,
+    may_drop: bool = True,
+    reads_fields: frozenset[str] = frozenset(),
+) -> StepTraits:
     """Return the traits of a step that looks at each row alone."""
     return StepTraits(
         kind=kind,
         role=Role.EACH_ROW,
         passes_on=True,
+        takes_changes="any",
+        may_drop=may_drop,
+        reads_fields=reads_fields,
         runs_users_code=runs_users_code,
         diverts=diverts,
     )

@@ -18,6 +18,13 @@ from slackwater.runtime.operators.aggregate.three_windows import aggregate_machi
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping
+from slackwater.runtime.operators.each_row.changes import (
+    ChangesMachine,
+    ChangesStep,
+    Changing,
+    ShownChangesMachine,
+    ShownChangesStep,
+)
 from slackwater.runtime.operators.each_row.columns import (
     Selecting,
     SelectMachine,
@@ -65,6 +72,7 @@ class StreamMethods(
     Selecting,
     Exploding,
     CallingFunctions,
+    Changing,
     Merging,
     Aggregating,
     Joining,
@@ -95,6 +103,8 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     MapBatchesStep: MapBatchesMachine,
     MapRowsStep: MapRowsMachine,
     FlatMapStep: FlatMapMachine,
+    ChangesStep: ChangesMachine,
+    ShownChangesStep: ShownChangesMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,

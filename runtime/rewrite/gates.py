@@ -30,7 +30,7 @@ def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
         )
     elif any(channel.may_be_late for channel in stage.inputs):
         reason = "rows may come too late there (idle=, or a slack further up), and are counted"
-    elif step.traits.uses_clock or step.traits.revises:
+    elif step.traits.uses_clock or step.traits.changes == "revisions":
         reason = "it uses the clock, or releases rows again"
     elif step.traits.sharing.replicas > 1 and step.traits.sharing.share == "all":
         reason = "its replicas share rows by their number (share='all')"

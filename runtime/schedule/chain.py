@@ -17,8 +17,9 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.diverted import DivertedRow
+from slackwater.runtime.model.row_marks import REVISED, without
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.registry.operators import make_stateless
 
@@ -63,6 +64,9 @@ class Chain:
     def __init__(self, steps: Sequence[Step]) -> None:
         self.counts = [StepReport(step.name, step.traits.kind, [0]) for step in steps]
         self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
+        self._splits = {
+            step.name for step in steps if isinstance(step, EachRowStep) and step.splits_updates
+        }
         self._combines = {step.name for step in steps if step.traits.combines}
         self._failing = [
             (counts.name, machine.failed)
@@ -100,6 +104,8 @@ class Chain:
             before, copies = rows, machine.copies
             counts.rows_in[0] += rows
             batch = machine.apply(batch)
+            if batch.marks is not None and counts.name in self._splits:
+                batch = batch.with_(marks=without(REVISED, batch.marks))
             rows = len(batch.event_time_ns)
             counts.rows_out += rows
             if copies is not None and machine.copies is not None:

@@ -71,7 +71,7 @@ class AggregateStep(WindowStep):
             runs_users_code=self.custom is not None,
             reads_fields=MARKS,
             gives_fields=MARKS,
-            revises=self.late == "correct",
+            changes="revisions" if self.late == "correct" else "none",
             reach_ns=self.window.size_ns + 2 * self._wait_ns,
             release=self.release,
             port_keys=(self.keys,),

@@ -47,7 +47,7 @@ class SelectStep(ComputingStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("select", runs_users_code=self._runs_users_code)
+        return each_row("select", runs_users_code=self._runs_users_code, may_drop=False)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return self._read
@@ -72,7 +72,7 @@ class WithColumnsStep(ComputingStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("with_columns", runs_users_code=self._runs_users_code)
+        return each_row("with_columns", runs_users_code=self._runs_users_code, may_drop=False)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return (needed - self.columns.keys()) | self._read

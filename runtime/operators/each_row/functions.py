@@ -68,7 +68,8 @@ class MapBatchesStep(FunctionStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("mapbatches", runs_users_code=True, diverts=self.on_error == "divert")
+        diverts, drops = self.on_error == "divert", self.on_error != "error"
+        return each_row("mapbatches", runs_users_code=True, diverts=diverts, may_drop=drops)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from slackwater.runtime.errors import DuplicateName, FlowError
 from slackwater.runtime.model import READY_ONLY, Release
 from slackwater.runtime.operators.ground.keep import default_keep
 from slackwater.runtime.other_names import SaysOurName
+from slackwater.runtime.plan.changes import check_changes, splitting
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.graph import order_steps
 from slackwater.runtime.plan.slack import AsFlow, Slack, rule_of
@@ -55,11 +56,14 @@ class FlowBuilder(SaysOurName):
         """Add a step whose inputs are there.
 
         Raises:
-            FlowError: a sink would destroy what a source reads, or cannot do what its options say.
+            FlowError: a sink would destroy what a source reads, or cannot do what its options say;
+                or the step has no use for the changes of an input.
         """
+        steps = self.steps
         if isinstance(step, SinkStep):
-            check_sinks({**self.steps, step.name: step})
-        self._steps.append(step)
+            check_sinks({**steps, step.name: step})
+        check_changes(steps, step)
+        self._steps.append(splitting(steps, step))
 
     def name_for(self, kind: str, name: str | None) -> str:
         """Return the name of a new step: the user's, or the first free `kind-number`.

@@ -18,7 +18,7 @@ from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
 from slackwater.runtime.other_names import SaysItHasNoParts
 from slackwater.runtime.plan.slack import Slack
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.traits import Replicas, Role
+from slackwater.runtime.plan.traits import Replicas
 from slackwater.runtime.shown import shown
 
 Names = str | Sequence[str]
@@ -69,11 +69,10 @@ class AnyStream(SaysItHasNoParts):
         """Return the settings of the gate of a step that keeps rows of its keys.
 
         Raises:
-            FlowError: the rows may be corrected ones, or several replicas have no keys to share.
+            FlowError: several replicas have no keys to share.
             SettingError: `replicas` or `slack` is out of range.
         """
         checks.replicas(replicas, keys=keys, step=step)
-        refuse_revised(self.flow, self.name, step=step)
         return {"release": self.flow.release_of(slack, step=step), "replicas": replicas}
 
     def _step_name(self, kind: str, name: Any) -> str:
@@ -128,22 +127,3 @@ def names_of(given: Names | None) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         return (given,)
     return tuple(given)
-
-
-def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
-    """Check that no corrected row reaches a step with state: it would count twice.
-
-    Raises:
-        FlowError: one does; names both steps.
-    """
-    steps, waiting = flow.steps, list(inputs)
-    for name in waiting:  # grows meanwhile
-        upstream = steps[name]
-        if upstream.traits.revises:
-            raise FlowError(
-                f"step {step!r} is downstream of {name!r}, whose windows leave again when late "
-                "rows correct them, and would count each revision; write late='drop' there, or "
-                "keep the highest revision in a sink"
-            )
-        if upstream.traits.passes_on and upstream.traits.role is not Role.SIDE_ROWS:
-            waiting += [further for further in upstream.inputs if further not in waiting]

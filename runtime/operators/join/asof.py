@@ -17,7 +17,6 @@ from slackwater.runtime.operators.ground.streams import (
     AnyStream,
     Names,
     check_own,
-    refuse_revised,
 )
 from slackwater.runtime.operators.join.step import (
     joined_schema,
@@ -183,7 +182,6 @@ class AsofJoining(AnyStream):
         """
         name = self.flow.name_for("asof", name)
         check_own(self.flow, other, step=name)
-        refuse_revised(self.flow, self.name, other.name, step=name)
         left_keys, right_keys = pairwise_keys(on, left_on, right_on, step=name)
         schema, right_names = joined_schema(
             self.schema,

@@ -25,7 +25,6 @@ from slackwater.runtime.operators.ground.streams import (
     Names,
     check_own,
     names_of,
-    refuse_revised,
 )
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
@@ -491,7 +490,6 @@ class Joining(AnyStream):
         """
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)
-        refuse_revised(self.flow, self.name, other.name, step=name)
         left_keys, right_keys = pairwise_keys(on, left_on, right_on, step=name)
         schema, right_names = joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name

@@ -36,6 +36,7 @@ class LimitStep(GatedStep):
             kind="limit",
             role=Role.AFTER_GATE,
             passes_on=True,
+            takes_changes="revisions",
             release=self.release,
             has_late_rows=False,  # late rows count as others do
             misses="their place",

@@ -54,6 +54,7 @@ class MergeStep(GatedStep):
             passes_on=True,
             release=self.release,
             ports=(0,) * len(self.inputs),  # rows of all inputs become one order
+            takes_changes="any",
             has_late_rows=False,  # late rows leave like others
             misses="their place",
         )

@@ -15,7 +15,6 @@ from slackwater.runtime.operators.ground.streams import (
     AnyStream,
     Names,
     names_of,
-    refuse_revised,
 )
 from slackwater.runtime.patterns.language import OpenedBy, Part
 from slackwater.runtime.patterns.normalise import normal_of
@@ -123,7 +122,6 @@ class Patterning(AnyStream):
             _check_shed(shed, scope, step=name)
             shed = shed.bound(self.schema, step=name)
         checks.replicas(replicas, keys=keys, step=name)
-        refuse_revised(self.flow, self.name, step=name)
         once = () if selection == "cumulative" else sorted(normal.once)
         events = [normal.asked[number].name for number in once]
         has_windows = not isinstance(scope, Within)

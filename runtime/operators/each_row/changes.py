@@ -1,0 +1,243 @@
+"""`changes` reads a changelog, and sinks show the kinds of their rows.
+
+```
+op  id  n      changes("op")         id  n              what a sink writes
+c   7   1   ─▶ id  n                 7   1  insert      id  n  change
+u   7   2      with marks      …     7   1  old half ─▶ 7   1  insert
+                                     7   2  update      7   2  update
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slackwater.runtime.calls import checked_call
+from slackwater.runtime.errors import (
+    DuplicateName,
+    FlowError,
+    OperatorError,
+    SettingError,
+    TypeMismatch,
+)
+from slackwater.runtime.model import Batch
+from slackwater.runtime.model.row_marks import RETRACTED, REVISED, are_old_halves
+from slackwater.runtime.model.schema import is_text
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import PlainStateless
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.ground.user_code import sample_of
+from slackwater.runtime.plan.changes import carried_by
+from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.traits import MARKS, StepTraits, each_row
+from slackwater.runtime.shown import shown
+
+CHANGE = "change"
+"""Column of a sink with the kind of a row."""
+_SHOWN = pa.array(["insert", "update", "delete"])
+Kind = Literal["insert", "update", "old", "new", "delete"]
+"""Kind of a row of a changelog: "update" lacks the row that it replaces; else that is the row
+before, "old", and the update is "new"."""
+_BITS: dict[str, int] = {
+    "insert": 0,
+    "update": REVISED.bit,
+    "old": RETRACTED.bit | REVISED.bit,
+    "new": REVISED.bit,
+    "delete": RETRACTED.bit,
+}
+_WORDS: dict[str, Kind] = {
+    "insert": "insert",
+    "update": "update",
+    "delete": "delete",
+    "+I": "insert",
+    "-U": "old",
+    "+U": "new",
+    "-D": "delete",
+    "c": "insert",
+    "r": "insert",
+    "u": "update",
+    "d": "delete",
+}
+"""Words of ours, of Flink and of Debezium."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesStep(EachRowStep):
+    """A column with words for kinds becomes the kinds of rows, and goes."""
+
+    column: str
+    words: Mapping[str, Kind]
+    """{word in the column: kind}."""
+    upserts: bool = False
+    """Whether updates come without the row that they replace."""
+
+    @cached_property
+    def traits(self) -> StepTraits:
+        """Traits of a step that makes changes of inserts."""
+        return replace(
+            each_row("changelog"),
+            takes_changes="none",
+            changes="upserts" if self.upserts else "retractions",
+            gives_fields=MARKS,
+        )
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
+        return needed | {self.column}
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
+        yield f"reads    kinds of changes in {self.column}"
+
+
+class ChangesMachine(PlainStateless):
+    """The machine of a `ChangesStep`."""
+
+    def __init__(self, step: ChangesStep) -> None:
+        self._step = step
+
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
+        columns = dict(batch.columns)
+        words = columns.pop(self._step.column)
+        assert isinstance(words, pa.Array), "it is text"
+        encoded = words.dictionary_encode()
+        known = [_BITS.get(self._kind(word), 255) for word in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        marks = np.array([*known, 255], dtype=np.uint8).take(codes)
+        if (marks == 255).any():
+            self._refuse(batch, marks)
+        return batch.with_(columns=columns, marks=marks if marks.any() else None)
+
+    def _kind(self, word: str) -> str:
+        kind = self._step.words.get(word, "")
+        return "" if kind == "update" and not self._step.upserts else kind
+
+    def _refuse(self, batch: Batch, marks: npt.NDArray[np.uint8]) -> None:
+        """Raise the error of the first row whose kind is not known."""
+        at = int((marks == 255).argmax())
+        words = batch.columns[self._step.column]
+        word = words.tolist()[at]
+        who = f"step {self._step.name!r}: {self._step.column!r} is {shown(word)}"
+        if self._step.words.get(word) == "update":
+            raise OperatorError(
+                f"{who}, an update without the row that it replaces; write upserts=True, and "
+                f".to_table(…) by its key after it\n{sample_of(batch, at, at + 1)}"
+            )
+        raise OperatorError(
+            f"{who}, which names no change; there are {', '.join(self._step.words)}; for "
+            f"others write words={{'…': 'insert'}}\n{sample_of(batch, at, at + 1)}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownChangesStep(EachRowStep):
+    """Kinds of rows become a column, and old halves go: made by `sink` alone."""
+
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("shown_changes", may_drop=False, reads_fields=MARKS)
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
+        return needed - {CHANGE}
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
+        yield f"shows    {CHANGE} = insert, update or delete; a replaced row has no row of its own"
+
+
+class ShownChangesMachine(PlainStateless):
+    """The machine of a `ShownChangesStep`."""
+
+    def __init__(self, step: ShownChangesStep) -> None:
+        del step
+
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
+        marks = batch.marks
+        if marks is not None and (is_old := are_old_halves(marks)).any():
+            batch = batch.keep(~is_old)
+            marks = batch.marks
+        kinds = np.zeros(len(batch), dtype=np.int64)
+        if marks is not None:
+            kinds[(marks & REVISED.bit) != 0] = 1
+            kinds[(marks & RETRACTED.bit) != 0] = 2
+        return Batch.like(batch, {**batch.columns, CHANGE: _SHOWN.take(pa.array(kinds))})
+
+
+class Changing(AnyStream):
+    """Streams can be read as changelogs, and shown as such."""
+
+    @checked_call
+    def changes(
+        self,
+        kind: str,
+        *,
+        words: Mapping[str, Kind] | None = None,
+        upserts: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Read rows as changes: a column says what each row does; it goes.
+
+        A row that is deleted or replaced must come with all its values, as it was inserted; with
+        `upserts` its key is enough.
+
+        Args:
+            kind: the column, of text.
+            words: {word in it: "insert", "delete", "old", "new" or "update"}; "old" is a row that
+                the next row, "new", replaces; "update" comes without it. None if they are those of
+                Flink (+I, -U, +U, -D) or Debezium (c, r, u, d), or insert, update, delete.
+            upserts: whether updates come without the row that they replace; then `to_table` is
+                the next step.
+            name: the name of the step.
+
+        Raises:
+            ColumnError, TypeMismatch: the column is not there, or is not text.
+            FlowError: rows of this stream change already.
+            SettingError: a word has a kind that does not exist.
+        """
+        name = self._step_name("changes", name)
+        if not is_text(kind_type := checks.column_type(self.schema, kind, step=name)):
+            raise TypeMismatch(
+                f"step {name!r}: column {kind!r} says what rows do, and is {kind_type}; it must be "
+                "text, so .with_columns it before with .cast('string')"
+            )
+        known = _WORDS if words is None else dict(words)
+        if unknown := [other for other in known.values() if other not in _BITS]:
+            raise SettingError(
+                f"step {name!r}: words= has a kind {shown(unknown[0])}; there are "
+                f"{', '.join(_BITS)}"
+            )
+        if len(self.schema) == 1:
+            raise FlowError(
+                f"step {name!r}: the stream has no column beside {kind!r}; give it those of rows"
+            )
+        return self._add(
+            ChangesStep(
+                name=name,
+                inputs=self._in,
+                schema=pa.schema([field for field in self.schema if field.name != kind]),
+                column=kind,
+                words=known,
+                upserts=upserts,
+            )
+        )
+
+    def _with_kinds(self, sink: str) -> Self:
+        """Return the stream as a sink shows it: with kinds, if its rows change."""
+        if carried_by(self.flow.steps, self.name).changes != "retractions":
+            return self
+        if CHANGE in self.columns:
+            raise DuplicateName(
+                f"sink {sink!r}: its rows change, and {CHANGE!r} is the column that says how; "
+                f".rename({{{CHANGE!r}: …}}) before"
+            )
+        return self._add(
+            ShownChangesStep(
+                name=self.flow.name_for("changes", None),
+                inputs=self._in,
+                schema=self.schema.append(pa.field(CHANGE, pa.string())),
+            )
+        )

@@ -1,0 +1,134 @@
+"""Changes along paths: streams that carry them, and steps that refuse them.
+
+```
+trades ──▶ to_table ──▶ filter ──▶ aggregate     to_table  makes retractions
+                                                 filter    passes them on
+                                                 windows   refuse them, by name
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.steps import LateStep
+from slackwater.runtime.plan.traits import Changes, Role
+
+__all__ = ["Carried", "carried_by", "changes_text", "check_changes", "splitting"]
+
+_TEXTS: dict[Changes, str] = {
+    "revisions": "rows may leave again, corrected",
+    "upserts": "inserts, updates without the rows that they replace, deletions",
+    "retractions": "inserts, updates with the rows that they replace, deletions",
+}
+_USES = "an aggregate without window=, a join without within=, to_table, or a sink"
+
+
+class Carried(NamedTuple):
+    """Changes that rows of a stream carry.
+
+    Attributes:
+        changes: the changes; "none" if all rows are inserts.
+        made_by: name of the step that makes them; "" if none does.
+    """
+
+    changes: Changes
+    made_by: str = ""
+
+
+def carried_by(steps: Mapping[str, Step], name: str) -> Carried:
+    """Return the changes that leave a step.
+
+    Args:
+        steps: {name: step} of a flow.
+        name: name of the step.
+    """
+    step = steps[name]
+    if step.traits.changes != "none":
+        return Carried(step.traits.changes, name)
+    inputs = step.inputs
+    if isinstance(step, LateStep):  # whose rows are those of its input's inputs
+        inputs = steps[inputs[0]].inputs
+    elif step.traits.role is Role.SIDE_ROWS or not step.traits.passes_on:
+        inputs = ()
+    carried = [carried_by(steps, before) for before in inputs]
+    return next((each for each in carried if each.changes != "none"), Carried("none"))
+
+
+def check_changes(steps: Mapping[str, Step], step: Step) -> None:
+    """Check that a step can use the changes of its inputs.
+
+    Args:
+        steps: {name: step} of the steps before it.
+        step: the step that is added.
+
+    Raises:
+        FlowError: it cannot; names the step that makes them.
+    """
+    if step.traits.role is Role.SIDE_ROWS:
+        return
+    takes = step.traits.takes_changes
+    of_each = (takes,) * len(step.inputs) if isinstance(takes, str) else takes
+    kinds: dict[str, Carried] = {}
+    for name, most in zip(step.inputs, of_each, strict=True):
+        carried = carried_by(steps, name)
+        if most != "any" and carried.changes not in ("none", most):
+            raise FlowError(_refusal(step, carried))
+        if carried.changes != "none":
+            kinds.setdefault(carried.changes, carried)
+        if carried.changes == "upserts" and step.traits.role is Role.SINK:
+            raise FlowError(_of_upserts(step, carried))
+    if len(kinds) > 1:
+        first, other, *_ = (carried.made_by for carried in kinds.values())
+        raise FlowError(
+            f"step {step.name!r} puts changes of two forms together, those of {first!r} and of "
+            f"{other!r}: with the rows that updates replace, and without; give each its own sink"
+        )
+
+
+def splitting(steps: Mapping[str, Step], step: Step) -> Step:
+    """Return a step that splits updates, if it may drop halves of them."""
+    if not (isinstance(step, EachRowStep) and step.traits.may_drop):
+        return step
+    carried = carried_by(steps, step.inputs[0])
+    return replace(step, splits_updates=True) if carried.changes == "retractions" else step
+
+
+def changes_text(steps: Mapping[str, Step], name: str) -> str:
+    """Return the line of `explain` on the changes that leave a step; "" without."""
+    changes, made_by = carried_by(steps, name)
+    if changes == "none" or steps[name].traits.role is Role.SINK:
+        return ""
+    of = "" if made_by == name else f", of {made_by}"
+    step = steps[name]
+    if isinstance(step, EachRowStep) and step.splits_updates:
+        of += "; an update leaves as a deletion and an insertion"
+    return f"changes  {_TEXTS[changes]}{of}"
+
+
+def _refusal(step: Step, carried: Carried) -> str:
+    by = repr(carried.made_by)
+    if carried.changes == "revisions":
+        return (
+            f"step {step.name!r} is downstream of {by}, whose windows leave again when late rows "
+            "correct them, and would count each revision; write late='drop' there, or keep the "
+            "highest revision in a sink"
+        )
+    if carried.changes == "upserts":
+        return _of_upserts(step, carried)
+    return (
+        f"step {step.name!r} is downstream of {by}, whose rows change: it would count what has "
+        f"been taken back; {step.traits.kind} has no use for changes, so put it before {by}, or "
+        f"write {_USES}"
+    )
+
+
+def _of_upserts(step: Step, carried: Carried) -> str:
+    return (
+        f"step {step.name!r} is downstream of {carried.made_by!r}, whose updates come without the "
+        "rows that they replace; write .to_table(…) by their key between"
+    )

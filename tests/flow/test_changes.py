@@ -1,0 +1,221 @@
+"""Streams that carry changes: the steps that take them, those that refuse them, and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slackwater as sw
+from slackwater.runtime.errors import DuplicateName, FlowError, OperatorError
+from slackwater.runtime.flow import Dataflow, Stream, col
+
+LOG = {
+    "t": [1, 1, 2, 2, 3, 4],
+    "op": ["+I", "+I", "-U", "+U", "-D", "+I"],
+    "id": ["a", "b", "a", "a", "b", "c"],
+    "n": [1, 2, 1, 5, 2, 3],
+    "list": [[1], [2, 3], [1], [], [2, 3], [7]],
+}
+
+
+def changelog(flow: Dataflow, log: dict[str, list[Any]] = LOG, **options: Any) -> Stream:
+    source = flow.source("log", sw.table(log), event_time="t", time_unit="s")
+    return source.changes("op", **options)
+
+
+def outcome(step: Callable[[Stream], Stream], log: dict[str, list[Any]] = LOG) -> Any:
+    flow = Dataflow("changes")
+    step(changelog(flow, log)).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        return job.wait(), job.result("out").to_pylist()
+
+
+def kinds(rows: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    return [(row["change"], *(row[name] for name in columns)) for row in rows]
+
+
+def test_a_sink_shows_kinds_without_old_halves() -> None:
+    report, rows = outcome(lambda log: log.drop("list", "t"))
+    assert rows == [
+        {"id": "a", "n": 1, "change": "insert"},
+        {"id": "b", "n": 2, "change": "insert"},
+        {"id": "a", "n": 5, "change": "update"},
+        {"id": "b", "n": 2, "change": "delete"},
+        {"id": "c", "n": 3, "change": "insert"},
+    ]
+    sink = report.sinks[0]
+    assert (sink.rows, sink.marked) == (5, {"revision": 1, "deletion": 1})
+    assert report.ledger.results == 5
+    assert (report.ledger.entered, report.ledger.missing) == (6, 0)
+
+
+A_DELETION_AND_AN_INSERTION = [
+    ("insert", "a", 1),
+    ("insert", "b", 2),
+    ("delete", "a", 1),
+    ("insert", "a", 5),
+    ("delete", "b", 2),
+    ("insert", "c", 3),
+]
+PASS: dict[str, tuple[Callable[[Stream], Stream], list[tuple[Any, ...]]]] = {
+    "a filter that drops the new half": (
+        lambda log: log.filter(col("n") < 3),
+        [("insert", "a", 1), ("insert", "b", 2), ("delete", "a", 1), ("delete", "b", 2)],
+    ),
+    "a filter that drops the old half": (
+        lambda log: log.filter(col("n") > 2),
+        [("insert", "a", 5), ("insert", "c", 3)],
+    ),
+    "a filter that drops neither": (
+        lambda log: log.filter(col("n") > 0),
+        A_DELETION_AND_AN_INSERTION,
+    ),
+    "a filter by a key": (
+        lambda log: log.filter(~(col("id") == "a")),
+        [
+            ("insert", "b", 2),
+            ("delete", "b", 2),
+            ("insert", "c", 3),
+        ],
+    ),
+    "columns": (
+        lambda log: log.with_columns(m=col("n") * 10).rename({"m": "k"}).select("id", n=col("k")),
+        [
+            ("insert", "a", 10),
+            ("insert", "b", 20),
+            ("update", "a", 50),
+            ("delete", "b", 20),
+            ("insert", "c", 30),
+        ],
+    ),
+    "map_batches": (
+        lambda log: log.map_batches(lambda c: {"id": c["id"], "n": c["n"]}, FORM),
+        [
+            ("insert", "a", 1),
+            ("insert", "b", 2),
+            ("update", "a", 5),
+            ("delete", "b", 2),
+            ("insert", "c", 3),
+        ],
+    ),
+    "map_rows": (lambda log: log.map_rows(dict, FORM), A_DELETION_AND_AN_INSERTION),
+    "flat_map": (
+        lambda log: log.flat_map(lambda row: [row] * (row["n"] == 2), FORM),
+        [("insert", "b", 2), ("delete", "b", 2)],
+    ),
+    "explode": (
+        lambda log: log.explode("list").select("id", n=col("list")),
+        [
+            ("insert", "a", 1),
+            ("insert", "b", 2),
+            ("insert", "b", 3),
+            ("delete", "a", 1),
+            ("insert", "a", None),
+            ("delete", "b", 2),
+            ("delete", "b", 3),
+            ("insert", "c", 7),
+        ],
+    ),
+    "merge": (
+        lambda log: log.filter(col("n") < 2).merge(log.filter(col("n") > 1)),
+        A_DELETION_AND_AN_INSERTION,
+    ),
+}
+FORM = {"id": "string", "n": "int64"}
+
+
+@pytest.mark.parametrize("name", PASS)
+def test_steps_of_each_row_pass_changes_on(name: str) -> None:
+    step, expected = PASS[name]
+
+    def narrow(log: Stream) -> Stream:
+        return step(log if name == "explode" else log.select("id", "n"))
+
+    assert kinds(outcome(narrow)[1], "id", "n") == expected
+
+
+class Rows:
+    def on_rows(self, key: Any, rows: Any) -> list[dict[str, Any]]:
+        return [{"n": len(rows) if key else 0}]
+
+
+WINDOW = sw.tumbling("1m")
+REFUSE: dict[str, Callable[[Stream, Stream], Any]] = {
+    "aggregate": lambda log, _: log.aggregate(by="id", window=WINDOW, rows=sw.count()),
+    "interval": lambda log, _: log.aggregate(by="id", window=sw.session("5s"), rows=sw.count()),
+    "join": lambda log, other: log.join(other, "id", within="5s"),
+    "join, on its right": lambda log, other: other.join(log, "id", within="5s"),
+    "asof": lambda log, other: log.asof(other, "id"),
+    "dedupe": lambda log, _: log.dedupe("id", within="5s"),
+    "top_k": lambda log, _: log.top_k("n", 1, by="id"),
+    "newest": lambda log, _: log.newest("id"),
+    "limit": lambda log, _: log.limit(3),
+    "silence": lambda log, _: log.silence(by="id", after="5s"),
+    "followed_by": lambda log, _: log.followed_by(
+        by="id", first=col("n") > 1, then=col("n") > 2, within="5s"
+    ),
+    "process": lambda log, _: log.process(Rows, {"n": "int64"}, by="id", within="5s"),
+    "changes": lambda log, _: log.changes("id"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSE)
+def test_other_steps_refuse_changes_by_name(name: str) -> None:
+    flow = Dataflow("changes")
+    other = flow.source("other", sw.table(LOG), event_time="t", time_unit="s")
+    log = changelog(flow, name="orders").filter(col("n") > 0)
+    with pytest.raises(FlowError, match=r"is downstream of 'orders', whose rows change.*to_table"):
+        REFUSE[name](log, other)
+
+
+def test_updates_without_what_they_replace_go_into_a_table_first() -> None:
+    flow = Dataflow("changes")
+    log = changelog(flow, name="orders", upserts=True)
+    with pytest.raises(FlowError, match="'orders', whose updates come without"):
+        log.sink("out", sw.collect_sink())
+    whole = log.flow.source("other", sw.table(LOG), event_time="t", time_unit="s").changes("op")
+    with pytest.raises(FlowError, match="changes of two forms"):
+        log.merge(whole)
+
+
+def test_explain_says_which_rows_change_and_why() -> None:
+    flow = Dataflow("changes")
+    changelog(flow, name="orders").filter(col("n") > 0, name="some").sink("out", sw.collect_sink())
+    text = flow.explain()
+    whole = "changes  inserts, updates with the rows that they replace, deletions"
+    assert f"{whole}\n" in text
+    assert f"{whole}, of orders; an update leaves as a deletion and an insertion\n" in text
+    assert "shows    change = insert, update or delete" in text
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ({**LOG, "op": ["x", *LOG["op"][1:]]}, "'op' is 'x', which names no change"),
+        ({**LOG, "op": [None, *LOG["op"][1:]]}, "'op' is None, which names no change"),
+        ({**LOG, "op": ["u", *LOG["op"][1:]]}, "'op' is 'u', an update without the row"),
+    ],
+)
+def test_kinds_that_cannot_be_used_are_refused(log: dict[str, Any], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        outcome(lambda stream: stream, log)
+
+
+def test_a_column_of_that_name_is_refused_at_the_sink() -> None:
+    flow = Dataflow("changes")
+    log = changelog(flow).rename({"n": "change"})
+    with pytest.raises(DuplicateName, match="'change' is the column that says how"):
+        log.sink("out", sw.collect_sink())
+
+
+def test_files_have_the_column_too(tmp_path: Path) -> None:
+    flow = Dataflow("changes")
+    log = changelog(flow).select("id", "n")
+    log.sink("csv", sw.csv_sink(str(tmp_path / "rows.csv")))
+    with sw.Simulation() as nodes:
+        nodes.submit(flow).wait()
+    assert (tmp_path / "rows.csv").read_text().splitlines()[:2] == ["id,n,change", "a,1,insert"]
