@@ -227,6 +227,7 @@ class KeyedStream(Keyed):
     newest = _by_keys(Stream.newest)
     oldest = _by_keys(Stream.oldest)
     silence = _by_keys(Stream.silence)
+    to_table = _by_keys(Stream.to_table)
 
 
 def _fields(

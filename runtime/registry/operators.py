@@ -51,6 +51,8 @@ from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.join.asof import AsofJoining, AsofStep
 from slackwater.runtime.operators.join.asof_machine import AsofMachine
 from slackwater.runtime.operators.join.step import Joining, JoinStep
+from slackwater.runtime.operators.join.table_join import TableJoinStep
+from slackwater.runtime.operators.join.table_join_machine import TableJoinMachine
 from slackwater.runtime.operators.join.uncertain import join_machine
 from slackwater.runtime.operators.limit.limit import Limiting, LimitMachine, LimitStep
 from slackwater.runtime.operators.merge.merge import FlowMerging, MergeMachine, MergeStep, Merging
@@ -58,6 +60,8 @@ from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import Processing, ProcessStep
 from slackwater.runtime.operators.silence.machine import SilenceMachine
 from slackwater.runtime.operators.silence.step import SilenceStep, Watching
+from slackwater.runtime.operators.to_table.machine import ToTableMachine
+from slackwater.runtime.operators.to_table.step import ToTables, ToTableStep
 from slackwater.runtime.operators.top_k.machine import TopKMachine
 from slackwater.runtime.operators.top_k.step import Ranking, TopKStep
 from slackwater.runtime.patterns.operator.machine import pattern_machine
@@ -78,6 +82,7 @@ class StreamMethods(
     Joining,
     AsofJoining,
     Deduping,
+    ToTables,
     Ranking,
     Limiting,
     Watching,
@@ -110,6 +115,8 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     IntervalStep: IntervalMachine,
     CombineStep: CombineMachine,
     JoinStep: join_machine,
+    TableJoinStep: TableJoinMachine,
+    ToTableStep: ToTableMachine,
     AsofStep: AsofMachine,
     DedupeStep: DedupeMachine,
     TopKStep: TopKMachine,

@@ -39,8 +39,10 @@ from slackwater.runtime.operators.ground.contract import Operator
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.join.asof import AsofStep
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.join.table_join import TableJoinStep
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.operators.silence.step import SilenceStep
+from slackwater.runtime.operators.to_table.step import ToTableStep
 from slackwater.runtime.operators.top_k.step import SortColumn, TopKStep
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Replica
@@ -218,6 +220,26 @@ ASOF = AsofStep(
     how="left",
     strict=False,
     right_names=JOIN.right_names,
+    release=READY_ONLY,
+)
+TABLE_JOIN = TableJoinStep(
+    name="tables",
+    inputs=("buses", "loops"),
+    schema=JOIN.schema,
+    left_on=("area",),
+    right_on=("area",),
+    where=None,
+    right_names=JOIN.right_names,
+    retracts=(True, True),
+    on_missing="count",
+    release=READY_ONLY,
+)
+TO_TABLE = ToTableStep(
+    name="newest",
+    inputs=("rows",),
+    schema=ROWS,
+    keys=("line",),
+    on_missing="count",
     release=READY_ONLY,
 )
 IN_TIME = replace(
@@ -449,6 +471,11 @@ CASES = [
         2,
     ),
     Case("nearest rows", replace(ASOF, direction="nearest", tolerance_ns=6, strict=True), 2),
+    Case("a table of the newest rows", TO_TABLE, 1),
+    Case("a table by two keys", replace(TO_TABLE, keys=("line", "area")), 1),
+    Case("join of tables", TABLE_JOIN, 2),
+    Case("outer join of tables by text", replace(TABLE_JOIN, how="outer", **LINES), 2),
+    Case("anti join of tables", replace(TABLE_JOIN, how="anti", schema=ROWS), 2),
     Case("semi join", replace(JOIN, how="semi", schema=ROWS), 2),
     Case("anti join on text", replace(JOIN, how="anti", schema=ROWS, **LINES), 2),
     Case("join that allows for clocks", UNCERTAIN, 2),

@@ -20,8 +20,9 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.join import index as join_index
 from slackwater.runtime.operators.join import machine as join
+from slackwater.runtime.operators.join.how import How
 from slackwater.runtime.operators.join.machine import JoinMachine
-from slackwater.runtime.operators.join.step import How, JoinStep
+from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.join.unmatched import InOrder
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance

@@ -18,10 +18,9 @@ from slackwater.runtime.operators.ground.streams import (
     Names,
     check_own,
 )
+from slackwater.runtime.operators.join.how import keys_text, late_columns_of
 from slackwater.runtime.operators.join.step import (
     joined_schema,
-    keys_text,
-    late_columns_of,
     pairwise_keys,
 )
 from slackwater.runtime.plan.promises import Summary

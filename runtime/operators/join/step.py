@@ -26,6 +26,19 @@ from slackwater.runtime.operators.ground.streams import (
     check_own,
     names_of,
 )
+from slackwater.runtime.operators.join.how import (
+    How,
+    alone_of,
+    how_text,
+    keys_text,
+    late_columns_of,
+)
+from slackwater.runtime.operators.join.table_join import (
+    OnMissing,
+    TableJoinStep,
+    check_table_join,
+)
+from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.promises import Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Side, Step
@@ -40,27 +53,6 @@ from slackwater.runtime.plan.traits import (
     StepTraits,
 )
 from slackwater.runtime.shown import shown
-
-How = Literal["inner", "left", "right", "outer", "semi", "anti"]
-"""Rows that leave a join: pairs; and those of the left, the right or both without a partner; or of
-the left alone, with a partner ("semi") or without ("anti")."""
-_LEFT, _RIGHT = (0,), (1,)
-_ALONE: dict[How, tuple[int, ...]] = {
-    "inner": (),
-    "left": _LEFT,
-    "right": _RIGHT,
-    "outer": (0, 1),
-    "semi": (),
-    "anti": _LEFT,
-}
-_TEXTS: dict[How, str] = {
-    "inner": "pairs",
-    "left": "pairs, and left rows without a partner",
-    "right": "pairs, and right rows without a partner",
-    "outer": "pairs, and rows of both sides without a partner",
-    "semi": "left rows with a partner, once",
-    "anti": "left rows without a partner",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +112,7 @@ class JoinStep(GatedStep):
     @property
     def alone(self) -> tuple[int, ...]:
         """Sides whose rows leave without a partner: 0 left, 1 right."""
-        return _ALONE[self.how]
+        return alone_of(self.how)
 
     @property
     def reaches_ns(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -187,7 +179,7 @@ class JoinStep(GatedStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"on       {keys_text(self.left_on, self.right_on)}, within {self._within_text}"
         if self.how != "inner":
-            yield f"how      {self.how}: {_TEXTS[self.how]}"
+            yield f"how      {self.how}: {how_text(self.how)}"
         if self.alone:
             delay = f"{format_ns(self.delay_ns)} " if self.delay_ns else ""
             yield f"leaves   {delay}after the promise has passed a row: no partner can follow then"
@@ -229,27 +221,6 @@ def pairwise_keys(
     if both and (left_keys or right_keys):
         raise FlowError(f"step {step!r}: give on=, or left_on= and right_on=, not both")
     return (both, both) if both else (left_keys, right_keys)
-
-
-def keys_text(left_on: Sequence[str], right_on: Sequence[str]) -> str:
-    """Return the text of equal keys in `explain`."""
-    keys = zip(left_on, right_on, strict=True)
-    return ", ".join(left if left == right else f"{left} = {right}" for left, right in keys)
-
-
-def late_columns_of(
-    left_on: Sequence[str],
-    right_on: Sequence[str],
-    inputs: Sequence[pa.Schema],
-    side: Side | None,
-) -> tuple[Mapping[str, str] | None, ...]:
-    """Return {column of late rows: column that came} of each side."""
-    if side is None:
-        return tuple(dict(zip(left_on, keys, strict=True)) for keys in (left_on, right_on))
-    return tuple(
-        {column: column for column in schema.names} if side == own else None
-        for own, schema in zip(("left", "right"), inputs, strict=True)
-    )
 
 
 def joined_schema(
@@ -394,7 +365,7 @@ def leaving_schema(pairs: pa.Schema, sides: Sides, how: How, *, step: str) -> pa
     (left, left_on), (right, right_on), streams = sides
     if how in ("semi", "anti"):
         return left
-    if 1 not in _ALONE[how]:
+    if 1 not in alone_of(how):
         return pairs
     for left_key, right_key in zip(left_on, right_on, strict=True):
         kinds = left.field(left_key).type, right.field(right_key).type
@@ -431,7 +402,7 @@ class Joining(AnyStream):
         other: Self,
         on: Names = (),
         *,
-        within: Duration | tuple[Duration, Duration],
+        within: Duration | tuple[Duration, Duration] | None = None,
         how: How = "inner",
         left_on: Names = (),
         right_on: Names = (),
@@ -442,9 +413,13 @@ class Joining(AnyStream):
         keep: Keep | None = None,
         replicas: Replicas = None,
         share: Share = "keys",
+        on_missing: OnMissing = "error",
         name: str | None = None,
     ) -> Self:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
+
+        Without `within` both sides are tables: all their rows stay, and rows of this join change
+        as those do. Its results have the event time of the row that caused them.
 
         With `how="left"`, `"right"` or `"outer"` rows of that side or both that have no partner
         leave too, once, with nulls for the other side. Keys have the left names. Such a row has its
@@ -457,7 +432,7 @@ class Joining(AnyStream):
             other: the right stream; may be this one.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
             within: longest distance of partners, "5s"; or a pair, how far the right row may be
-                before the left one, and how far after: ("5s", "0s").
+                before the left one, and how far after: ("5s", "0s"). None: any distance.
             how: rows that leave: "inner", "left", "right", "outer", "semi" or "anti".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
@@ -480,6 +455,8 @@ class Joining(AnyStream):
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
                 stores its share of them, and compares all with what it stores: for few keys,
                 or if a few keys have most of the rows; only for `how="inner"`.
+            on_missing: fate of a row that takes out one that is not there, without `within`:
+                "error" ends the job, "count" counts it as `missing`.
             name: the name of the step.
 
         Raises:
@@ -497,14 +474,35 @@ class Joining(AnyStream):
         checks.replicas(replicas, keys=left_keys, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
+        schemas, inputs = [self.schema, other.schema], (self.name, other.name)
+        sides = Sides((self.schema, left_keys), (other.schema, right_keys), inputs)
+        if within is None:
+            changes = [carried_by(self.flow.steps, side).changes for side in inputs]
+            retracts = (changes[0] != "none", changes[1] != "none")
+            check_table_join(
+                how, schemas, retracts, where=where, share=share, step=name, drift=drift, keep=keep
+            )
+            return self._add(
+                TableJoinStep(
+                    name=name,
+                    inputs=inputs,
+                    schema=leaving_schema(schema, sides, how, step=name),
+                    left_on=left_keys,
+                    right_on=right_keys,
+                    where=where,
+                    right_names=right_names,
+                    retracts=retracts,
+                    how=how,
+                    on_missing=on_missing,
+                    release=self.flow.release_of(slack, step=name),
+                    replicas=replicas,
+                )
+            )
         between_ns = lengths_ns(within, step=name)
         within_ns = max(between_ns)
         is_even = min(between_ns) == within_ns
         check_how(how, drift=drift is not None, is_even=is_even, share=share, step=name)
-        schemas = [self.schema, other.schema]
         allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
-        inputs = (self.name, other.name)
-        sides = Sides((self.schema, left_keys), (other.schema, right_keys), inputs)
         return self._add(
             JoinStep(
                 name=name,

@@ -1,0 +1,1 @@
+"""`to_table`: the newest row of each key, as rows that change."""
