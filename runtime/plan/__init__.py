@@ -6,8 +6,7 @@
   arrival.
 - `by_default.py`: Checkpoints by default, if a flow is live and they make nothing worse.
 - `canonical.py`: Canonical texts of steps: equal for two runs whose output is the same.
-- `changes.py`: Changes along paths: the kinds of rows that leave a step, and steps that cannot use
-  them.
+- `changes.py`: Changes along paths: streams that carry them, and steps that refuse them.
 - `division.py`: Division of a flow's steps into stages, as an earlier start of it had them.
 - `event_time_type.py`: Type of a column of event times that a step makes, such as `window_start`.
 - `expected.py`: Expected latency: the prediction of a plan, which travels with it for a later

@@ -139,7 +139,7 @@ def test_a_method_of_another_library_is_answered_with_ours(
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: rows().join(rows(), on="x"), "missing a required argument: 'within'"),
+        (lambda: rows().dedupe("x"), "missing a required argument: 'within'"),
         (lambda: rows().join(rows(), on="x", within="1s", share="some"), "'keys' or 'all'$"),
         (lambda: rows().filter(sw.col("y") > 1, sw.col("y") < 5), "too many positional arguments"),
         (lambda: sw.parquet_sink("out", overwrite="no"), "overwrite='no' must be True or False"),

@@ -21,7 +21,7 @@ _FEW_ROWS = 1_024
 
 
 class StoredRows:
-    """Rows with the codes of their keys; a row's place is its number among those stored.
+    """Rows with the codes of their keys, and a place each.
 
     It packs itself: batches never change, so what is saved are the batches themselves.
     """
@@ -46,14 +46,14 @@ class StoredRows:
         return np.flatnonzero(~self._is_gone.values)
 
     def append(self, rows: Batch) -> None:
-        """Add rows, which have codes, and join short batches: each is at least twice the next."""
+        """Add rows with codes, and join short batches."""
         if not len(rows):
             return
         parts, starts = self._parts, self._starts
         parts.append(rows)
         starts.append(self.end)
         self._is_gone.resize(self.end + len(rows))
-        while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
+        while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):  # so they are few
             parts[-2:] = [concat_batches(parts[-2:])]
             del starts[-1]
 
@@ -99,7 +99,7 @@ class StoredRows:
             self.append(rows if codes is None else rows.with_(codes=codes))
 
     def renumber(self, staying: StayingNumbers) -> StayingNumbers:
-        """Keep the rows of some keys, with new codes; return the numbers of those that stay."""
+        """Keep the rows of some keys; return the numbers of those that stay."""
         places = self.places
         if not len(places):
             return StayingNumbers(places)

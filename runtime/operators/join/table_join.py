@@ -1,4 +1,4 @@
-"""A join of tables: its step. All rows of both sides stay, and pairs change as they do."""
+"""A join of tables: its step, and the check of its options."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TableJoinStep(GatedStep):
 
     @property
     def names(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Columns of the left and of the right, {name it leaves under: name it came under}."""
+        """Columns of both sides, {name it leaves under: name it came under}."""
         if self.how in ("semi", "anti"):
             return {name: name for name in self.schema.names}, {}
         came = {leaves: name for name, leaves in self.right_names.items()}
@@ -99,7 +99,7 @@ class TableJoinStep(GatedStep):
         return of_left, of_right
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """Return the columns that leave; of a side whose rows go all, since they must be equal."""
+        """Return the columns that leave; all of a side whose rows may go."""
         if self.retracts[position]:
             return there
         wanted = needed | (frozenset() if self.where is None else self.where.columns())

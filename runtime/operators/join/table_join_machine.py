@@ -1,4 +1,4 @@
-"""Rows of both sides are stored by key; each row that comes or goes says which pairs do.
+"""A join of tables stores the rows of both sides by key.
 
 ```
 left  a 1     right  a 7   a 8        leaves      left join
@@ -46,7 +46,7 @@ _NOBODY: dict[int, None] = {}
 
 
 class _Side:
-    """Rows of one side: by key, and by their values where rows may be taken out.
+    """Rows of one side, by key and by their values.
 
     Args:
         retracts: whether rows may be taken out.
@@ -75,7 +75,7 @@ class _Side:
 
         Args:
             side: 0 left, 1 right.
-            rows: rows that came.
+            rows: rows of one side of a read.
             codes: codes of their keys.
             is_null: whether a key of each is null; None if none is.
 
@@ -138,7 +138,7 @@ class _Side:
 
 
 class _Pairs:
-    """Results of a read: places of both rows (−1: none), kinds, and the rows that caused them."""
+    """Results of a read: places of both rows (−1: none), kinds, and causes."""
 
     def __init__(self) -> None:
         self.places: tuple[list[int], list[int]] = ([], [])
@@ -261,10 +261,10 @@ class TableJoinMachine(LateOperator):
         return other.by_key.get(code, _NOBODY) if code >= 0 else _NOBODY
 
     def _comes(self, pairs: _Pairs, side: int, place: int, code: int) -> None:
-        """Add what a new row changes, which is not among the rows of its key yet.
+        """Add results of a new row, which is not stored yet.
 
         Args:
-            pairs: results so far.
+            pairs: results of the read so far.
             side: 0 left, 1 right.
             place: place of the row.
             code: code of its key; −1 if no key equals it.
@@ -288,7 +288,7 @@ class TableJoinMachine(LateOperator):
             pairs.add(side, place, -1, _INSERT)
 
     def _goes(self, pairs: _Pairs, side: int, place: int, code: int) -> None:
-        """Add what a row changes that is not among the rows of its key any more.
+        """Add results of a row that is not stored any more.
 
         The arguments are those of `_comes`.
         """

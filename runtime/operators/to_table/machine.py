@@ -1,4 +1,4 @@
-"""The newest row of each key is stored; each row that comes says what it changes.
+"""A table stores the newest row of each key, and each new row changes it.
 
 ```
 key a     5        7             deleted       rows that come
@@ -41,7 +41,7 @@ class ToTableMachine(LateOperator):
     """The machine of a `ToTableStep`.
 
     Args:
-        step: the keys.
+        step: the step with the keys.
         most_kept_rows: rows of more keys than this are an error.
 
     Attributes:
@@ -132,7 +132,7 @@ class ToTableMachine(LateOperator):
         """Store the last row of each key.
 
         Args:
-            rows: rows that came.
+            rows: rows of the read.
             codes: shape (rows,), codes of their keys.
             last: places of the last row of each key.
             goes: shape (rows,), whether each is a deletion.
@@ -164,8 +164,8 @@ def _leaving(
     """Return changes in the order of rows: what was there, then what takes its place.
 
     Args:
-        rows: rows that came.
-        known: rows that were stored; None without any.
+        rows: rows of the read.
+        known: rows that were stored; None if there are none.
         before: shape (rows,), place of what each replaces, in `rows` and then `known`; −1: nothing.
         goes: shape (rows,), whether each is a deletion.
     """

@@ -22,7 +22,7 @@ OnMissing = Literal["error", "count"]
 
 @dataclass(frozen=True, kw_only=True)
 class ToTableStep(GatedStep):
-    """The newest row of each key: an insert first, then updates, and deletions of what goes."""
+    """The newest row of each key leaves: an insert first, then updates."""
 
     keys: tuple[str, ...]
     on_missing: OnMissing = "error"
