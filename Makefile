@@ -20,6 +20,9 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # On Ray a third process has work for the cores while two wait for theirs to start; it is given the
 # files that have such tests only, for to collect all takes each process eight seconds.
 ON_RAY := -n 3 --dist loadfile --no-loadscope-reorder
+# Files of tests lie in memory where it has 4 GB for them: of pure tests, a disk is awaited 10,000 times.
+IN_MEMORY = env $$([ "$$(df --output=avail -B G /dev/shm 2>/dev/null | tr -dc '0-9\n' | tail -1)" -ge 4 ] \
+  2>/dev/null && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 RAY_FILES = $$(grep -rlE 'mark\.(ray|spark)' tests --include='test_*.py')
 
 .PHONY: help setup demo test test-hosts check check-all lint format bench docs flink lock clean
@@ -58,9 +61,9 @@ demo: setup ## run the congestion flow on a generated city; DATA=<folder> for th
 # error only if both do.
 test: setup ## every test that a fresh machine can run; ARGS= goes to pytest
 	@pure=0; system=0; \
-	$(PY) -m pytest -m "$(FAST) and not data" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
+	$(IN_MEMORY) $(PY) -m pytest -m "$(FAST) and not data" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
 	[ $$pure = 0 ] || [ $$pure = 5 ] || exit $$pure; \
-	$(PY) -m pytest -m "(ray or spark) and not hosts and not data" $(ON_RAY) \
+	$(IN_MEMORY) $(PY) -m pytest -m "(ray or spark) and not hosts and not data" $(ON_RAY) \
 	  $(SLOWEST) $(or $(ARGS),$(RAY_FILES)) || system=$$?; \
 	[ $$system = 0 ] || { [ $$system = 5 ] && [ $$pure = 0 ]; }
 
@@ -68,7 +71,7 @@ test-hosts: setup ## a real cluster, on hosts of namespaces (as root; sshd, rsyn
 	@$(PY) -m pytest -m "hosts or data" $(SLOWEST) $(ARGS)
 
 check: lint ## lints, types and the fast tests (no Ray, no Spark)
-	@$(PY) -m pytest -m "$(FAST)" $(SIDE_BY_SIDE) $(ARGS)
+	@$(IN_MEMORY) $(PY) -m pytest -m "$(FAST)" $(SIDE_BY_SIDE) $(ARGS)
 
 check-all: lint test test-hosts ## lints, types and every test, examples included
 
