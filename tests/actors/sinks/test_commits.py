@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.engine.sinks.killed import killed_at
 from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SettingError, SinkError
 from slackwater.runtime.sinks.fingerprint import InputPrint
@@ -346,19 +343,6 @@ def test_a_kill_after_the_renaming_leaves_no_part_to_publish(tmp_path: Path) -> 
 
 
 # -- a kill at every moment --------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., bool]]:
-    """`killed_at` in a small process: to fork the one with all tests takes many times as long.
-
-    It has written once, so that no child of it loads pandas, for which Arrow then looks.
-    """
-    with ProcessPoolExecutor(1, get_context("spawn")) as small:
-        for of in (parquet_sink, jsonl_sink, csv_sink):
-            out = of(tmp_path_factory.mktemp("first"))
-            small.submit(write_row_by_row, out, [1]).result()
-        yield lambda *args, **options: small.submit(killed_at, *args, **options).result()
 
 
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
