@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -16,6 +17,8 @@ from slackwater.runtime.model.state import save
 from slackwater.runtime.operators.ground.of_keys import OfKeys
 
 PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+COMPARED = PLAIN - {float}
+"""Most of a state is these: they are compared without a look at what kind they are."""
 
 
 def canonical(state: Any) -> Any:
@@ -170,7 +173,9 @@ def differences(one: Any, other: Any) -> list[str]:
 
 
 def _differences(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> Iterator[str]:
-    if one is other or (id(one), id(other)) in seen:
+    if one is other or (type(one) in COMPARED and type(one) is type(other) and one == other):
+        return
+    if (id(one), id(other)) in seen:
         return
     if type(one) is not type(other):
         yield f"{path}: {type(one).__name__} and {type(other).__name__}"
@@ -219,8 +224,7 @@ def _leaf(one: Any, other: Any) -> bool | None:  # noqa: PLR0911 - one for each 
 def _of_objects(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> Iterator[str]:
     for name in sorted(attributes(one) | attributes(other)):
         where = f"{path}.{name}"
-        kinds = [kind.__name__ for kind in type(one).__mro__]
-        reason = next((REASONS[key] for kind in kinds if (key := (kind, name)) in REASONS), None)
+        reason = _reason(type(one), name)
         if reason is not None:
             own, its = reason[1](one), reason[1](other)
             if own != its:
@@ -232,12 +236,27 @@ def _of_objects(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> 
         yield from _differences(getattr(one, name), getattr(other, name), where, seen)
 
 
+@cache
+def _reason(kind: type, name: str) -> tuple[str, _Seen] | None:
+    """Return why an attribute may differ, and what to compare in its place."""
+    keys = ((base.__name__, name) for base in kind.__mro__)
+    return next((REASONS[key] for key in keys if key in REASONS), None)
+
+
 def attributes(one: Any) -> set[str]:
     """Return the names of what an object itself keeps, in slots or not."""
-    names = set(getattr(one, "__dict__", ()))
-    for kind in type(one).__mro__:
-        slots = getattr(kind, "__slots__", ())
+    return _declared(type(one)).union(
+        name for name in getattr(one, "__dict__", ()) if not name.startswith("__")
+    )
+
+
+@cache
+def _declared(kind: type) -> frozenset[str]:
+    """Return the names that a class declares for its objects, as slots or fields."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        slots = getattr(base, "__slots__", ())
         names |= {slots} if isinstance(slots, str) else set(slots)
-    if is_dataclass(one):
-        names |= {field.name for field in fields(one)}
-    return {name for name in names if not name.startswith("__")}
+    if is_dataclass(kind):
+        names |= {field.name for field in fields(kind)}
+    return frozenset(name for name in names if not name.startswith("__"))
