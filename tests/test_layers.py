@@ -71,6 +71,7 @@ def read_once() -> Iterator[None]:
     """Keep trees as long as this file's tests run: they are large."""
     yield
     parsed.cache_clear()
+    imported_modules.cache_clear()
 
 
 def at_top(module: str) -> str:
@@ -80,15 +81,18 @@ def at_top(module: str) -> str:
     return rest if is_linked else module
 
 
-def imported_modules(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted module) of every import, also those inside functions."""
+@cache  # four rules read it
+def imported_modules(tree: ast.Module, path: Path) -> list[tuple[int, str]]:
+    """Return (line, dotted module) of every import, also those inside functions."""
+    modules: list[tuple[int, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, at_top(alias.name)) for alias in node.names)
+            modules += [(node.lineno, at_top(alias.name)) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             package = ".".join(path.parts[: -node.level]) if node.level else ""
             base = ".".join(part for part in (package, node.module) if part)
-            yield from ((node.lineno, at_top(f"{base}.{alias.name}")) for alias in node.names)
+            modules += [(node.lineno, at_top(f"{base}.{alias.name}")) for alias in node.names]
+    return modules
 
 
 def lines_of(page: str) -> dict[str, frozenset[str]]:

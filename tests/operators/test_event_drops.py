@@ -48,7 +48,7 @@ def machine_of(shed: Espice, scope: WindowRule, **settings: Any) -> SheddingPatt
     return shed_machine(step, most_kept_rows=10**9)
 
 
-def overloaded(shed: Espice, over: float, *, events: int = 60_000) -> tuple[set[Any], int, Any]:
+def overloaded(shed: Espice, over: float, *, events: int = 30_000) -> tuple[set[Any], int, Any]:
     """Return matches, the longest latency, and the counts; at `over` times what can be done."""
     machine = machine_of(shed, OpenedWindows(0, events=40), most=None)
     kinds, times = kinds_of(events), np.arange(events) * int(EVENT_NS / over)
