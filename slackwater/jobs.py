@@ -395,7 +395,7 @@ def latency_of(report: JobReport) -> Latency:
     return {
         sink.name: {
             **{
-                name: sink.latency.quantile(q) / 1e6 if sink.rows else float("nan")
+                name: sink.latency.quantile(q) / 1e6 if sink.measured else float("nan")
                 for name, q in quantiles.items()
             },
             "error_ms": sink.error_ns / 1e6,

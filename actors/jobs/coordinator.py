@@ -81,7 +81,9 @@ class Coordinator:
     def __init__(self, record: JobRecord, checkpoints: Checkpointing | None = None) -> None:
         self._record, self._checkpoints = record, checkpoints
         self._records = Records()
-        self._me: Any = ray.get_runtime_context().current_actor
+        context = ray.get_runtime_context()
+        self._me: Any = context.current_actor
+        self._is_again = context.was_current_actor_reconstructed
         self._job: RayJob | LastingJob | None = None
         self._lock = threading.Lock()  # guards the report: many callers may ask at once
         self._report: JobReport | None = None
@@ -245,7 +247,10 @@ class Coordinator:
         if not self._is_running:
             if self._job is not None and not self._has_settled.is_set():
                 self._job.give_up()
+            if self._is_again:  # no submitter hears of a start that is given up
+                self._has_ended.wait(STOP_S)
             return self._record
+        self._try_to_write(is_stopping=True)  # known to a coordinator that follows, before any act
         self._is_stopping.set()
         if not self._has_ended.wait(STOP_S):
             raise ClusterError(
@@ -262,7 +267,7 @@ class Coordinator:
     # -- the thread that watches -------------------------------------------------------------
 
     def _live(self) -> None:
-        if ray.get_runtime_context().was_current_actor_reconstructed:
+        if self._is_again:
             self._start_again()
         self._has_settled.wait(NOT_STARTED_S)
         try:
@@ -276,7 +281,7 @@ class Coordinator:
             self._me.leave.remote()
 
     def _start_again(self) -> None:
-        """Go on with the job of a coordinator that died, unless it had ended."""
+        """Go on with a lost coordinator's job, unless it had ended or was stopped."""
         assert self._checkpoints is not None, "else none is made in its place"
         folder = self._checkpoints.folder
         try:
@@ -285,22 +290,29 @@ class Coordinator:
                 if record.state == "done" and has_order(folder, record.id):
                     remove_left(self._checkpoints, job=record.id, flow=record.flow)
                 self._forget_order()
-                self._has_ended.set()
-                self._may_leave.set()
-                return
-            self._start(read_order(folder, record.id), self._predecessor())
+                self._end_again()
+            elif record.is_stopping:
+                self._forget_order()
+                self._try_to_write(state="stopped", ended_ns=time.time_ns())
+                self._end_again()
+            else:
+                self._start(read_order(folder, record.id), self._predecessor())
         except Exception as problem:
             traceback.print_exc()
             self._forget_order()
-            self._try_to_write(
-                state="failed",
-                ended_ns=time.time_ns(),
-                error=f"job {self._record.id} could not go on without its coordinator: {problem}",
-                error_type="ClusterError",
-            )
+            end: dict[str, Any] = {"state": "stopped"}
+            if not self._is_unwanted:
+                error = f"job {self._record.id} could not go on without its coordinator: {problem}"
+                end = {"state": "failed", "error": error, "error_type": "ClusterError"}
+            self._try_to_write(ended_ns=time.time_ns(), **end)
             self._has_ended.set()
         finally:
             self._has_settled.set()
+
+    def _end_again(self) -> None:
+        """End without a job; its processes, if any are left, end as this actor leaves."""
+        self._has_ended.set()
+        self._may_leave.set()
 
     def _predecessor(self) -> Predecessor:
         report = None

@@ -78,6 +78,8 @@ class JobRecord(JsonObject):
     tuner_pids: list[int] = field(default_factory=list)  # on its coordinator's node; last: now
     error: str | None = None
     error_type: str | None = None
+    is_stopping: bool = False
+    """Whether it was told to stop: then no other coordinator goes on with it."""
 
     @property
     def has_ended(self) -> bool:

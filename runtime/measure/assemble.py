@@ -79,17 +79,16 @@ class SinkMeter:
         """Note rows that this run has written before a recovery; `came_again` counts them."""
         self._rows_again += rows
 
-    def came_again(self, batch: Batch, egress_ns: int) -> None:
-        """Count rows that were passed over: when they left first is not known any more."""
+    def came_again(self, batch: Batch) -> None:
+        """Count rows that were passed over, without a latency: they left before the recovery."""
         self._rows_again -= len(batch)
         self._report.came_again += len(batch)
-        self.add(batch, egress_ns)
+        self._report.rows += len(batch)
+        self._count_marks(batch)
 
     def add(self, batch: Batch, egress_ns: int) -> None:
         """Count rows that have just left."""
-        if batch.marks is not None:
-            for mark, rows in rows_by_mark(batch.marks).items():
-                self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
+        self._count_marks(batch)
         self._waiting.append((batch.stimulus_time_ns, egress_ns))
         self._rows_waiting += len(batch)
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
@@ -124,6 +123,11 @@ class SinkMeter:
         self._report.marked = dict(state["marked"])
         self._report.latency = LatencyHistogram.from_json(state["latency"])
         self._report.series = LatencySeries.from_json(state["series"])
+
+    def _count_marks(self, batch: Batch) -> None:
+        if batch.marks is not None:
+            for mark, rows in rows_by_mark(batch.marks).items():
+                self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
 
     def _count(self) -> None:
         stimulus_ns = np.concatenate([stimuli for stimuli, _ in self._waiting])

@@ -25,7 +25,7 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
         if sink.came_again:
             notes.append(
                 f"sink {sink.name!r}: {sink.came_again:,} rows that it had came again after a "
-                "recovery and were not written twice; their latency counts until then"
+                "recovery and were not written twice; their latency is not known any more"
             )
         if sink.held and state in ("failed", "lost", "stopped"):
             notes.append(

@@ -235,7 +235,7 @@ class SinkReport(JsonObject):
     neither in `rows` nor in `latency`."""
     came_again: int = 0
     """Of `rows`, those that the sink had before a recovery. They came again, and were not written
-    twice; their latency is until then, so it is more than it was."""
+    twice. Their latency died with the slot, so it is in no figure."""
     held: int = 0
     """Rows that wait for the checkpoint that contains them. They are not in `rows` yet."""
     notes: list[str] = field(default_factory=list)
@@ -245,6 +245,11 @@ class SinkReport(JsonObject):
     """Rows that left within the deadline of their stimulus, counted one by one."""
     marked: dict[str, int] = field(default_factory=dict)
     """{mark: rows that have it}, of `rows`, such as revisions of an earlier result."""
+
+    @property
+    def measured(self) -> int:
+        """Rows whose latency is known."""
+        return self.rows - self.came_again
 
 
 @dataclass
@@ -345,7 +350,7 @@ class JobReport(JsonObject):
         ]
         for sink in self.sinks:
             median, most = (format_ns(sink.latency.quantile(q)) for q in (0.5, 0.99))
-            latency = f", latency p50 {median}, p99 {most}" if sink.rows else ""
+            latency = f", latency p50 {median}, p99 {most}" if sink.measured else ""
             lines.append(f"sink {sink.name!r}: {sink.rows:,} rows{latency}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines if self.error is None else [*lines, f"error: {self.error}"])
@@ -362,7 +367,7 @@ class JobReport(JsonObject):
         counted = [sink for sink in self.sinks if sink.deadline_ns is not None]
         if not counted:
             return None
-        return sum(sink.in_time for sink in counted), sum(sink.rows for sink in counted)
+        return sum(sink.in_time for sink in counted), sum(sink.measured for sink in counted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values; histograms as quantiles and buckets."""

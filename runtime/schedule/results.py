@@ -354,9 +354,9 @@ class SlotResults:
             self._parts[egress.stage].wrote(at_ns)
             self._find_due()
 
-    def skipped(self, skip: Skip, now_ns: int) -> None:
+    def skipped(self, skip: Skip) -> None:
         """Take note that rows came again which the sink has."""
-        self._meters[skip.sink].came_again(skip.batch, now_ns)
+        self._meters[skip.sink].came_again(skip.batch)
 
     def due(self, now_ns: int) -> list[SinkAction]:
         """Return what must be done by now, by the sinks' clock."""
@@ -475,7 +475,7 @@ def carry_out(
                 at_ns = sinks.clock_ns() if results.is_timed(sink) else None
                 results.wrote(action, clock_ns(), at_ns=at_ns)
             case Skip():
-                results.skipped(action, clock_ns())
+                results.skipped(action)
             case End(sink):
                 sinks.end(sink)
             case Flush(sink):

@@ -9,13 +9,17 @@ from typing import Any
 from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.spec import Input, InputTraits, Partition, SourceReader, traits_of
 
-__all__ = ["InputPart", "name_of_input"]
+__all__ = ["InputPart", "name_of_input", "whole_input"]
+
+
+def whole_input(given: object) -> object:
+    """Return the input that a user gave, of a part of it."""
+    return given.inner if isinstance(given, InputPart) else given
 
 
 def name_of_input(given: object) -> str:
     """Return the name of an input's class; a part has that of the whole input."""
-    whole = given.inner if isinstance(given, InputPart) else given
-    return type(whole).__qualname__
+    return type(whole_input(given)).__qualname__
 
 
 class InputPart(InputAround):

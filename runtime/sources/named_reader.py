@@ -20,7 +20,7 @@ from slackwater.runtime.model.whose_code import (
 )
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import MOST_SHOWN, a_kind, in_words, is_of, shown
-from slackwater.runtime.sources.input_part import name_of_input
+from slackwater.runtime.sources.input_part import name_of_input, whole_input
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,
@@ -132,7 +132,7 @@ class NamedReader:
         traits = traits_of(input)
         self._copies = not traits.blocks_stay
         self._has_positions = traits.takes_place
-        self._is_ours = traits.reads_inline and is_ours(input)
+        self._is_ours = traits.reads_inline and is_ours(whole_input(input))
         self._reader: SourceReader = called_by_name(
             source, input, "open", *place_of(traits, name, at), is_ours=self._is_ours
         )

@@ -115,7 +115,7 @@ def test_ordinals_count_on_over_batches_that_an_earlier_run_had_committed() -> N
 
 
 @pytest.mark.parametrize("holds", [(), ("out",)])
-def test_rows_of_this_run_that_come_again_count_once_with_their_latency_until_then(
+def test_rows_of_this_run_that_come_again_count_once_and_without_a_latency(
     holds: tuple[str, ...],
 ) -> None:
     before, sinks = of("out", holds=holds), Sinks()
@@ -132,7 +132,7 @@ def test_rows_of_this_run_that_come_again_count_once_with_their_latency_until_th
     assert sinks.done == ["write out 5+1"]
     (report,) = again.reports()
     assert (report.rows, report.already_committed, report.came_again) == (4, 2, 3)
-    assert (report.latency.count, report.latency.max_ns) == (4, 6)
+    assert (report.latency.count, report.latency.max_ns, report.measured) == (1, 3, 1)
     assert [note.partition(" rows ")[0] for note in published_notes("done", [report])] == [
         "sink 'out': 2",
         "sink 'out': 3",

@@ -12,6 +12,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.model.whose_code import RUNNING
+from slackwater.runtime.sources.input_part import InputPart
 from slackwater.runtime.sources.named_reader import open_named
 from tests.support.own_inputs import Feed, rows
 from tests.support.sources import NOW, drain, machine, take, times
@@ -62,6 +63,15 @@ def test_an_error_of_ours_that_an_input_raises_names_it_too(method: str) -> None
         IngestError, match=rf"'s': Closed\.{method} raised SlackwaterError: no tick"
     ):
         getattr(open_named("s", Closed(method)), method)()
+
+
+def test_an_error_of_a_part_that_a_slot_reads_names_the_users_input() -> None:
+    class Inline(Closed):
+        reads_inline = True
+
+    part = InputPart(Inline("poll"), index=0, of=2, known=())
+    with pytest.raises(IngestError, match=r"'s': .*Inline.*\.poll raised SlackwaterError: no tick"):
+        open_named("s", part).poll()
 
 
 def test_an_error_of_open_names_the_input() -> None:

@@ -41,7 +41,7 @@ class Another(Coordinator):
         self._checkpoints = Checkpointing(1.0, str(folder))
         self._record, self._records = record, Records(Shelf())
         self._job: Any = None
-        self._is_done, self._unwritten = False, 0
+        self._is_done, self._unwritten, self._is_unwanted = False, 0, False
         self._writing = threading.RLock()
         self._has_settled, self._has_ended = threading.Event(), threading.Event()
         self._may_leave = threading.Event()
@@ -104,6 +104,24 @@ def test_a_job_that_is_done_is_not_begun_again_and_leaves_nothing(folder: Path) 
     own._start_again()
     assert own._has_ended.is_set()
     assert (own.started, [*folder.iterdir()]) == ([], [])
+
+
+def test_a_job_that_was_stopping_ends_and_keeps_its_checkpoints(folder: Path) -> None:
+    own = with_record(folder, "running")
+    own._write(is_stopping=True)
+    own._start_again()
+    assert own._has_ended.is_set()
+    assert (own.started, own._record.state, own._record.error) == ([], "stopped", None)
+    assert [path.name for path in folder.iterdir() if path.suffix == ".json"]
+    assert not (folder / ".start-city-1").exists()
+
+
+def test_a_stop_while_another_coordinator_begins_is_no_failure(folder: Path) -> None:
+    own = with_record(folder, "running")
+    own._is_unwanted = True
+    (folder / ".start-city-1").unlink()  # so the start fails, as one that is given up does
+    own._start_again()
+    assert (own._record.state, own._record.error) == ("stopped", None)
 
 
 def test_checkpoints_of_a_later_job_stay(folder: Path) -> None:
