@@ -199,7 +199,7 @@ FAULTS = {
     "two": Fault(_kill_two),
     "again": Fault(_kill_again),
     "tuner": Fault(_kill_tuner, goes_back=False, has_deadline=True),
-    "coordinator": Fault(_kill_coordinator, goes_back=False, is_detached=True),
+    "coordinator": Fault(_kill_coordinator, is_detached=True),
     "driver": Fault(_kill_driver, goes_back=False, is_detached=True, has_driver=True),
     "halt": Fault(_halt(HALT_S), goes_back=False),
     "silence": Fault(_halt(2 * LIMIT_S), times=5),

@@ -36,7 +36,7 @@ FILE_ROWS, FILE_S = 100, 0.2
 """Rows of a file, and time between two."""
 MORE = 200
 """Rows that must come before a fault, and after each that the job survives."""
-BEGIN_S, MORE_S, END_S = 90.0, 60.0, 90.0
+BEGIN_S, MORE_S, END_S = 300.0, 120.0, 90.0
 ROUNDS, QUICK_ROUNDS = 4, 1
 EXECUTOR, SLOT, JVM = "executor", "slot of the source", "driver's JVM"
 
@@ -81,9 +81,14 @@ def run(options: Options) -> Result:
         folder = Path(name)
         (folder / "files").mkdir()
         feed = Feed(folder / "files")
-        threading.Thread(target=feed.run, daemon=True).start()
-        problems = list(_seen_through(folder, feed, rounds, rng, faults))
-        commits = commits_of(folder / "rows.db")
+        feeding = threading.Thread(target=feed.run, daemon=True)
+        feeding.start()
+        try:
+            problems = list(_seen_through(folder, feed, rounds, rng, faults))
+        finally:  # else it would write into a folder that is being removed
+            feed.stops.set()
+            feeding.join()
+        commits = commits_of(folder / "rows.db") if (folder / "rows.db").exists() else []
     injected = sum(map(len, faults.values()))
     result = Result(
         f"{injected} kills in {time.monotonic() - began_s:.0f} s: an unbounded Spark stream of "

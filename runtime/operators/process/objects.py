@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import struct
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,26 @@ class Keyed:
     is_gone: bool = False
 
 
-_KNOWN = tuple(
-    field.name for field in fields(Keyed) if field.name not in {"operator", "cut", "is_gone"}
-)
-"""Fields of a key's object that are saved as they are."""
-_known_of = attrgetter(*_KNOWN)
+_NUMBERS = ("number", "code", "last_row_ns", "stimulus_ns", "called_ns", "key_hash", "due_ns")
+"""Fields of a key's object that are saved as a row of numbers."""
+
+
+def _numbers_of(subjects: Sequence[Keyed]) -> bytes:
+    """Return the numbers of objects, a row of int64 each; no other way is as fast."""
+    numbers = [
+        number
+        for own in subjects
+        for number in (
+            own.number,
+            own.code,
+            own.last_row_ns,
+            own.stimulus_ns,
+            own.called_ns,
+            own.key_hash,
+            END_NS if own.due_ns is None else own.due_ns,
+        )
+    ]
+    return struct.pack(f"{len(numbers)}q", *numbers)
 
 
 class Objects:
@@ -284,14 +300,17 @@ class Objects:
         columns = [
             [(name, iter(values)) for name, values in attributes] for attributes in part["values"]
         ]
-        known = zip(*part["objects"].values(), strict=True)
-        for place, own_fields in zip(part["attributes"], known, strict=True):
+        numbers = part["numbers"].reshape(-1, len(_NUMBERS)).tolist()
+        known = zip(part["attributes"].tolist(), part["keys"], numbers, strict=True)
+        for place, key, own_numbers in known:
             operator = copy.copy(self._step.operator)
             operator.__dict__ = {
                 name: own if type(own) in AS_THEY_ARE else copy.deepcopy(from_plain(own))
                 for name, own in ((name, next(values)) for name, values in columns[place])
             }
-            keyed = Keyed(operator=operator, **dict(zip(part["objects"], own_fields, strict=True)))
+            own_fields = dict(zip(_NUMBERS, own_numbers, strict=True))
+            keyed = Keyed(key=key, operator=operator, **own_fields)
+            keyed.due_ns = None if keyed.due_ns == END_NS else keyed.due_ns
             self.by_code.add(keyed)
 
 
@@ -312,23 +331,37 @@ class _SavedObjects(LaterOfMany[Keyed]):
         self._plain_value = plain_value
         self.plain = {"parts": list[Any]()}
         self._part: dict[str, Any] = {}  # the last of the parts
+        self._numbers, self._attributes = bytearray(), array("q")  # of it
         self._of_names: dict[tuple[str, ...], int] = {}  # {names of attributes: place in `values`}
 
     def add(self, subjects: Sequence[Keyed]) -> None:
-        if not self._part or len(self._part["attributes"]) >= _PART:
-            objects: dict[str, list[Any]] = {name: [] for name in _KNOWN}
-            self._part, self._of_names = {"objects": objects, "attributes": [], "values": []}, {}
+        if not self._part or len(self._part["keys"]) >= _PART:
+            self._end_part()
+            self._part, self._of_names = {"keys": list[Any](), "values": list[Any]()}, {}
+            self._numbers, self._attributes = bytearray(), array("q")
             self.plain["parts"].append(self._part)
-        objects = self._part["objects"]
-        for name, column in zip(_KNOWN, zip(*map(_known_of, subjects), strict=True), strict=True):
-            objects[name] += column
-        attributes = [vars(subject.operator) for subject in subjects]
+        self._numbers += _numbers_of(subjects)
+        self._part["keys"] += [own.key for own in subjects]
+        attributes = [vars(own.operator) for own in subjects]
         names = [*map(tuple, attributes)]
-        for own_names in dict.fromkeys(names):
-            places = [at for at, other in enumerate(names) if other == own_names]
-            same = [subjects[at] for at in places]
-            self._add_values(own_names, same, [attributes[at] for at in places])
-        self._part["attributes"] += map(self._of_names.__getitem__, names)
+        if names.count(names[0]) == len(names):  # as nearly always
+            self._add_values(names[0], subjects, attributes)
+        else:
+            for own_names in dict.fromkeys(names):
+                places = [at for at, other in enumerate(names) if other == own_names]
+                same = [subjects[at] for at in places]
+                self._add_values(own_names, same, [attributes[at] for at in places])
+        self._attributes.extend(map(self._of_names.__getitem__, names))
+
+    def step(self, most: int) -> None:
+        super().step(most)
+        if self.is_done:
+            self._end_part()
+
+    def _end_part(self) -> None:
+        """Give the last part its numbers: nothing is added any more."""
+        self._part["numbers"] = np.frombuffer(self._numbers, np.int64)
+        self._part["attributes"] = np.frombuffer(self._attributes, np.int64)
 
     def _add_values(
         self,
