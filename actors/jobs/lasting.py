@@ -307,8 +307,7 @@ class LastingJob:
         self._settings["job_id"] = manifest.facts.job  # its outputs are of that job
         self._notes.append(
             f"goes on from checkpoint {manifest.number} of job {manifest.facts.job!r} in "
-            f"{self._folder}; that job may have been done but for its checkpoints, and nothing is "
-            "left then: the next run begins at the start"
+            f"{self._folder}; to begin at the start instead, remove that folder"
         )
 
     def _take_over(self, before: Predecessor, now_ns: int) -> _Warm:
