@@ -19,7 +19,7 @@ CHECKPOINT = "500ms"
 def main(folder: Path) -> None:
     """Run the job until it is stopped or fails."""
     with sw.Cluster.local(nodes=1, cores=2) as cluster:
-        session = cluster.spark(executors=1, memory="512m").session
+        session = cluster.spark(executors=1, memory="512m", start_limit="280s").session
         reader = session.readStream.schema("t long, value long").option("maxFilesPerTrigger", 20)
         frame = reader.json(str(folder / "files"))
         stream = sw.spark_stream(frame, order_by="t", offsets=folder / "offsets")
