@@ -30,6 +30,7 @@ __all__ = [
 _WINDOW = "window=sw.tumbling('10s')"
 _GROUPED = f"write `.aggregate(by='key', {_WINDOW}, total=sw.sum('x'))`"
 _PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key')`"
+_OVER = "`.over(by='key', total=sw.sum('x'))`, perhaps with rows=10 or last='5m'"
 _MEASURED = f"aggregates are of a window: write `stream.aggregate({_WINDOW}, new="
 _READ = "write `flow.source('rows', sw.{}('{}'), event_time='t')`"
 _RUN = "write `sw.Simulation().submit(flow).wait()`, or sw.Cluster.local() for processes"
@@ -73,9 +74,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "bool_or count_if": "`sw.any('b')`, or their number: `sw.count(where=sw.col('x') > 1)`",
         "bool_and every": "`sw.all('b')`",
         "rank row_number": f"a rank is a column of `stream{_BEST[1:]}",
-        "dense_rank lag lead cum_sum over": (
-            f"it is a class of yours: write `stream{_PROCESS[1:]}"
-        ),
+        "lag cum_sum over": f"it is a step: write `stream{_OVER[1:]}",
+        "dense_rank lead": f"it is a class of yours: write `stream{_PROCESS[1:]}",
         "session_window event_time_session_windows session_windows": "`sw.session('30m')`",
         "global_window global_windows all_rows unbounded": "`sw.everything()`",
         "tumble tumbling_window tumbling_windows tumbling_event_time_windows window": (
@@ -242,7 +242,8 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "cast astype": "`.with_columns(x=sw.col('x').cast('int64'))`",
         "unnest": "`.with_columns(first=sw.col('v')[0])`, of a struct ['field']",
         "key_on": "`.key_by('key')`",
-        "shift diff lag lead cum_sum over stateful_map stateful scan": (
+        "shift lag cum_sum": f"write {_OVER}",
+        "diff lead stateful_map stateful scan": (
             f"what came before a row is in a class of yours: write {_PROCESS}"
         ),
         "session session_window": _SESSION,
@@ -347,10 +348,11 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "arg_min": _MEASURED + "sw.arg_min('key', 'x'))`",
         "implode": _MEASURED + "sw.collect('x'))`",
         "top_k": _MEASURED + "sw.top_k('x', 3))`",
-        "mode rolling_mean rolling_sum ewm_mean": (
-            f"it is a class of yours: write `stream{_PROCESS[1:]}"
+        "mode ewm_mean": f"it is a class of yours: write `stream{_PROCESS[1:]}",
+        "rolling_mean rolling_sum over cum_sum cum_count cum_max cum_min shift lag": (
+            f"it is a step: write `stream{_OVER[1:]}"
         ),
-        "shift diff lag lead over rank cum_sum cum_count cum_max cum_min forward_fill ffill": (
+        "diff lead rank forward_fill ffill": (
             f"what came before a row is in a class of yours: write `stream{_PROCESS[1:]}"
         ),
         "sort asc desc limit head": (
@@ -475,7 +477,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "alias as_ name": (
             f"the name is an argument: write `stream.aggregate({_WINDOW}, new=sw.sum('x'))`"
         ),
-        "over": (
+        "over partition_by": (
             f"keys are an argument: write `stream.aggregate(by='key', {_WINDOW}, new=sw.sum('x'))`"
         ),
         "filter where": "a condition is an option: write `sw.sum('x', where=sw.col('x') > 1)`",

@@ -221,6 +221,7 @@ class KeyedStream(Keyed):
     asof = _on_keys(Stream.asof)
     followed_by = _by_keys(Stream.followed_by)
     join = _on_keys(Stream.join)
+    over = _by_keys(Stream.over)
     pattern = _by_keys(Stream.pattern)
     process = _by_keys(Stream.process)
     top_k = _by_keys(Stream.top_k)

@@ -13,6 +13,8 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.operators.aggregate.combine import CombineMachine
 from slackwater.runtime.operators.aggregate.interval_machine import IntervalMachine
+from slackwater.runtime.operators.aggregate.over_machine import over_machine
+from slackwater.runtime.operators.aggregate.over_step import OverStep, RowsOver
 from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating, CombineStep
 from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
@@ -79,6 +81,7 @@ class StreamMethods(
     Changing,
     Merging,
     Aggregating,
+    RowsOver,
     Joining,
     AsofJoining,
     Deduping,
@@ -113,6 +116,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,
+    OverStep: over_machine,
     CombineStep: CombineMachine,
     JoinStep: join_machine,
     TableJoinStep: TableJoinMachine,

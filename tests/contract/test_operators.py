@@ -29,6 +29,7 @@ from slackwater.runtime.operators.aggregate.interval_words import (
     Rows,
     Session,
 )
+from slackwater.runtime.operators.aggregate.over_step import OverStep, Reach
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
@@ -323,6 +324,36 @@ SILENCE = SilenceStep(
     after_ns=3,
     release=READY_ONLY,
 )
+OVER = OverStep(
+    name="over",
+    inputs=("rows",),
+    schema=pa.schema(
+        [
+            *ROWS,
+            ("n", pa.int64()),
+            ("sum", pa.float64()),
+            ("mean", pa.float64()),
+            ("area_sum", pa.int64()),
+            ("least", pa.float64()),
+            ("first", pa.string()),
+            ("last", pa.float64()),
+            ("lines", pa.int64()),
+        ]
+    ),
+    keys=("area",),
+    reach=Reach(),
+    aggregates={
+        "n": Aggregate("count", condition=bound(col("delay") > 0, pa.float64())),
+        "sum": Aggregate("sum", "delay"),
+        "mean": Aggregate("mean", "delay"),
+        "area_sum": Aggregate("sum", "area"),
+        "least": Aggregate("min", "delay"),
+        "first": Aggregate("first", "line"),
+        "last": Aggregate("last", "delay"),
+        "lines": Aggregate("count_distinct", "line", by="line"),
+    },
+    release=READY_ONLY,
+)
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("top_k", TOP_K, 1),
@@ -341,6 +372,15 @@ CASES = [
             keys=("line", "area"),
             newest_first=False,
         ),
+        1,
+    ),
+    Case("rows over all before", OVER, 1),
+    Case("rows over all before without themselves", replace(OVER, reach=Reach(closed="start")), 1),
+    Case("rows over three rows", replace(OVER, keys=("line",), reach=Reach(rows=3)), 1),
+    Case("rows over a time", replace(OVER, reach=Reach(last_ns=6, closed="both")), 1),
+    Case(
+        "rows over a time around them",
+        replace(OVER, keys=("line",), reach=Reach(last_ns=3, ahead_ns=4)),
         1,
     ),
     Case("silence", SILENCE, 1),

@@ -13,6 +13,7 @@
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
+- `counted_values.py`: Values of each cell, each with the number of its rows.
 - `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
   of it.
 - `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.
@@ -30,9 +31,13 @@
 - `moments.py`: Variances: sums of distances to a value of the cell, and of their squares.
 - `needs.py`: Needs: the states that aggregates are computed from; aggregates share equal ones.
 - `openings.py`: Windows that rows open: each row that fits opens a window of its key.
+- `over_machine.py`: The machines of `over`: rows leave with aggregates of the rows before them.
+- `over_step.py`: `over`: its step, and the method that makes it.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
 - `row_counts.py`: Count windows: so many rows of a key, in the order in which they come.
+- `running.py`: Running aggregates: the states of cells after each row.
+- `runs.py`: Runs of a read: the rows of each key, and the state before them.
 - `schema.py`: Schemas of the results of an aggregate, and the checks of its columns.
 - `segments.py`: Segments of rows of an aggregate: its windows close between them.
 - `sessions.py`: Sessions: rows of a key that follow each other within a gap are one interval.

@@ -19,6 +19,7 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.aggregate.runs import Runs, scan
 from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray, order_of_floats
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
@@ -45,6 +46,20 @@ class Accumulator(Protocol):
 
     def combined(self, pairs: Pairs) -> Any:
         """Return the state of each result."""
+
+
+class RunningAccumulator(Protocol):
+    """An accumulator that has a state after each row, too."""
+
+    def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> Any:
+        """Take rows, and return the state after each entry of their runs.
+
+        Args:
+            batch: rows that count.
+            places: shape (rows,), their places in the read.
+            runs: runs of all rows of the read.
+            size: number of cells.
+        """
 
 
 class FoldAccumulator:
@@ -80,6 +95,25 @@ class FoldAccumulator:
             values = values.astype(self._dtype, copy=False)
         self._state.change(self._ufunc, cells, values)
 
+    def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> npt.NDArray[Any]:
+        """Take rows, and return the state after each entry; see `RunningAccumulator`."""
+        places, values = self._values(batch, places)
+        return self.run(places, values, runs, size)
+
+    def run(self, places: Int64Array, values: Any, runs: Runs, size: int) -> npt.NDArray[Any]:
+        """Take values of some rows, and return the state after each entry."""
+        if size > len(self._state):
+            self._state.resize(size)
+        before = self.state.take(runs.cells)
+        if not len(places):
+            return before.repeat(runs.lengths)
+        entries = np.full(runs.size, self._identity, dtype=self._dtype)
+        entries[runs.at.take(places)] = values
+        entries[runs.starts] = before
+        scan(self._ufunc, entries, runs.starts)
+        self._state.put(runs.cells, entries.take(runs.ends))
+        return entries
+
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:  # noqa: D102 - see Accumulator
         if pairs.are_single:
             return self.state.take(pairs.cells)
@@ -110,6 +144,22 @@ class MarkAccumulator:
             self._state = self._new_state()
         self._cover(size)
         self._state.change(np.bitwise_or, cells, batch.marks)
+
+    def running(self, batch: Batch, runs: Runs, size: int) -> Marks | None:
+        """Take rows, and return the marks after each of them; None if none has any."""
+        if batch.marks is None and self._state is None:
+            return None
+        if self._state is None:
+            self._state = self._new_state()
+        self._cover(size)
+        entries: Marks = np.zeros(runs.size, dtype=np.uint8)
+        if batch.marks is not None:
+            entries[runs.at] = batch.marks
+        entries[runs.starts] = self._state.values.take(runs.cells)
+        scan(np.bitwise_or, entries, runs.starts)
+        self._state.put(runs.cells, entries.take(runs.ends))
+        marks: Marks = entries.take(runs.at)
+        return marks if marks.any() else None
 
     def _cover(self, size: int) -> None:
         if self._state is not None and size > len(self._state):

@@ -55,21 +55,48 @@ def aggregated_schema(
         ColumnError, TypeMismatch: a column is not there, or is no number.
         DuplicateName: an aggregate has the name of a key or of a window's end.
     """
-    if not aggregates:
-        raise FlowError(f"step {step!r}: aggregate has no columns; write one, such as n=count()")
+    types = aggregate_types(schema, aggregates, options=_OPTIONS, of="aggregate", step=step)
     fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
     fields += [(name, time) for name in WINDOW_COLUMNS]
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
-            raise TypeMismatch(
-                f"step {step!r}: {name}={shown(aggregate, 60)} is not an aggregate, as "
-                f"n=sw.count() is, and no option; {option_choices(name, _OPTIONS)}"
-            )
-        fields.append((name, _aggregate_type(name, aggregate, schema, step)))
+    fields += types.items()
     names = [name for name, _ in fields]
     way_out = "give the aggregate, or the key before it (.rename), another name"
     unique_columns(names, step=step, way_out=way_out)
     return pa.schema(fields)
+
+
+def aggregate_types(
+    schema: pa.Schema,
+    aggregates: Mapping[str, Aggregate],
+    *,
+    options: Sequence[str],
+    of: str,
+    step: str,
+) -> dict[str, pa.DataType]:
+    """Return {aggregate: type of its column}.
+
+    Args:
+        schema: columns of the rows.
+        aggregates: aggregates, or what a user gave for them.
+        options: options of the method, for errors.
+        of: name of the method, for errors.
+        step: name of the step, for errors.
+
+    Raises:
+        FlowError: no aggregates.
+        ColumnError, TypeMismatch: a column is not there, or is no number.
+    """
+    if not aggregates:
+        raise FlowError(f"step {step!r}: {of} has no columns; write one, such as n=count()")
+    types = {}
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise TypeMismatch(
+                f"step {step!r}: {name}={shown(aggregate, 60)} is not an aggregate, as "
+                f"n=sw.count() is, and no option; {option_choices(name, options)}"
+            )
+        types[name] = _aggregate_type(name, aggregate, schema, step)
+    return types
 
 
 def bound(

@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Column, Int64Array
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, Pairs
-from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
+from slackwater.runtime.operators.aggregate.custom_aggregate import (
+    CustomAggregate,
+    CustomFunctions,
+)
 from slackwater.runtime.operators.aggregate.custom_states import CustomAccumulator
 from slackwater.runtime.operators.aggregate.kinds import KINDS, Results
 from slackwater.runtime.operators.aggregate.needs import Need
 from slackwater.runtime.operators.aggregate.whole_sum import sum_of
-from slackwater.runtime.operators.aggregate.window_step import WindowStep
 from slackwater.runtime.operators.aggregate.written import Aggregate
 
 Groups: TypeAlias = list[tuple[Expr | None, list[Accumulator]]]
 """Accumulators by the condition of their rows; None if they take all."""
+
+
+class HasAggregates(Protocol):
+    """A step that has aggregates, whose columns are in its schema."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns that leave it."""
+
+    @property
+    def aggregates(self) -> Mapping[str, Aggregate]:
+        """{column: aggregate}."""
+
+    @property
+    def custom(self) -> Mapping[str, CustomFunctions] | None:
+        """Functions of the custom aggregates."""
 
 
 class States:
@@ -26,7 +50,7 @@ class States:
     Its owner saves the accumulators, which are `all`.
     """
 
-    def __init__(self, step: WindowStep) -> None:
+    def __init__(self, step: HasAggregates) -> None:
         self._step = step
         self._needs = {
             name: needs_of(aggregate, step.schema.field(name).type)

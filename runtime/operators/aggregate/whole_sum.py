@@ -15,6 +15,7 @@ from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
+from slackwater.runtime.operators.aggregate.runs import Runs
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
@@ -53,19 +54,23 @@ class SumAccumulator:
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         cells, values = self._of_batch(batch, cells)
-        is_whole = values.dtype.kind in "iu"
+        for fold, part in zip(self._folds_of(values), _parts_of(values), strict=True):
+            fold.fold(cells[: len(part)], part, size)
+
+    def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> Sums:
+        """Take rows, and return the sum after each entry; see `RunningAccumulator`."""
+        places, values = self._of_batch(batch, places)
+        sums = [
+            fold.run(places[: len(part)], part, runs, size)
+            for fold, part in zip(self._folds_of(values), _parts_of(values), strict=True)
+        ]
+        return sums[0] if len(sums) == 1 else Halves(*sums)
+
+    def _folds_of(self, values: npt.NDArray[Any]) -> list[FoldAccumulator]:
         if not self._folds:
-            self._is_whole = is_whole
-            self._folds = [self._new_fold(part) for part in range(2 if is_whole else 1)]
-        if not is_whole:
-            return self._folds[0].fold(cells, values, size)
-        high, low = self._folds
-        least, most = ends_of(values) if len(values) else (0, 0)
-        if least >= -_LOW and most <= _LOW:  # the usual case; both ways give the same sums
-            high.fold(cells[:0], values[:0], size)
-            return low.fold(cells, values, size)
-        high.fold(cells, values >> _HALF, size)
-        return low.fold(cells, values & _LOW, size)
+            self._is_whole = values.dtype.kind in "iu"
+            self._folds = [self._new_fold(part) for part in range(2 if self._is_whole else 1)]
+        return self._folds
 
     def combined(self, pairs: Pairs) -> Sums:  # noqa: D102 - see Accumulator
         sums = [fold.combined(pairs) for fold in self._folds]
@@ -75,6 +80,16 @@ class SumAccumulator:
         del part  # both halves are alike
         dtype = np.int64 if self._is_whole else np.float64
         return FoldAccumulator(np.add, dtype, 0, self._of_batch)
+
+
+def _parts_of(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return floats as they are, whole numbers as high and low halves."""
+    if values.dtype.kind not in "iu":
+        return [values]
+    least, most = ends_of(values) if len(values) else (0, 0)
+    if least >= -_LOW and most <= _LOW:  # the usual case; both ways give the same sums
+        return [values[:0], values]
+    return [values >> _HALF, values & _LOW]
 
 
 def sum_of(sums: Sums, column: str) -> npt.NDArray[Any]:

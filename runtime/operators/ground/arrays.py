@@ -98,12 +98,21 @@ class ChangingArray(GrowableArray):
 
     def change(self, ufunc: np.ufunc, places: Int64Array, values: Any) -> None:
         """Apply a function to the values at some places, as `ufunc.at` does."""
+        self._note(places)
+        ufunc.at(self.values, places, values)
+
+    def put(self, places: Int64Array, values: npt.NDArray[Any]) -> None:
+        """Have these values at these places, each of which is there once."""
+        self._note(places)
+        self.values[places] = values
+
+    def _note(self, places: Int64Array) -> None:
+        """Keep the values of places that are about to change, for what is being saved."""
         if self._saving is not None:
             if self._saving.is_copied:
                 self._saving = None
             else:
                 self._saving.note(self._data, places)
-        ufunc.at(self.values, places, values)
 
     def snapshot_later(self) -> Later:
         """Begin to save the values."""

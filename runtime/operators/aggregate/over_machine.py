@@ -1,0 +1,369 @@
+"""The machines of `over`: rows leave with aggregates of the rows before them.
+
+```
+last 3, of key a      rows     1:5   3:2   4:7 │ 9:1       leave once the promise is past them
+                      sums     5     7     9   │ 1         4 − 3 < 3 ≤ 4: of 3:2 and 4:7
+```
+
+Rows that have left stay while a row to come may reach them. Without a limit no row stays: each key
+has the state of its aggregates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Columns,
+    GateRead,
+    Int64Array,
+    concat_batches,
+)
+from slackwater.runtime.model.batch import concat_columns
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.model.stable_order import stable_order
+from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.aggregate.accumulators import (
+    FoldAccumulator,
+    MarkAccumulator,
+    Pairs,
+)
+from slackwater.runtime.operators.aggregate.over_step import OverStep, Reach
+from slackwater.runtime.operators.aggregate.running import RunningStates
+from slackwater.runtime.operators.aggregate.runs import Runs
+from slackwater.runtime.operators.aggregate.states import States
+from slackwater.runtime.operators.ground.arrays import (
+    places_in_runs,
+    slices_of_weight,
+    starts_of_runs,
+)
+from slackwater.runtime.operators.ground.contract import LateOperator, Operator, Result
+from slackwater.runtime.operators.ground.keep import most_text
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import Missed
+from slackwater.runtime.operators.ground.user_code import holds
+
+_ROWS_AT_ONCE = 1 << 20
+"""Rows in reach that are looked at together."""
+
+
+class _Made(NamedTuple):
+    """Aggregates of results, their latest stimulus times, and their marks."""
+
+    columns: Columns
+    stimuli: Int64Array
+    marks: Marks | None
+
+
+def over_machine(step: OverStep, *, most_kept_rows: int) -> Operator:
+    """Return the machine of an `OverStep`."""
+    is_limited = step.reach.last_ns is not None or step.reach.rows is not None
+    machine = ReachMachine if is_limited else AllBeforeMachine
+    return machine(step, most_kept_rows=most_kept_rows)
+
+
+class _Over(LateOperator):
+    """Base of the machines of an `OverStep`."""
+
+    def __init__(self, step: OverStep, *, most_kept_rows: int) -> None:
+        self._step, self._most_rows = step, most_kept_rows
+        (self._summary,) = step.traits.summaries
+        self._keys = KeyIndex(len(step.keys))
+        self._missed = Missed(keeps=step.keeps_late)
+        self._done_ns = START_NS  # older rows are late
+
+    def _codes_of(self, batch: Batch) -> Int64Array:
+        return self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+
+    @property
+    def _size(self) -> int:
+        """Number of keys; without key columns all rows have one."""
+        return max(len(self._keys), 1)
+
+    def _in_time(self, released: GateRead) -> Batch | None:
+        """Return the rows that are in time; None if none is."""
+        rows = self._missed.in_time(released, self._done_ns)
+        self._done_ns = max(self._done_ns, released.watermark_ns)
+        return rows
+
+    def _refuse_more(self, held: int, of: str, way_out: str) -> None:
+        if held > self._most_rows:
+            raise OperatorError(
+                f"step {self._step.name!r}: {held:,} {of} are kept, more than "
+                f"{most_text(self._step, self._most_rows)}\n"
+                f"{way_out}, or allow more with limits=sw.Limits(most_kept_rows=…)"
+            )
+
+
+class AllBeforeMachine(_Over):
+    """The machine of an `OverStep` whose rows reach back to the first of their key.
+
+    Args:
+        step: the keys and aggregates.
+        most_kept_rows: more keys than this are an error, since none is ever forgotten.
+    """
+
+    STATE = Fields(
+        Field("_keys", by=OWNER), Field("_all", by="_keys", each=True), "_done_ns", "_missed"
+    )
+
+    def __init__(self, step: OverStep, *, most_kept_rows: int) -> None:
+        super().__init__(step, most_kept_rows=most_kept_rows)
+        self._states = RunningStates(step)
+        self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = FoldAccumulator(
+            np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
+        )
+        self._marks = MarkAccumulator()
+        self._all = [self._rows, self._stimuli, self._marks, *self._states.all]
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        rows = self._in_time(released)
+        result = None if rows is None else self._results(rows)
+        promise_ns = released.progress.promise_ns
+        if promise_ns == END_NS:
+            keep_keys(self, np.empty(0, dtype=np.int64))
+        return Result(result, promise_ns, *self._missed.take())
+
+    @property
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
+        return len(self._keys)
+
+    def _results(self, rows: Batch) -> Batch:
+        runs = Runs.of(self._codes_of(rows))
+        size = self._size
+        self._refuse_more(size, "keys", "give over() last= or rows=")
+        places = np.arange(len(rows))
+        counts = self._rows.running(rows, places, runs, size)
+        states = self._states.running(rows, runs, size)
+        stimuli = self._stimuli.running(rows, places, runs, size)
+        marks = self._marks.running(rows, runs, size)
+        at = runs.at if self._step.reach.has_itself else runs.at - 1
+        made = self._states.columns(states, counts)
+        columns = rows.columns | {name: column.take(at) for name, column in made.items()}
+        return rows.with_(
+            stimulus_time_ns=stimuli.take(runs.at),
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=marks,
+            codes=None,
+            writers=None,
+            arrivals=None,
+        )
+
+
+class ReachMachine(_Over):
+    """The machine of an `OverStep` with a limit of time or rows.
+
+    Args:
+        step: the keys, the reach and the aggregates.
+        most_kept_rows: more rows than this are an error.
+    """
+
+    STATE = Fields(
+        Field("_keys", by=OWNER),
+        Field("_waiting", of="_keys", each=True),
+        Field("_held", of="_keys", each=True),
+        "_tidied",
+        "_done_ns",
+        "_gone_ns",
+        "_missed",
+    )
+
+    def __init__(self, step: OverStep, *, most_kept_rows: int) -> None:
+        super().__init__(step, most_kept_rows=most_kept_rows)
+        self._reach = step.reach
+        self._names = sorted({name for each in step.aggregates.values() for name in each.columns})
+        self._waiting: list[Batch] = []  # rows that have not left, in order
+        self._held: list[Batch] = []  # rows that may be in reach, in order; earlier ones longer
+        self._tidied = 0  # rows that stayed when they were last looked through
+        self._gone_ns = START_NS  # older rows have left
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        rows = self._in_time(released)
+        if rows is not None:
+            self._take(rows.with_(codes=self._codes_of(rows)))
+        leaving = self._leaving(released.watermark_ns)
+        result = None
+        if leaving is not None:
+            result = self._results(leaving, released.progress.stimulus_ns)
+        self._forget()
+        promise_ns = self._summary.promise_ns(released.progress.promise_ns)
+        return Result(result, promise_ns, *self._missed.take())
+
+    @property
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
+        return sum(map(len, self._held))
+
+    def _take(self, rows: Batch) -> None:
+        self._waiting.append(rows)
+        held = self._held
+        slim = rows.with_(columns={name: rows.columns[name] for name in self._names})
+        held.append(_copied(slim.with_(writers=None, arrivals=None)))
+        while len(held) > 1 and len(held[-2]) < 2 * len(held[-1]):
+            held[-2:] = [concat_batches(held[-2:])]
+
+    def _leaving(self, watermark_ns: int) -> Batch | None:
+        """Take out the rows that leave; None if none does."""
+        if not self._waiting:
+            return None
+        rows = concat_batches(self._waiting)
+        until = len(rows)
+        if self._reach.last_ns is not None and watermark_ns != END_NS:
+            self._gone_ns = max(self._gone_ns, watermark_ns - self._reach.delay_ns)
+            until = int(rows.event_time_ns.searchsorted(self._gone_ns))
+        self._waiting = [_copied(rows.slice(until, len(rows)))] if until < len(rows) else []
+        return rows.slice(0, until) if until else None
+
+    # -- results ------------------------------------------------------------------------
+
+    def _results(self, leaving: Batch, stimulus_ns: int) -> Batch:
+        assert leaving.codes is not None, "rows wait with codes"
+        of_keys = np.zeros(self._size, dtype=np.bool_)
+        of_keys[leaving.codes] = True
+        parts = [_of_keys(rows, of_keys) for rows in self._held]
+        held = concat_batches([rows for rows in parts if len(rows)])
+        assert held.codes is not None, "they are held with codes"
+        order = stable_order(held.codes)
+        held = held.take(order)
+        starts, stops = _ranges(held, leaving, order, self._reach)
+        columns, stimuli, marks = self._aggregates(held, starts, stops - starts)
+        columns |= leaving.columns
+        stimuli = np.maximum(stimuli, np.maximum(leaving.stimulus_time_ns, stimulus_ns))
+        if leaving.marks is not None:
+            marks = leaving.marks if marks is None else marks | leaving.marks
+        return leaving.with_(
+            stimulus_time_ns=stimuli,
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=marks,
+            codes=None,
+            writers=None,
+            arrivals=None,
+        )
+
+    def _aggregates(self, held: Batch, starts: Int64Array, counts: Int64Array) -> _Made:
+        """Return the aggregates of results: each has a range of the rows that are held."""
+        blocks: list[_Made] = []
+        for block in slices_of_weight(counts + 1, _ROWS_AT_ONCE):
+            results, places = unfold(starts[block], counts[block])
+            blocks.append(self._block(held.take(places), results, block.stop - block.start))
+        names = self._step.aggregates
+        has_marks = held.marks is not None
+        return _Made(
+            {name: concat_columns([block.columns[name] for block in blocks]) for name in names},
+            np.concatenate([block.stimuli for block in blocks]),
+            np.concatenate([block.marks for block in blocks]) if has_marks else None,
+        )
+
+    def _block(self, rows: Batch, results: Int64Array, size: int) -> _Made:
+        """Return the aggregates of so many results; `results` has that of each row."""
+        states, marks = States(self._step), None
+        stimuli = np.full(size, START_NS)
+        np.maximum.at(stimuli, results, rows.stimulus_time_ns)
+        if rows.marks is not None:
+            marks = np.zeros(size, dtype=np.uint8)
+            np.bitwise_or.at(marks, results, rows.marks)
+        for condition, accumulators in states.groups([]):
+            own, cells = rows, results
+            if condition is not None:
+                is_true = holds(condition, rows, step=self._step.name)
+                own, cells = rows.keep(is_true), results[is_true]
+            with np.errstate(all="ignore"):
+                for accumulator in accumulators:
+                    accumulator.add(own, cells, size)
+        of_results = states.combined(Pairs(np.arange(size), np.arange(size), size, True))
+        counts = np.bincount(results, minlength=size)
+        columns = {
+            name: states.finished(name, of_results, counts) for name in self._step.aggregates
+        }
+        return _Made(columns, stimuli, marks)
+
+    # -- rows that stay -----------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Forget rows that no row to come can reach."""
+        held, reach = self.rows_held, self._reach
+        is_end = self._done_ns == END_NS
+        if not is_end and held <= 2 * self._tidied + 1024:
+            return
+        if is_end or not held:
+            self._held = []
+        elif reach.last_ns is not None:
+            oldest_ns = max(self._gone_ns - reach.last_ns, START_NS)
+            rows = concat_batches(self._held)
+            self._held = [rows.slice(int(rows.event_time_ns.searchsorted(oldest_ns)), len(rows))]
+        else:
+            assert reach.rows is not None, "one of the two limits it"
+            self._held = [_newest(concat_batches(self._held), reach.rows)]
+        self._held = [rows for rows in self._held if len(rows)]
+        self._tidied = self.rows_held
+        self._refuse_more(self._tidied, "rows", "make last= or rows= shorter")
+        if is_end or self._keys.is_worth_keeping(self._tidied):
+            codes = [rows.codes for rows in (*self._held, *self._waiting)]
+            known = [own for own in codes if own is not None]
+            keep_keys(self, np.unique(np.concatenate([*known, np.empty(0, dtype=np.int64)])))
+
+
+def _of_keys(rows: Batch, of_keys: np.ndarray) -> Batch:
+    assert rows.codes is not None, "rows are held with codes"
+    mask = of_keys.take(rows.codes)
+    return rows if mask.all() else rows.keep(mask)
+
+
+def _copied(rows: Batch) -> Batch:
+    """Return a copy: what a gate released may change."""
+    return rows.take(np.arange(len(rows)))
+
+
+def _ranges(
+    held: Batch, leaving: Batch, order: Int64Array, reach: Reach
+) -> tuple[Int64Array, Int64Array]:
+    """Return places where reaches start and stop, shape (leaving rows,).
+
+    Args:
+        held: rows by key, then in order.
+        leaving: rows that leave, in order, with codes.
+        order: shape (held rows,), the places of `held` in the order of the stream, of which the
+            leaving rows are the last where a number of rows limits the reach.
+        reach: the rows that are in reach.
+    """
+    codes, own = held.codes, leaving.codes
+    assert codes is not None, "rows are held with codes"
+    assert own is not None, "rows wait with codes"
+    if reach.rows is not None:
+        place_of = np.empty(len(order), dtype=np.int64)
+        place_of[order] = np.arange(len(order))
+        places = place_of[len(order) - len(own) :]
+        stops = places + reach.has_itself
+        return np.maximum(codes.searchsorted(own), stops - reach.rows), stops
+    assert reach.last_ns is not None, "one of the two limits it"
+    times = np.empty_like(held.event_time_ns)
+    times[order] = held.event_time_ns
+    is_new = np.ones(len(times), dtype=np.bool_)
+    is_new[1:] = times[1:] != times[:-1]
+    ranks, distinct = is_new.cumsum() - 1, times[is_new]
+    span = len(distinct) + 1
+    keys = codes * span + ranks.take(order)
+    has_start, has_end = reach.closed in ("start", "both"), reach.closed in ("end", "both")
+    starts_ns = leaving.event_time_ns - reach.last_ns
+    stops_ns = leaving.event_time_ns + reach.ahead_ns
+    starts = distinct.searchsorted(starts_ns, "left" if has_start else "right")
+    stops = distinct.searchsorted(stops_ns, "right" if has_end else "left")
+    return keys.searchsorted(own * span + starts), keys.searchsorted(own * span + stops)
+
+
+def _newest(rows: Batch, most: int) -> Batch:
+    """Return the last `most` rows of each key, in order."""
+    assert rows.codes is not None, "rows are held with codes"
+    order = stable_order(rows.codes)[::-1]
+    starts = starts_of_runs(rows.codes.take(order))
+    places = order[places_in_runs(starts, len(order)) < most]
+    places.sort()
+    return rows.take(places)
