@@ -17,6 +17,8 @@ from slackwater.runtime.operators.aggregate.over_machine import over_machine
 from slackwater.runtime.operators.aggregate.over_step import OverStep, RowsOver
 from slackwater.runtime.operators.aggregate.step import AggregateStep, Aggregating, CombineStep
 from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
+from slackwater.runtime.operators.aggregate.totals_machine import TotalsMachine
+from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep, Deduping
@@ -117,6 +119,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,
     OverStep: over_machine,
+    TotalsStep: TotalsMachine,
     CombineStep: CombineMachine,
     JoinStep: join_machine,
     TableJoinStep: TableJoinMachine,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.ranges import unfold
-from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.model.row_marks import Marks, are_retracted
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.runs import Runs, scan
@@ -46,6 +46,14 @@ class Accumulator(Protocol):
 
     def combined(self, pairs: Pairs) -> Any:
         """Return the state of each result."""
+
+
+def signs_of(batch: Batch) -> npt.NDArray[np.int8] | None:
+    """Return −1 for each row that takes an equal one out, else 1; None if no row does."""
+    if batch.marks is None:
+        return None
+    retracted = are_retracted(batch.marks)
+    return np.where(retracted, -1, 1).astype(np.int8) if retracted.any() else None
 
 
 class RunningAccumulator(Protocol):
@@ -97,14 +105,33 @@ class FoldAccumulator:
 
     def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> npt.NDArray[Any]:
         """Take rows, and return the state after each entry; see `RunningAccumulator`."""
-        places, values = self._values(batch, places)
-        return self.run(places, values, runs, size)
+        rows, values = self._values(batch, np.arange(len(places)))
+        signs = signs_of(batch)
+        if signs is not None:  # only sums have rows that are taken out
+            values = values * signs.take(rows)
+        return self.run(places.take(rows), values, runs, size)
+
+    def cover(self, size: int) -> None:
+        """Have a state for each of so many cells."""
+        if size > len(self._state):
+            self._state.resize(size)
+
+    def tried(self, values: Any, runs: Runs, size: int) -> npt.NDArray[Any]:
+        """Return the state after each entry as if rows with these values had come."""
+        self.cover(size)
+        entries = np.empty(runs.size, dtype=self._dtype)
+        entries[runs.at] = values
+        entries[runs.starts] = self.state.take(runs.cells)
+        scan(self._ufunc, entries, runs.starts)
+        return entries
 
     def run(self, places: Int64Array, values: Any, runs: Runs, size: int) -> npt.NDArray[Any]:
         """Take values of some rows, and return the state after each entry."""
         if size > len(self._state):
             self._state.resize(size)
         before = self.state.take(runs.cells)
+        if runs.fresh is not None:
+            before[runs.fresh] = self._identity
         if not len(places):
             return before.repeat(runs.lengths)
         entries = np.full(runs.size, self._identity, dtype=self._dtype)

@@ -20,6 +20,10 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     Values,
 )
 from slackwater.runtime.operators.aggregate.chosen_rows import ChosenRows, rule_of
+from slackwater.runtime.operators.aggregate.counted_values import (
+    CountedExtremes,
+    CountedValues,
+)
 from slackwater.runtime.operators.aggregate.moments import MomentAccumulator
 from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator
 
@@ -41,6 +45,22 @@ class Need(NamedTuple):
     def keeps_rows(self) -> bool:
         """Whether a cell may have as many values as rows."""
         return self.kind in ("values", "top_k", "collect", "count_distinct")
+
+    def counted(self) -> CountedValues | None:
+        """Return an accumulator from which rows can be taken out; None if `accumulator` is one."""
+        if self.kind == "count_distinct":
+            return CountedValues(self.column)
+        if self.kind not in ("min", "max"):
+            return None
+        dtype = np.dtype(self.dtype)
+        _, identity = fold_of(self.kind, dtype)
+        return CountedExtremes(
+            self.column,
+            is_least=self.kind == "min",
+            identity=identity,
+            dtype=dtype,
+            values=_values_or(identity, self.column, dtype),
+        )
 
     def accumulator(self) -> Accumulator:
         """Return a fresh accumulator of this state."""

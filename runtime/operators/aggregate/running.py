@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from slackwater.runtime.errors import FlowError, OperatorError
-from slackwater.runtime.model import Batch, Columns
+from slackwater.runtime.model import Batch, Columns, Int64Array
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, RunningAccumulator
 from slackwater.runtime.operators.aggregate.counted_values import CountedValues
 from slackwater.runtime.operators.aggregate.needs import Need
 from slackwater.runtime.operators.aggregate.runs import Runs
-from slackwater.runtime.operators.aggregate.states import States
+from slackwater.runtime.operators.aggregate.states import HasAggregates, States
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.user_code import holds, row_of
 
@@ -21,6 +21,25 @@ SCANNED = frozenset(
     {"count", "sum", "mean", "min", "max", "any", "all", "first", "last", "count_distinct"}
 )
 """Kinds of aggregates whose next state follows from the last one and a row."""
+
+
+RETRACTED = SCANNED - {"first", "last"}
+"""Kinds of aggregates from which a row can be taken out."""
+
+
+def refuse_kept(aggregates: Mapping[str, Aggregate], *, step: str) -> None:
+    """Check that a row can be taken out of the aggregates.
+
+    Raises:
+        FlowError: one would need all rows of its key.
+    """
+    for name, aggregate in aggregates.items():
+        if aggregate.kind not in RETRACTED:
+            raise FlowError(
+                f"step {step!r}: {name}={aggregate.text} would need all rows of its key, as the "
+                "input takes rows back; aggregate before rows change, or use "
+                f"{', '.join(sorted(RETRACTED))}"
+            )
 
 
 def refuse_unscanned(aggregates: Mapping[str, Aggregate], way_out: str, *, step: str) -> None:
@@ -38,13 +57,46 @@ def refuse_unscanned(aggregates: Mapping[str, Aggregate], way_out: str, *, step:
             )
 
 
+class _Part(NamedTuple):
+    """Rows of a condition, their places in the read, and the states that they count in."""
+
+    rows: Batch
+    places: Int64Array
+    states: list[tuple[Need, Accumulator]]
+
+
 class RunningStates(States):
-    """States of cells, which are known after each row."""
+    """States of cells, which are known after each row.
+
+    Args:
+        step: the step that has the aggregates.
+        retracts: whether rows may be taken out.
+    """
+
+    def __init__(self, step: HasAggregates, *, retracts: bool = False) -> None:
+        self._retracts = retracts
+        super().__init__(step)
 
     def _accumulator(self, need: Need) -> Accumulator:
-        if need.kind == "count_distinct":
-            return cast(Accumulator, CountedValues(need.column))
+        if self._retracts or need.kind == "count_distinct":
+            counted = need.counted()
+            if counted is not None:
+                return cast(Accumulator, counted)
         return super()._accumulator(need)
+
+    @property
+    def values_held(self) -> int:
+        """Counted values that are held, of all cells."""
+        return sum(len(each) for each in self.all if isinstance(each, CountedValues))
+
+    def unknown(self, batch: Batch, cells: Int64Array) -> Int64Array:
+        """Return places of rows that take a value out which is not there; nothing is changed."""
+        unknown = [np.empty(0, dtype=np.int64)]
+        for rows, places, own in self._parts(batch):
+            for _, state in own:
+                if isinstance(state, CountedValues):
+                    unknown.append(state.unknown(rows, places, cells.take(places)))
+        return np.concatenate(unknown)
 
     def running(self, batch: Batch, runs: Runs, size: int) -> dict[Need, Any]:
         """Take rows, and return {need: its state after each entry of their runs}.
@@ -53,15 +105,7 @@ class RunningStates(States):
             OperatorError: a condition or value could not be used; names the row.
         """
         states: dict[Need, Any] = {}
-        of_conditions = {
-            each.condition_text: each.condition for each in self._step.aggregates.values()
-        }
-        for text, condition in of_conditions.items():
-            rows, places = batch, np.arange(len(batch))
-            if condition is not None:
-                places = holds(condition, batch, step=self._step.name).nonzero()[0]
-                rows = batch.take(places)
-            own = [(need, state) for need, state in self._by_need.items() if need.condition == text]
+        for rows, places, own in self._parts(batch):
             try:
                 with np.errstate(all="ignore"):
                     for need, accumulator in own:
@@ -72,6 +116,19 @@ class RunningStates(States):
                 who = f"step {self._step.name!r}: "
                 raise OperatorError(f"{who}{str(problem).removeprefix(who)}{row}") from problem
         return states
+
+    def _parts(self, batch: Batch) -> Iterator[_Part]:
+        """Yield the rows of each condition, their places, and the states that they count in."""
+        of_conditions = {
+            each.condition_text: each.condition for each in self._step.aggregates.values()
+        }
+        for text, condition in of_conditions.items():
+            rows, places = batch, np.arange(len(batch))
+            if condition is not None:
+                places = holds(condition, batch, step=self._step.name).nonzero()[0]
+                rows = batch.take(places)
+            own = [(need, state) for need, state in self._by_need.items() if need.condition == text]
+            yield _Part(rows, places, own)
 
     def columns(self, states: Mapping[Need, Any], rows: Any) -> Columns:
         """Return the aggregates after each entry; `rows` has the number of rows up to it."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.operators.ground.arrays import starts_of_runs
 
@@ -32,24 +32,37 @@ class Runs(NamedTuple):
         starts: shape (runs,), the entries that have the state before each run.
         at: shape (rows,), the entry of each row of the read.
         size: number of entries: rows and runs.
+        fresh: shape (runs,), whether each begins anew, without the state of its cell; None if
+            none does. A cell may then have several runs, of which the last has its state.
     """
 
     cells: Int64Array
     starts: Int64Array
     at: Int64Array
     size: int
+    fresh: BoolArray | None = None
 
     @classmethod
-    def of(cls, cells: Int64Array) -> Runs:
-        """Return the runs of rows with these cells, shape (rows,), at least one row."""
+    def of(cls, cells: Int64Array, is_last: BoolArray | None = None) -> Runs:
+        """Return the runs of rows with these cells, shape (rows,), at least one row.
+
+        Args:
+            cells: shape (rows,), the cell of each row.
+            is_last: shape (rows,), whether a fresh run follows; None if none does.
+        """
         order = stable_order(cells)
         in_order = cells.take(order)
         starts = starts_of_runs(in_order)
+        fresh = None
+        if is_last is not None:
+            after = is_last.take(order)[:-1].nonzero()[0] + 1
+            fresh = np.union1d(starts, after)
+            starts, fresh = fresh, ~np.isin(fresh, starts)
         lengths = np.diff(starts, append=len(cells))
         at = np.empty(len(cells), dtype=np.int64)
         at[order] = np.arange(1, len(cells) + 1) + np.arange(len(starts)).repeat(lengths)
         size = len(cells) + len(starts)
-        return cls(in_order.take(starts), starts + np.arange(len(starts)), at, size)
+        return cls(in_order.take(starts), starts + np.arange(len(starts)), at, size, fresh)
 
     @property
     def lengths(self) -> Int64Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.errors import SettingError, TypeMismatch
-from slackwater.runtime.model import Release, ReleaseRule, format_ns
+from slackwater.runtime.model import Duration, Release, ReleaseRule, format_ns
 from slackwater.runtime.operators.aggregate.close import (
     CloseInTime,
     close_of,
@@ -37,12 +37,14 @@ from slackwater.runtime.operators.aggregate.schema import (
     with_chance,
     with_three,
 )
+from slackwater.runtime.operators.aggregate.totals_step import OnMissing, totals_step
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep, WindowStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.keep import silent_text
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
+from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.partial_results import partial_results, why_rows_are_sent
 from slackwater.runtime.plan.promises import Summary
@@ -218,7 +220,7 @@ class Aggregating(AnyStream):
         /,
         columns: Mapping[str, Aggregate] | None = None,
         *,
-        window: Window | Intervals,
+        window: Window | Intervals | None = None,
         by: Names = (),
         slack: Slack = AS_FLOW,
         late: Late = "drop",
@@ -226,16 +228,20 @@ class Aggregating(AnyStream):
         drift: DriftGiven = None,
         replicas: Replicas = None,
         combine: Combine = "exact",
+        every: Duration | None = None,
+        on_missing: OnMissing = "error",
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:
-        """Aggregate each key's rows in each window of event time.
+        """Aggregate each key's rows in each window of event time, or all rows so far.
 
         Args:
             columns: {column: aggregate}, for names that Python cannot spell.
             window: tumbling("1s"), sliding("10s", "2s") or calendar("day", zone="Europe/Warsaw"),
                 which all keys share; or of each key its own: session("30m"), rows(100),
-                opened_by(col("speed") > 80, "15s"), everything().
+                opened_by(col("speed") > 80, "15s"), everything(). None: all rows of a key so far;
+                its result changes with each row: an insert, then updates, a deletion if all its
+                rows are taken back.
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             late: fate of a row that comes after its window has closed. "drop": the row is counted
@@ -260,14 +266,34 @@ class Aggregating(AnyStream):
                 depend on replicas= and on how rows are read, so no sink can resume after the step.
                 For counts, sums, means, minima and maxima alone, without where=; not with
                 late="correct", close= or drift=.
+            every: length of parts of event time, "1s", in each of which a result without window
+                changes once at most, at its end. None: with each row.
+            on_missing: fate of a row that takes back one which was never there, without window.
+                "error": the job ends. "count": it is counted, and changes nothing.
             name: the name of the step.
             named: column=aggregate, such as n=count().
         """
         name = self._step_name("aggregate", name)
-        _check_window(window, step=name)
         keys = names_of(by)
         aggregates = checks.together(columns, named, step=name)
         gate = self._gate(slack, replicas, keys, step=name)
+        if window is None:
+            _refuse_numbered(None, step=name, late=late, close=close, drift=drift, combine=combine)
+            return self._add(
+                totals_step(
+                    self.schema,
+                    keys,
+                    aggregates,
+                    every=every,
+                    on_missing=on_missing,
+                    retracts=carried_by(self.flow.steps, self.name).changes == "retractions",
+                    name=name,
+                    inputs=self._in,
+                    **gate,
+                )
+            )
+        _check_window(window, step=name)
+        _refuse_totals(every, on_missing, step=name)
         time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
         custom = {
@@ -350,19 +376,35 @@ def _check_combine(
         )
 
 
-def _refuse_numbered(window: Intervals, *, step: str, **options: Any) -> None:
-    """Check that windows of each key's own have no option of numbered windows.
+def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> None:
+    """Check that no option of numbered windows is given for others.
 
     Raises:
         SettingError: an option was written.
     """
+    what = "without window= there is none"
+    if window is not None:
+        what = f"window={window.word}(…) follows from the rows of each key"
     for name, value in options.items():
         if value not in (None, "drop", "exact"):
             raise SettingError(
                 f"step {step!r}: {name}={shown(value, 40)} is for windows that all keys share, and "
-                f"window={window.word}(…) follows from the rows of each key; omit "
-                f"{name}=, or write tumbling('1s') or sliding('10s', '2s')"
+                f"{what}; omit {name}=, or write tumbling('1s') or sliding('10s', '2s')"
             )
+
+
+def _refuse_totals(every: Duration | None, on_missing: OnMissing, *, step: str) -> None:
+    """Check that no option of an aggregate without windows is given with one.
+
+    Raises:
+        SettingError: an option was written.
+    """
+    if every is not None or on_missing != "error":
+        name, value = ("every", every) if every is not None else ("on_missing", on_missing)
+        raise SettingError(
+            f"step {step!r}: {name}={shown(value)} is for an aggregate without window=, whose "
+            "results change; omit one of the two"
+        )
 
 
 def _check_window(given: Any, *, step: str) -> None:

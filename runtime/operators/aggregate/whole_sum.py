@@ -14,7 +14,12 @@ import numpy.typing as npt
 from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
+from slackwater.runtime.operators.aggregate.accumulators import (
+    FoldAccumulator,
+    Pairs,
+    Values,
+    signs_of,
+)
 from slackwater.runtime.operators.aggregate.runs import Runs
 
 _HALF = 32
@@ -60,10 +65,12 @@ class SumAccumulator:
     def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> Sums:
         """Take rows, and return the sum after each entry; see `RunningAccumulator`."""
         places, values = self._of_batch(batch, places)
-        sums = [
-            fold.run(places[: len(part)], part, runs, size)
-            for fold, part in zip(self._folds_of(values), _parts_of(values), strict=True)
-        ]
+        signs, sums = signs_of(batch), []
+        for fold, part in zip(self._folds_of(values), _parts_of(values), strict=True):
+            own = part
+            if signs is not None:
+                own = part.astype(fold.state.dtype) * signs[: len(part)]
+            sums.append(fold.run(places[: len(part)], own, runs, size))
         return sums[0] if len(sums) == 1 else Halves(*sums)
 
     def _folds_of(self, values: npt.NDArray[Any]) -> list[FoldAccumulator]:

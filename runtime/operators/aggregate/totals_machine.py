@@ -1,0 +1,255 @@
+"""The machine of an aggregate without windows: a key's row changes with each of its rows.
+
+```
+rows      a 5   b 1   a 2         every 10   rows   1:a 5   4:a 2 │ 12:a 1
+changes   a 5   b 1   old a 5                changes              │ 9:a 7     19:old a 7, a 8
+                      a 7
+```
+
+An update is two rows of one event time: the old one, then the new one. A key without rows leaves
+as a deletion, and begins anew with its next row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Columns,
+    GateRead,
+    Int64Array,
+    concat_batches,
+)
+from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.row_marks import RETRACTED, REVISED
+from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.aggregate.accumulators import (
+    FoldAccumulator,
+    MarkAccumulator,
+    signs_of,
+)
+from slackwater.runtime.operators.aggregate.running import RunningStates
+from slackwater.runtime.operators.aggregate.runs import Runs
+from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
+from slackwater.runtime.operators.ground.contract import LateOperator, Result
+from slackwater.runtime.operators.ground.keep import most_text
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import Missed
+from slackwater.runtime.operators.ground.user_code import row_of
+
+_KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
+
+
+class TotalsMachine(LateOperator):
+    """The machine of a `TotalsStep`.
+
+    Args:
+        step: the keys and aggregates.
+        most_kept_rows: more keys and counted values than this are an error.
+
+    Attributes:
+        missing_rows: rows so far that took one out which was never there.
+    """
+
+    STATE = Fields(
+        Field("_keys", by=OWNER),
+        Field("_all", by="_keys", each=True),
+        Field("_waiting", of="_keys", each=True),
+        "_done_ns",
+        "_tidied",
+        "_missed",
+        "missing_rows",
+    )
+
+    def __init__(self, step: TotalsStep, *, most_kept_rows: int) -> None:
+        self._step, self._most_rows = step, most_kept_rows
+        (self._summary,) = step.traits.summaries
+        self._keys = KeyIndex(len(step.keys))
+        self._states = RunningStates(step, retracts=step.retracts)
+        self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = FoldAccumulator(np.maximum, np.int64, START_NS, lambda _, cells: (cells, 0))
+        self._marks = MarkAccumulator()
+        self._all = [self._rows, self._stimuli, self._marks, *self._states.all]
+        self._waiting: list[Batch] = []  # rows of parts of time that are not over
+        self._done_ns = START_NS  # older rows are late
+        self._tidied = 0  # keys that stayed when they were last looked through
+        self._missed = Missed(keeps=step.keeps_late)
+        self.missing_rows = 0
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        rows = self._missed.in_time(released, self._done_ns)
+        self._done_ns = max(self._done_ns, released.watermark_ns)
+        if rows is not None:
+            codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+            rows = rows.with_(codes=codes, writers=None, arrivals=None)
+        over = rows if self._step.every_ns is None else self._over(rows, self._step.every_ns)
+        changes = None if over is None else self._changes(over, released.progress.stimulus_ns)
+        self._forget()
+        promise_ns = self._summary.promise_ns(released.progress.promise_ns)
+        return Result(changes, promise_ns, *self._missed.take())
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {"missing_rows": self.missing_rows} if self._step.retracts else {}
+
+    @property
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
+        held = len(self._keys) if self._step.keys else int(self._rows.state.any())
+        return held + self._states.values_held + sum(map(len, self._waiting))
+
+    def _over(self, rows: Batch | None, every_ns: int) -> Batch | None:
+        """Return the rows of the parts of time that are over; the others wait."""
+        if rows is not None:
+            self._waiting.append(rows.take(np.arange(len(rows))))
+        if not self._waiting:
+            return None
+        until_ns = self._done_ns
+        if until_ns not in (START_NS, END_NS):
+            until_ns = until_ns // every_ns * every_ns
+        if self._waiting[0].event_time_ns.item(0) >= until_ns:
+            return None
+        waiting = concat_batches(self._waiting)
+        over = int(waiting.event_time_ns.searchsorted(until_ns))
+        self._waiting = [waiting.slice(over, len(waiting))] if over < len(waiting) else []
+        return waiting.slice(0, over)
+
+    # -- changes ------------------------------------------------------------------------
+
+    def _changes(self, rows: Batch, stimulus_ns: int) -> Batch | None:
+        """Return the changes that rows make, with codes; None if they make none."""
+        is_last = None
+        if signs_of(rows) is not None:
+            rows, is_last = self._without_missing(rows)
+            if not len(rows):
+                return None
+        assert rows.codes is not None, "they were given above"
+        runs, size = Runs.of(rows.codes, is_last), max(len(self._keys), 1)
+        if self._step.retracts:  # sums of a key without rows may be near 0 only
+            self._rows.cover(size)
+            is_new = self._rows.state.take(runs.cells) == 0
+            runs = runs._replace(fresh=is_new if runs.fresh is None else is_new | runs.fresh)
+        every = np.arange(len(rows))
+        counts = self._rows.running(rows, every, runs, size)
+        states = self._states.running(rows, runs, size)
+        made = self._states.columns(states, counts)
+        stimuli = self._stimuli.run(every, rows.stimulus_time_ns, runs, size)
+        others = None if rows.marks is None else rows.marks & ~_KINDS
+        others = others if others is not None and others.any() else None
+        marks = self._marks.running(rows.with_(marks=others), runs, size)
+        before, after, times = runs.at - 1, runs.at, rows.event_time_ns
+        if self._step.every_ns is not None:
+            firsts, lasts = _ends_of_parts(rows, self._step.every_ns)
+            before, after = before.take(firsts), after.take(lasts)
+            times = (times.take(lasts) // self._step.every_ns + 1) * self._step.every_ns - 1
+            stimuli = np.maximum(stimuli, stimulus_ns)
+            rows, marks = rows.take(lasts), None if marks is None else marks.take(lasts)
+        entries, results, kinds = _halves(counts, before, after)
+        if not len(entries):
+            return None
+        columns: Columns = {name: rows.columns[name].take(results) for name in self._step.keys} | {
+            name: column.take(entries) for name, column in made.items()
+        }
+        if marks is not None:
+            kinds |= marks.take(results)
+        return Batch(
+            event_time_ns=times.take(results),
+            stimulus_time_ns=stimuli.take(after.take(results)),
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=kinds if kinds.any() else None,
+        )
+
+    def _without_missing(self, rows: Batch) -> tuple[Batch, Any]:
+        """Return the rows that can be counted, and those after which a key has no row.
+
+        The first row of each key that takes out one that is not there goes, until none is left:
+        what was never there changes nothing for the rows after it.
+
+        Raises:
+            OperatorError: such a row, with on_missing="error".
+        """
+        size = max(len(self._keys), 1)
+        while len(rows):
+            assert rows.codes is not None, "rows come with codes"
+            signs = signs_of(rows)
+            values = np.ones(len(rows), np.int64) if signs is None else signs
+            runs = Runs.of(rows.codes)
+            counts = self._rows.tried(values, runs, size).take(runs.at)
+            missing = np.union1d((counts < 0).nonzero()[0], self._states.unknown(rows, rows.codes))
+            if not len(missing):
+                return rows, counts == 0
+            if self._step.on_missing == "error":
+                row = row_of(rows, int(missing[0]))
+                raise OperatorError(
+                    f"step {self._step.name!r}: a row is taken back that was never there, or has "
+                    f"been taken back before\n{row}\nif the input may lack rows, write "
+                    "on_missing='count'; such rows then change nothing"
+                )
+            _, first = np.unique(rows.codes.take(missing), return_index=True)
+            stays = np.ones(len(rows), dtype=np.bool_)
+            stays[missing.take(first)] = False
+            self.missing_rows += len(first)
+            rows = rows.keep(stays)
+        return rows, None
+
+    # -- state --------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Forget keys without rows, once there are many; at the end all."""
+        if self._done_ns == END_NS:
+            self._waiting = []
+            keep_keys(self, np.empty(0, dtype=np.int64))
+            return
+        if len(self._keys) > 2 * self._tidied + 1024:
+            known = [rows.codes for rows in self._waiting if rows.codes is not None]
+            self._rows.cover(len(self._keys))
+            alive = self._rows.state[: len(self._keys)].nonzero()[0]
+            codes = np.unique(np.concatenate([alive, *known]))
+            if self._keys.is_worth_keeping(len(codes)):
+                keep_keys(self, codes)
+            self._tidied = len(self._keys)
+        if self.rows_held > self._most_rows:
+            raise OperatorError(
+                f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
+                f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
+                "end of the input; give it a window=, or allow more with "
+                "limits=sw.Limits(most_kept_rows=…)"
+            )
+
+
+def _ends_of_parts(rows: Batch, every_ns: int) -> tuple[Int64Array, Int64Array]:
+    """Return the first and the last row of each key and part of time, by part, then first row."""
+    assert rows.codes is not None, "rows come with codes"
+    parts = rows.event_time_ns // every_ns
+    order = np.lexsort([rows.codes, parts])
+    codes, parts = rows.codes.take(order), parts.take(order)
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (codes[1:] != codes[:-1]) | (parts[1:] != parts[:-1])
+    starts = is_first.nonzero()[0]
+    firsts = order.take(starts)
+    lasts = order.take(np.append(starts[1:], len(order)) - 1)
+    leave = firsts.argsort()
+    return firsts.take(leave), lasts.take(leave)
+
+
+def _halves(
+    counts: Int64Array, before: Int64Array, after: Int64Array
+) -> tuple[Int64Array, Int64Array, np.ndarray]:
+    """Return the rows of changes: the entry of each, its change, and its marks.
+
+    Args:
+        counts: shape (entries,), the number of rows of the key after each.
+        before: shape (changes,), the entry before each change.
+        after: shape (changes,), the entry after it.
+    """
+    was, is_there = counts.take(before) > 0, counts.take(after) > 0
+    leaves = np.stack([was, is_there], axis=1).ravel()
+    marks = np.stack([was * RETRACTED.bit, is_there * 0], axis=1).astype(np.uint8)
+    marks[was & is_there] |= REVISED.bit
+    places = leaves.nonzero()[0]
+    entries = np.stack([before, after], axis=1).ravel().take(places)
+    return entries, places >> 1, marks.ravel().take(places)
