@@ -15,7 +15,7 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -26,6 +26,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import check
+from slackwater.runtime.plan.changes import carried_by
 
 __all__ = [
     "VERDICTS",
@@ -237,7 +238,11 @@ def results(
         **setting: settings of the flow.
     """
     flow = sw.Dataflow("case", **setting)
-    make(flow).sink("answer", sw.collect_sink())
+    answer = make(flow)
+    has_changes = carried_by(flow.steps, answer.name).changes == "retractions"
+    if has_changes:  # an update is a deletion and an insertion downstream of a filter
+        answer = answer.filter(sw.lit(True))
+    answer.sink("answer", sw.collect_sink())
     stops = [] if stop_s is None else [sw.testing.UserStops(at_ns=round(stop_s * 1e9))]
     with sw.Simulation(nodes=1) as nodes:
         job = nodes.submit(flow, faults=stops)
@@ -245,7 +250,19 @@ def results(
         table = job.result("answer")
     assert isinstance(table, pa.Table)
     rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+    return there_of(rows) if has_changes else rows
+
+
+def there_of(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that are there after changes: insertions, and deletions of equal rows."""
+    there: list[dict[str, Any]] = []
+    for row in changes:
+        own = {name: value for name, value in row.items() if name != "change"}
+        if row["change"] == "delete":
+            there.remove(own)
+        else:
+            there.append(own)
+    return there
 
 
 def rows_of(

@@ -92,29 +92,27 @@ def closed_sessions(case: Case) -> Rows:
     return results(sessions, stop_s=len(case.input) + 1)
 
 
-BENT = "a join with itself, for windows that begin or end with rows"
 VALUED = {"key": "string", "value": "int64", "t": "int64"}
 
 
 def _windows(flow: sw.Dataflow, rows: list[list[Any]], size_ms: int) -> sw.Stream:
     """Return windows that end with a row, or begin a moment after one, and have rows."""
-    values = rows_of(flow, rows, VALUED, time_unit="ms")
-    begins = (sw.col("t") - size_ms, sw.col("t") + 1)
-    before, after = (values.select("key", "t", start=begin) for begin in begins)
-    starts = before.merge(after).dedupe(["key", "start"], within="1h")
-    starts = starts.with_columns(start=sw.where(sw.col("start") < 0, 0, sw.col("start")))
-    start, at = sw.col("start"), sw.col("t_right")
-    is_in = (at >= start) & (at <= start + size_ms)
-    pairs = starts.join(values, on="key", within="1s", where=is_in)
-    return pairs.aggregate(by="start", window=sw.everything(), n=sw.count(), total=sw.sum("value"))
+    values = rows_of(flow, rows, VALUED, time_unit="ms").key_by("key")
+    wanted = {"n": sw.count(), "total": sw.sum("value")}
+    end = values.over(wanted, last=f"{size_ms}ms", closed="both")
+    begin = values.over(wanted, last="0s", ahead=f"{size_ms + 1}ms")
+    start = sw.where(sw.col("t") < size_ms, 0, sw.col("t") - size_ms)
+    ends = end.select("key", "n", "total", start=start)
+    begins = begin.filter(sw.col("n") > 0).select("key", "n", "total", start=sw.col("t") + 1)
+    return ends.merge(begins).newest(["key", "start"])
 
 
-@KAFKA.translation("kafka-sliding", way="detour", note=BENT)
+@KAFKA.translation("kafka-sliding")
 def sliding(case: Case) -> Rows:
     return results(lambda flow: _windows(flow, case.input, 10).select("start", "n", "total"))
 
 
-@KAFKA.translation("kafka-suppress-sliding", way="detour", note=BENT)
+@KAFKA.translation("kafka-suppress-sliding")
 def closed_sliding(case: Case) -> Rows:
     rows = [[key, 1, t] for key, t in case.input]
     return results(lambda flow: _windows(flow, rows, 5).select("start", "n"))

@@ -30,8 +30,7 @@ RANKS = {
 DAY = sw.col("date_time").dt.format("%Y-%m-%d")
 LONGER = "1m"
 """Longer than any auction, and than all rows of these streams."""
-ALL, OF_DAY = sw.everything(), sw.tumbling("1d")
-ALL_ROWS = "a window of all rows: the answer leaves at the end of the input, without updates"
+OF_DAY = sw.tumbling("1d")
 A_DAY = "a window longer than the data, so that its results can be joined by time"
 NO_WITHIN = "a within= longer than the data, for a join without times"
 
@@ -87,7 +86,7 @@ class Streams:
         )
 
     def total(
-        self, stream: sw.Stream, by: Any = (), *, window: Any = ALL, **aggregates: Any
+        self, stream: sw.Stream, by: Any = (), *, window: Any = OF_DAY, **aggregates: Any
     ) -> sw.Stream:
         """Return aggregates of all rows of each key."""
         keyed = self.keyed if by else {}
@@ -144,10 +143,10 @@ def q3(s: Streams) -> sw.Stream:
     return pairs.select("name", "city", "state", "id")
 
 
-@query("rw-q4", way="detour", note=ALL_ROWS)
+@query("rw-q4")
 def q4(s: Streams) -> sw.Stream:
-    final = s.total(s.sold, ["auction", "category"], final=sw.max("price"))
-    return s.total(final, "category", mean=sw.mean("final"))
+    final = s.sold.aggregate(by=["auction", "category"], final=sw.max("price"), **s.keyed)
+    return final.aggregate(by="category", mean=sw.mean("final"), **s.keyed)
 
 
 @query("rw-q5")
@@ -247,9 +246,10 @@ def q105(s: Streams) -> sw.Stream:
     return _bidden(s).select("id", "item_name", "bids")
 
 
-@query("rw-q106", way="detour", note=ALL_ROWS)
+@query("rw-q106")
 def q106(s: Streams) -> sw.Stream:
-    return s.total(s.total(s.sold, "auction", final=sw.max("price")), least=sw.min("final"))
+    final = s.sold.aggregate(by="auction", final=sw.max("price"), **s.keyed)
+    return final.aggregate(least=sw.min("final"))
 
 
 @query("rw-q15")
@@ -334,24 +334,8 @@ def q104(s: Streams) -> sw.Stream:
     return others.select("id", "item_name")
 
 
-class LastEleven:
-    """The mean price of a seller's last eleven sales, after each."""
-
-    def __init__(self) -> None:
-        self.prices: list[int] = []
-
-    def on_rows(self, seller: Any, rows: Any) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Return a row for each sale, by their times."""
-        means = []
-        for row in sorted(rows, key=lambda row: row["date_time"]):
-            self.prices = [*self.prices, row["price"]][-11:]
-            means.append({**row, "mean": sum(self.prices) / len(self.prices)})
-        return means
-
-
-@query("rw-q6_group_top1", way="code", note="aggregates over the rows before each (`over`)")
+@query("rw-q6_group_top1")
 def q6(s: Streams) -> sw.Stream:
     least = s.sold.top_k("price", 1, by=["auction", "seller"], ascending=True, **s.keyed)
-    sales = least.select("seller", "price", "date_time")
-    columns = {"seller": "int64", "price": "int64", "date_time": "int64", "mean": "float64"}
-    return sales.process(LastEleven, columns, by="seller", **s.keyed).select("seller", "mean")
+    means = least.over(by="seller", rows=11, mean=sw.mean("price"), **s.keyed)
+    return means.select("seller", "mean")

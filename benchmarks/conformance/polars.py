@@ -114,47 +114,35 @@ def from_saturdays(case: Case) -> Rows:
     return _weeks(case, [6, 7, 1], "2d")
 
 
-def _rolling(case: Case, offset: int, closed: str) -> Rows:
-    """Return number and sum of the rows of two days from an offset on, for each row."""
+def _rolling(case: Case, days: int, **reach: Any) -> Rows:
+    """Return number and sum of the rows in reach of each row, which begins some days before it."""
 
     def sums(flow: sw.Dataflow) -> sw.Stream:
-        rows = rows_of(flow, times(case), {**TIMES, "x": "int64"}).with_columns(every=sw.lit(1))
-        at, of = sw.col("t_right"), sw.col("t")
-        begin, end = of + offset * ONE_DAY, of + (offset + 2) * ONE_DAY
-        is_in = (at >= begin if closed == "left" else at > begin) & (
-            at <= end if closed == "right" else at < end
-        )
-        pairs = rows.join(rows, on="every", how="left", within="4d", where=is_in)
-        sums = pairs.aggregate(
-            by="t", window=sw.everything(), n=sw.count("x_right"), total=sw.sum("x_right")
-        )
+        rows = rows_of(flow, times(case), {**TIMES, "x": "int64"})
+        sums = rows.over(last=f"{days}d", n=sw.count(), total=sw.sum("x"), **reach)
         return sums.select("t", "n", "total")
 
     return results(sums)
 
 
-ONE_DAY = sw.duration("1d")
-AHEAD = "a join with itself, for windows that begin at an offset from each row"
-
-
-@POLARS.translation("polars-rolling-offset-1-left", way="detour", note=AHEAD)
+@POLARS.translation("polars-rolling-offset-1-left")
 def rolling_1_left(case: Case) -> Rows:
-    return _rolling(case, -1, "left")
+    return _rolling(case, 1, ahead="1d", closed="start")
 
 
-@POLARS.translation("polars-rolling-offset-1-right", way="detour", note=AHEAD)
+@POLARS.translation("polars-rolling-offset-1-right")
 def rolling_1_right(case: Case) -> Rows:
-    return _rolling(case, -1, "right")
+    return _rolling(case, 1, ahead="1d")
 
 
-@POLARS.translation("polars-rolling-offset-2-left", way="detour", note=AHEAD)
+@POLARS.translation("polars-rolling-offset-2-left")
 def rolling_2_left(case: Case) -> Rows:
-    return _rolling(case, -2, "left")
+    return _rolling(case, 2, closed="start")
 
 
-@POLARS.translation("polars-rolling-offset-3-none", way="detour", note=AHEAD)
+@POLARS.translation("polars-rolling-offset-3-none")
 def rolling_3_none(case: Case) -> Rows:
-    return _rolling(case, -3, "none")
+    return _rolling(case, 3, ahead="-1d", closed="none")
 
 
 # -- the newest row before each ---------------------------------------------------------

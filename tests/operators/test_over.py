@@ -194,6 +194,15 @@ def test_rows_ahead_are_waited_for() -> None:
     assert [row["next"] for row in made] == [9, -2, 4, None, 3, None]
 
 
+def test_columns_that_are_not_read_are_not_made() -> None:
+    made = results(
+        lambda s: (
+            s.over(by="who", n=sw.count(), total=sw.sum("amount")).select("n").over(m=sw.max("n"))
+        )
+    )
+    assert made[-1] == {"n": 4, "m": 4}
+
+
 @pytest.mark.parametrize(
     ("made", "kind", "says"),
     [

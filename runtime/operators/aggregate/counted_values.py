@@ -89,7 +89,8 @@ class CountedValues:
 
         See `RunningAccumulator`.
         """
-        self._tidy()
+        if len(self) > 2 * self._tidied + 1024:
+            self.tidy()
         counted = self._count(batch, places, runs)
         return Distinct(self._changed(counted, runs, size))
 
@@ -152,13 +153,12 @@ class CountedValues:
         self._pair_counts.cover(len(self._pairs))
         return pairs
 
-    def _tidy(self) -> None:
-        """Forget values without rows, once there are many."""
-        if len(self) > 2 * self._tidied + 1024:
-            alive = self._pair_counts.state.nonzero()[0]
-            if 2 * len(alive) < len(self):
-                keep(self, "_pair_cells", alive)
-            self._tidied = len(self)
+    def tidy(self) -> None:
+        """Forget values without rows."""
+        alive = self._pair_counts.state.nonzero()[0]
+        if len(alive) < len(self):
+            keep(self, "_pair_cells", alive)
+        self._tidied = len(self)
 
     def derive(self) -> None:  # noqa: D102
         used = np.unique(self._pair_values.values)
@@ -198,7 +198,8 @@ class CountedExtremes(CountedValues):
         self._heaps: dict[int, list[tuple[int, int]]] | None = None  # {cell: (key, pair)}
 
     def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> Any:  # noqa: D102
-        self._tidy()
+        if len(self) > 2 * self._tidied + 1024:
+            self.tidy()
         heaps = self._known_heaps()
         counted = self._count(batch, places, runs)
         self._changed(counted, runs, size)

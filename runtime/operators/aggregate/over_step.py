@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
@@ -114,6 +114,11 @@ class OverStep(GatedStep):
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         own = {column for each in self.aggregates.values() for column in each.columns}
         return (needed - self.aggregates.keys()) | own | {*self.keys}
+
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> OverStep:  # noqa: D102 - see Step
+        schema = pa.schema([field for field in self.schema if field.name in needed])
+        own = {name: each for name, each in self.aggregates.items() if name in needed}
+        return replace(self, schema=schema, aggregates=own, keeps_late=keeps_late)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         # Rows of other keys do not matter to a row.

@@ -89,6 +89,12 @@ class RunningStates(States):
         """Counted values that are held, of all cells."""
         return sum(len(each) for each in self.all if isinstance(each, CountedValues))
 
+    def tidy(self) -> None:
+        """Forget counted values without rows."""
+        for state in self.all:
+            if isinstance(state, CountedValues):
+                state.tidy()
+
     def unknown(self, batch: Batch, cells: Int64Array) -> Int64Array:
         """Return places of rows that take a value out which is not there; nothing is changed."""
         unknown = [np.empty(0, dtype=np.int64)]

@@ -204,14 +204,8 @@ class TotalsMachine(LateOperator):
             self._waiting = []
             keep_keys(self, np.empty(0, dtype=np.int64))
             return
-        if len(self._keys) > 2 * self._tidied + 1024:
-            known = [rows.codes for rows in self._waiting if rows.codes is not None]
-            self._rows.cover(len(self._keys))
-            alive = self._rows.state[: len(self._keys)].nonzero()[0]
-            codes = np.unique(np.concatenate([alive, *known]))
-            if self._keys.is_worth_keeping(len(codes)):
-                keep_keys(self, codes)
-            self._tidied = len(self._keys)
+        if len(self._keys) > 2 * self._tidied + 1024 or self.rows_held > self._most_rows:
+            self._tidy()
         if self.rows_held > self._most_rows:
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
@@ -219,6 +213,15 @@ class TotalsMachine(LateOperator):
                 "end of the input; give it a window=, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
+
+    def _tidy(self) -> None:
+        known = [rows.codes for rows in self._waiting if rows.codes is not None]
+        alive = self._rows.state.nonzero()[0]
+        codes = np.unique(np.concatenate([alive, *known]))
+        if self._step.keys and len(codes) < len(self._keys):
+            keep_keys(self, codes)
+        self._states.tidy()
+        self._tidied = len(self._keys)
 
 
 def _ends_of_parts(rows: Batch, every_ns: int) -> tuple[Int64Array, Int64Array]:
