@@ -54,6 +54,7 @@ from slackwater.runtime.operators.ground.contract import Operator, Stateless
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.join.asof import AsofJoining, AsofStep
 from slackwater.runtime.operators.join.asof_machine import AsofMachine
+from slackwater.runtime.operators.join.lookup import LookingUp, LookupMachine, LookupStep
 from slackwater.runtime.operators.join.step import Joining, JoinStep
 from slackwater.runtime.operators.join.table_join import TableJoinStep
 from slackwater.runtime.operators.join.table_join_machine import TableJoinMachine
@@ -86,6 +87,7 @@ class StreamMethods(
     RowsOver,
     Joining,
     AsofJoining,
+    LookingUp,
     Deduping,
     ToTables,
     Ranking,
@@ -115,6 +117,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     FlatMapStep: FlatMapMachine,
     ChangesStep: ChangesMachine,
     ShownChangesStep: ShownChangesMachine,
+    LookupStep: LookupMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,

@@ -114,6 +114,7 @@ def each_row(flow: sw.Dataflow) -> Made:
         a.map_batches(_batch, MAPPED, name="by batch"),
         a.flat_map(lambda row: [_row(row)] * 2, MAPPED, name="twice by row"),
         b.limit(20, name="some"),
+        b.lookup({"int8": [1], "tag": ["x"], "n": [2.5]}, on="int8", name="by key"),
     ]
 
 

@@ -171,7 +171,7 @@ class _OneColumn:
             self._others = HashCodes(known)
         if self._others is not None:
             return self._others.codes(pa.array(values, mask=None if valid is None else ~valid))
-        return self._numbers.codes(_as_int64(values), valid)
+        return self._numbers.codes(as_int64(values), valid)
 
     def columns(self, codes: Int64Array) -> list[Column]:
         if self._others is not None:
@@ -233,7 +233,7 @@ class _Pair:
         return both >> self._bits, both & ((1 << self._bits) - 1)
 
 
-def _as_int64(column: npt.NDArray[Any]) -> Int64Array:
+def as_int64(column: npt.NDArray[Any]) -> Int64Array:
     """Return numbers as whole ones that are equal where they are: floats by their bits."""
     if column.dtype.kind == "f":
         floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0

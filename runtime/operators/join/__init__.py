@@ -5,6 +5,8 @@
 - `columns.py`: The columns of one side of a join are queues: rows leave at the front.
 - `how.py`: Words of joins: rows that leave, and keys as text.
 - `index.py`: An index finds the held rows of a key within a span of event time.
+- `key_places.py`: Places of keys in a table.
+- `lookup.py`: `lookup` and `cross`: rows with those of a table, by key.
 - `machine.py`: Sliding-window join of two streams: pairs of equal keys whose event times are close.
 - `one_row.py`: OneRow joins a single row, as most come at the speed of the clock.
 - `right_rows.py`: Right rows of an as-of join: of each key those that are needed.
@@ -13,6 +15,7 @@
 - `step.py`: `join`: its step, the columns that leave, and the method that makes it.
 - `table_join.py`: A join of tables: its step, and the check of its options.
 - `table_join_machine.py`: A join of tables stores the rows of both sides by key.
+- `table_rows.py`: Table of a lookup: read whole, once, and kept in the step.
 - `uncertain.py`: A join with `drift=` finds pairs that are surely near enough, and possible ones.
 - `unmatched.py`: Unmatched rows of a join leave in order with the pairs.
 """

@@ -230,7 +230,7 @@ def joined_schema(
     *,
     suffix: str,
     step: str,
-    kind: Literal["a join", "asof"] = "a join",
+    kind: Literal["a join", "asof", "a lookup"] = "a join",
 ) -> tuple[pa.Schema, dict[str, str]]:
     """Return the columns of pairs, and {right column: name it leaves under}, without keys.
 
@@ -250,10 +250,12 @@ def joined_schema(
     left_on, right_on = on
     if not left_on or len(left_on) != len(right_on):
         all_rows = "pair every row with every other" if kind == "a join" else "do without keys"
+        way_out = f"to {all_rows}, assign the same literal to both sides"
+        if kind == "a lookup":
+            way_out = "for a table of one row, without keys, write cross"
         raise FlowError(
             f"step {step!r}: {kind} needs keys, as many on the left ({len(left_on)}) as on the "
-            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to {all_rows}, "
-            "assign the same literal to both sides"
+            f"right ({len(right_on)}): on='area', or left_on= and right_on=; {way_out}"
         )
     pairs = zip(
         left_on,

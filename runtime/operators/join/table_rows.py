@@ -1,0 +1,147 @@
+"""Table of a lookup: read whole, once, and kept in the step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.errors import SchemaError, TypeMismatch
+from slackwater.runtime.expressions.result_types import type_read
+from slackwater.runtime.model import Column
+from slackwater.runtime.model.schema import column_from_arrow, inside_schema
+from slackwater.runtime.plurals import count_of
+from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.sources.named_reader import called_by_name
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    Block,
+    Input,
+    missing_methods,
+    place_of,
+    traits_of,
+)
+
+__all__ = ["TableRows", "table_rows"]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a table.
+
+    Two are equal if their digests are: so a checkpoint says which rows a step had.
+
+    Attributes:
+        digest: digest of columns and rows.
+        text: the table in a few words.
+        schema: columns, as they are kept inside.
+        rows: the rows, in one block.
+    """
+
+    digest: str
+    text: str = field(compare=False)
+    schema: pa.Schema = field(compare=False)
+    rows: pa.RecordBatch = field(compare=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str, *, step: str) -> Column:
+        """Return a column as it is kept inside.
+
+        Raises:
+            SchemaError: text that is not UTF-8.
+        """
+        kind = self.schema.field(name).type
+        who = f"step {step!r}, its table"
+        return column_from_arrow(name, self.rows.column(name), kind, who=who)
+
+
+def table_rows(given: Any, *, step: str) -> TableRows:
+    """Return the rows of a table, a frame, {column: values}, or an input.
+
+    Args:
+        given: table or input, as a user gave it.
+        step: name of the step that looks up, for errors.
+
+    Raises:
+        TypeMismatch: the object is neither a table nor an input.
+        SchemaError: columns of two names, or of a type that no step reads.
+        IngestError: the input cannot be read.
+    """
+    if isinstance(given, Mapping) or hasattr(given, "__arrow_c_stream__"):
+        try:
+            table = pa.table(dict(given) if isinstance(given, Mapping) else given)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise SchemaError(
+                f"step {step!r}: {shown(given, 60)} cannot become a table: {text_of(problem)}; "
+                "every column needs as many values as the others, of one type"
+            ) from None
+        text = f"a table of {count_of(len(table), 'row')}"
+    elif isinstance(given, pa.RecordBatch):
+        table = pa.Table.from_batches([given])
+        text = f"a table of {count_of(len(table), 'row')}"
+    elif isinstance(given, type) or missing_methods(given):
+        raise TypeMismatch(
+            f"step {step!r}: {shown(given, 60)} is not a table; give a table of pyarrow or pandas, "
+            "or an input such as sw.csv('zones.csv'); for a stream there are asof and join"
+        )
+    else:
+        schema = called_by_name(step, given, "schema")
+        table = pa.Table.from_batches(list(_blocks(given, step=step)), schema)
+        text = str(called_by_name(step, given, "describe")).partition("\n")[0]
+    return _rows_of(table, text, step=step)
+
+
+def _rows_of(table: pa.Table, text: str, *, step: str) -> TableRows:
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise SchemaError(
+                f"step {step!r}: the table has two columns {name!r}; rename one, or omit it"
+            )
+    for column in table.schema:
+        type_read(column, step=step)
+    # Taken, so that memory does not depend on how the rows came in blocks.
+    table = table.replace_schema_metadata(None).combine_chunks().take(np.arange(len(table)))
+    batches = table.combine_chunks().to_batches()
+    rows = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+    digest = hashlib.sha256(str(rows.schema).encode())
+    digest.update(rows.serialize())
+    return TableRows(digest.hexdigest(), text, inside_schema(table.schema), rows)
+
+
+def _blocks(given: Input, *, step: str) -> Iterator[pa.RecordBatch]:
+    """Yield the blocks of an input to its end.
+
+    Raises:
+        SchemaError: it has nothing to read now, or rows that it cannot read.
+        IngestError: it cannot be read.
+    """
+    traits = traits_of(given)
+    names = [""]
+    if traits.has_partitions:
+        names = [part.name for part in called_by_name(step, given, "partitions")]
+    for name in names:
+        reader = called_by_name(step, given, "open", *place_of(traits, name, None))
+        try:
+            while (polled := called_by_name(step, reader, "poll")) is not END_OF_INPUT:
+                rows = polled.rows if isinstance(polled, Block) else polled
+                if isinstance(rows, BadRows):
+                    raise SchemaError(
+                        f"step {step!r}: the table has records that cannot be read, first: "
+                        f"{rows.rows.column('reason')[0].as_py()}; a table must be whole: mend "
+                        "it, or read it with sw.table(…) of the rows that you want"
+                    )
+                if not isinstance(rows, pa.RecordBatch):
+                    raise SchemaError(
+                        f"step {step!r}: {shown(given, 60)} has no more rows now, and is not at "
+                        "its end, and a table is read whole; make it a source, and write asof"
+                    )
+                yield rows
+        finally:
+            called_by_name(step, reader, "close")
