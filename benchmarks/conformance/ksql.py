@@ -567,31 +567,12 @@ for kind, window in (("tumbling", HALF_MINUTE), ("hopping", TENS)):
         aggregate=sw.top_k("VALUE", 2),
         columns=FLOATS,
     )
-
-
-def _distinct_top(window: Any, slide: str) -> Made:
-    def made(flow: sw.Dataflow, case: Case) -> sw.Stream:
-        records = topic(flow, case, "test_topic", FLOATS)
-        values = records.aggregate(by=["key", "VALUE"], window=window, n=sw.count())
-        values = values.rename({"window_start": "begin", "window_end": "over"})
-        # Each piece as long as a slide has the values of one window.
-        top = values.aggregate(
-            by=["key", "begin", "over"], window=sw.tumbling(slide), value=sw.top_k("VALUE", 2)
-        )
-        bounds = {"start": sw.col("begin"), "end": sw.col("over")}
-        bounds = {name: column.cast("int64") // MS for name, column in bounds.items()}
-        return top.select("key", bounds, "value").filter(SINCE_1970)
-
-    return made
-
-
-DISTINCT = "the distinct values of a window first, then the greatest of them"
-flow_of("tumbling-windows-topkdistinct_tumbling", way="detour", note=DISTINCT)(
-    _distinct_top(HALF_MINUTE, "30s")
-)
-flow_of("hopping-windows-topkdistinct_hopping", way="detour", note=DISTINCT)(
-    _distinct_top(TENS, "10s")
-)
+    windowed(
+        f"{kind}-windows-topkdistinct_{kind}",
+        window=window,
+        aggregate=sw.top_k("VALUE", 2, distinct=True),
+        columns=FLOATS,
+    )
 
 # -- rows without a partner -------------------------------------------------------------
 

@@ -36,7 +36,7 @@ changes no row."""
 _LATER = frozenset(
     {"drift", "close", "sequence", "clock", "feature"}
     | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
-    | {"ddof", "by", "size", "condition", "custom"}  # of an aggregate
+    | {"ddof", "by", "size", "condition", "custom", "distinct"}  # of an aggregate
     | {"offset_ns", "closed"}  # of a window
     | {"splits_updates"}
 )

@@ -151,7 +151,7 @@ CHOSEN = replace(
         "first": Aggregate("first", "delay"),
         "last": Aggregate("last", "line"),
         "greatest": Aggregate("arg_max", "line", by="delay"),
-        "top": Aggregate("top_k", "line", size=2),
+        "top": Aggregate("top_k", "line", size=2, distinct=True),
         "distinct": Aggregate("count_distinct", "delay"),
         "list": Aggregate("collect", "delay"),
         "some": Aggregate(
@@ -162,12 +162,19 @@ CHOSEN = replace(
 SPREAD = replace(
     AGGREGATE,
     schema=pa.schema(
-        [*list(AGGREGATE.schema)[:3], *((name, pa.float64()) for name in ("std", "var", "some"))]
+        [
+            *list(AGGREGATE.schema)[:3],
+            *((name, pa.float64()) for name in ("std", "var", "some", "covar", "slope")),
+            ("bits", pa.int64()),
+        ]
     ),
     aggregates={
         "std": Aggregate("std", "delay", ddof=1),
         "var": Aggregate("var", "area", ddof=0),
         "some": Aggregate("mean", "delay", condition=bound(col("delay") < 0.2, pa.float64())),
+        "covar": Aggregate("covar", "delay", by="area", ddof=1),
+        "slope": Aggregate("slope", "delay", by="area"),
+        "bits": Aggregate("bit_and", "area"),
     },
 )
 CUSTOM = replace(

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial, reduce
 from math import copysign, inf, isnan, nan, sqrt
+from operator import and_, or_, xor
 from random import Random
 from typing import Any, TypeAlias
 
@@ -69,6 +71,17 @@ def top(k: int) -> Callable[[Values], Any]:
     return lambda values: sorted(values, key=strict, reverse=True)[:k] or None
 
 
+def top_distinct(k: int) -> Callable[[Values], Any]:
+    def greatest(values: Values) -> Any:
+        best: list[Any] = []
+        for value in top(len(values))(values) or ():
+            if not best or rank(value) != rank(best[-1]):
+                best.append(value)
+        return best[:k] or None
+
+    return greatest
+
+
 def or_null(function: Callable[[Values], Any]) -> Callable[[Values], Any]:
     return lambda values: function(values) if values else None
 
@@ -91,10 +104,20 @@ PLAIN: dict[str, tuple[sw.Aggregate, str, Callable[[Values], Any]]] = {
         for name, make, plain in (
             ("distinct", sw.count_distinct, distinct),
             ("top", lambda column: sw.top_k(column, 2), top(2)),
+            ("differ", lambda column: sw.top_k(column, 2, distinct=True), top_distinct(2)),
         )
         for column in ("n", "x", "s", "b", "d")
     },
+    "differs_1": (sw.top_k("x", 1, distinct=True), "x", top_distinct(1)),
     "distinct_at": (sw.count_distinct("at"), "at", distinct),
+    **{
+        f"{name}_bits": (make("n"), "n", or_null(partial(reduce, of_two)))
+        for name, make, of_two in (
+            ("and", sw.bit_and, and_),
+            ("or", sw.bit_or, or_),
+            ("xor", sw.bit_xor, xor),
+        )
+    },
     "any": (sw.any("b"), "b", or_null(any)),
     "all": (sw.all("b"), "b", or_null(all)),
 }
@@ -200,6 +223,7 @@ CONDITIONED: dict[
     "top": (lambda **w: sw.top_k("n", 3, **w), of_column("n", top(3))),
     "distinct": (lambda **w: sw.count_distinct("s", **w), of_column("s", distinct)),
     "list": (lambda **w: sw.collect("n", **w), of_column("n", or_null(list))),
+    "bits": (lambda **w: sw.bit_xor("n", **w), of_column("n", or_null(partial(reduce, xor)))),
 }
 
 
@@ -274,6 +298,66 @@ def test_a_variance_is_exact_but_for_last_digits(
         assert row["s"] == (None if expected is None else pytest.approx(sqrt(expected), rel=1e-12))
 
 
+def exact_line(pairs: list[tuple[int, int]]) -> dict[str, float | None]:
+    """Return aggregates of pairs (y, x)."""
+    made: dict[str, float | None] = dict.fromkeys(["covar", "all", "corr", "slope", "intercept"])
+    count = len(pairs)
+    if not count:
+        return made
+    mean_y, mean_x = (Fraction(sum(values), count) for values in zip(*pairs, strict=True))
+    product = sum((y - mean_y) * (x - mean_x) for y, x in pairs)
+    square_y, square_x = (
+        sum((y - mean_y) ** 2 for y, _ in pairs),
+        sum((x - mean_x) ** 2 for _, x in pairs),
+    )
+    made["all"] = float(product / count)
+    if count > 1:
+        made["covar"] = float(product / (count - 1))
+    if square_x:
+        made["slope"] = float(product / square_x)
+        made["intercept"] = float(mean_y - product / square_x * mean_x)
+        if square_y:
+            made["corr"] = float(product) / sqrt(square_y) / sqrt(square_x)
+    return made
+
+
+LINES = {
+    "covar": sw.covar("y", "x"),
+    "all": sw.covar("y", "x", ddof=0),
+    "corr": sw.corr("y", "x"),
+    "slope": sw.slope("y", "x"),
+    "intercept": sw.intercept("y", "x"),
+}
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from([None, 0, 1, 2, -7, 400])] * 2), min_size=1, max_size=20),
+    st.sampled_from([0, 10**6, 2**52]),
+    st.integers(1, 20),
+    st.sampled_from([sw.tumbling("40ns"), sw.sliding("40ns", "10ns")]),
+    st.sampled_from([pa.int64(), pa.float64(), pa.decimal128(20, 2)]),
+)
+def test_lines_are_exact_but_for_last_digits(
+    pairs: list[tuple[int | None, int | None]], far: int, cut: int, window: Any, kind: pa.DataType
+) -> None:
+    far = far if kind != pa.decimal128(20, 2) else 0
+    moved = [tuple(None if v is None else v + far for v in pair) for pair in pairs]
+    table = timed(pa.array([x for _, x in moved], kind))
+    table = table.append_column("y", pa.array([y for y, _ in moved], kind))
+    made = result_of(lambda s: s.aggregate(LINES, window=window), table, batch_rows=cut)
+    for row in made.to_pylist():
+        start, end = (row[name].value for name in ("window_start", "window_end"))
+        there: list[Any] = [pair for pair in moved[max(start, 0) : end] if None not in pair]
+        expected = exact_line(there)
+        assert {name: row[name] is None for name in expected} == {
+            name: value is None for name, value in expected.items()
+        }
+        for name, value in expected.items():
+            if value is not None:
+                scale = 1e-9 * (far + 1) if name == "intercept" else 1e-9
+                assert row[name] == pytest.approx(value, rel=1e-9, abs=scale), name
+
+
 @pytest.mark.parametrize(
     ("values", "variance"),
     [
@@ -334,6 +418,10 @@ def test_chosen_rows_are_few_and_gone_with_their_windows() -> None:
         (lambda: sw.arg_max("n", "v"), TypeMismatch, "chooses by 'v'.*has no order"),
         (lambda: sw.arg_max("n", "w"), ColumnError, "'w'"),
         (lambda: sw.first("w"), ColumnError, "'w'"),
+        (lambda: sw.bit_and("x"), TypeMismatch, "takes whole numbers.*cast it"),
+        (lambda: sw.corr("n", "s"), TypeMismatch, "takes numbers, and 's' is string"),
+        (lambda: sw.slope("s", "n"), TypeMismatch, "takes numbers, and 's' is string"),
+        (lambda: sw.covar("n", "x", ddof=-1), SettingError, "ddof must be from 0"),
         (lambda: sw.top_k("n", 0), SettingError, "k must be a whole number, 1 or more"),
         (lambda: sw.std("n", ddof=-1), SettingError, "ddof must be from 0 to"),
         (lambda: sw.std("n", ddof=10**30), SettingError, "ddof must be from 0 to"),

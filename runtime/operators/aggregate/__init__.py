@@ -33,6 +33,7 @@
 - `openings.py`: Windows that rows open: each row that fits opens a window of its key.
 - `over_machine.py`: The machines of `over`: rows leave with aggregates of the rows before them.
 - `over_step.py`: `over`: its step, and the method that makes it.
+- `pair_moments.py`: Covariances: sums of products of distances to a pair of the cell.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
 - `row_counts.py`: Count windows: so many rows of a key, in the order in which they come.

@@ -105,6 +105,83 @@ def std(column: str, *, ddof: int = 1, where: Where = None) -> Aggregate:
 
 
 @checked_call
+def covar(column: str, by: str, *, ddof: int = 1, where: Where = None) -> Aggregate:
+    """Return the covariance of two columns, float64; null of `ddof` pairs or fewer.
+
+    Rows in which one of the two is null do not count.
+
+    Args:
+        column: name of the first column of numbers.
+        by: name of the second column of numbers.
+        ddof: option of this name of `var`: 1 as SQL's `covar_samp`, 0 as `covar_pop`.
+        where: condition of the rows that count; all rows if it is None.
+
+    Raises:
+        SettingError: ddof is below 0, or more than a billion.
+    """
+    ddof = _checked_ddof("covar", column, ddof)
+    return _of("covar", column, where, by=_checked_column("covar", by), ddof=ddof)
+
+
+@checked_call
+def corr(column: str, by: str, *, where: Where = None) -> Aggregate:
+    """Return the correlation of two columns by Pearson, float64 from −1 to 1.
+
+    Rows in which one of the two is null do not count. Null where a column has one value alone.
+
+    Args:
+        column: name of the first column of numbers.
+        by: name of the second column of numbers.
+        where: condition of the rows that count; all rows if it is None.
+    """
+    return _of("corr", column, where, by=_checked_column("corr", by))
+
+
+@checked_call
+def slope(column: str, by: str, *, where: Where = None) -> Aggregate:
+    """Return the slope of the line of least squares through a column by another, float64.
+
+    Rows in which one of the two is null do not count. Null where `by` has one value alone.
+
+    Args:
+        column: name of the column that depends on the other, y.
+        by: name of the other column, x.
+        where: condition of the rows that count; all rows if it is None.
+    """
+    return _of("slope", column, where, by=_checked_column("slope", by))
+
+
+@checked_call
+def intercept(column: str, by: str, *, where: Where = None) -> Aggregate:
+    """Return the value of the line of least squares where `by` is 0; see `slope`.
+
+    Args:
+        column: name of the column that depends on the other, y.
+        by: name of the other column, x.
+        where: condition of the rows that count; all rows if it is None.
+    """
+    return _of("intercept", column, where, by=_checked_column("intercept", by))
+
+
+@checked_call
+def bit_and(column: str, *, where: Where = None) -> Aggregate:
+    """Return the bits that all of a column's whole numbers have."""
+    return _of("bit_and", column, where)
+
+
+@checked_call
+def bit_or(column: str, *, where: Where = None) -> Aggregate:
+    """Return the bits that any of a column's whole numbers has."""
+    return _of("bit_or", column, where)
+
+
+@checked_call
+def bit_xor(column: str, *, where: Where = None) -> Aggregate:
+    """Return the bits that an odd number of whole numbers have."""
+    return _of("bit_xor", column, where)
+
+
+@checked_call
 def any(column: str, *, where: Where = None) -> Aggregate:  # noqa: A001 - read as sw.any("late")
     """Return whether a true/false column is true in any row; null without any value."""
     return _of("any", column, where)
@@ -162,14 +239,15 @@ def arg_min(column: str, by: str, *, where: Where = None) -> Aggregate:
 
 
 @checked_call
-def top_k(column: str, k: int, *, where: Where = None) -> Aggregate:
+def top_k(column: str, k: int, *, distinct: bool = False, where: Where = None) -> Aggregate:
     """Return the greatest k values of a column as a list, the greatest first.
 
-    Equal values count each. The list is shorter where there are fewer values.
+    The list is shorter where there are fewer values.
 
     Args:
         column: name of the column; its values may be text.
         k: number of values at most.
+        distinct: whether equal values are in the list once; else they count each.
         where: condition of the rows that count; all rows if it is None.
 
     Raises:
@@ -177,7 +255,7 @@ def top_k(column: str, k: int, *, where: Where = None) -> Aggregate:
     """
     if k < 1:
         raise SettingError(f"top_k({column!r}, {shown(k)}): k must be a whole number, 1 or more")
-    return _of("top_k", column, where, size=int(k))
+    return _of("top_k", column, where, size=int(k), distinct=distinct)
 
 
 @checked_call

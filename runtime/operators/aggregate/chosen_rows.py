@@ -94,6 +94,11 @@ def _greatest_values(_: Int64Array, values: Column) -> Keys:
     return (~ordered(values, zeros_differ=True),)
 
 
+def _greatest_distinct(_: Int64Array, values: Column) -> Keys:
+    # Of −0.0 and 0.0, which are one value, the greater stays.
+    return ~ordered(values, zeros_differ=True), ~ordered(values)
+
+
 def _same(_: Int64Array, values: Column) -> Keys:
     return (codes_of(values),)
 
@@ -104,6 +109,7 @@ _RULES: Mapping[str, Rule] = {
     "arg_min": Rule(_least, 1),
     "arg_max": Rule(_greatest, 1),
     "top_k": Rule(_greatest_values, is_by_value=True),
+    "top_distinct": Rule(_greatest_distinct, is_distinct=True, is_by_value=True),
     "count_distinct": Rule(_same, is_distinct=True, is_by_value=True),
     "collect": Rule(_earliest),
 }
@@ -229,12 +235,11 @@ class ChosenRows:
         order = _order(groups, keys, is_stable=not rule.is_by_value)
         groups = groups.take(order)
         if rule.is_distinct:
-            (values,) = keys
-            values = values.take(order)
+            values = keys[-1].take(order)
             is_new = np.ones(len(order), dtype=np.bool_)
             is_new[1:] = (groups[1:] != groups[:-1]) | (values[1:] != values[:-1])
-            order = order[is_new]
-        elif rule.size is not None:
+            order, groups = order[is_new], groups[is_new]
+        if rule.size is not None:
             starts = starts_of_runs(groups)
             order = order[places_in_runs(starts, len(groups)) < rule.size]
         return rows.take(order if best is None else best.take(order))

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.decimals import decimals_of
 from slackwater.runtime.model import Column, Int64Array
 from slackwater.runtime.model.nullable import nulled
@@ -27,6 +28,13 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggreg
 from slackwater.runtime.operators.aggregate.custom_states import results_of
 from slackwater.runtime.operators.aggregate.moments import variance
 from slackwater.runtime.operators.aggregate.needs import Need
+from slackwater.runtime.operators.aggregate.pair_moments import (
+    FloatArray,
+    PairMoments,
+    correlation,
+    intercept,
+    slope,
+)
 from slackwater.runtime.operators.aggregate.whole_sum import mean_of, sum_of
 from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateOfParts
 from slackwater.runtime.operators.ground.checks import is_whole
@@ -39,11 +47,20 @@ class Takes(NamedTuple):
         families: families of types; None if any may be one of its columns.
         text: text on these columns, for an error.
         way_out: advice for another column; `{0}` is the column, `{1}` the aggregate.
+        is_whole: whether numbers must be whole ones.
+        is_of_pairs: whether the second column is one of these, too.
     """
 
     families: tuple[str, ...] | None = None
     text: str = "any column"
     way_out: str = ""
+    is_whole: bool = False
+    is_of_pairs: bool = False
+
+    def has(self, of: pa.DataType) -> bool:
+        """Return whether a column of a type may be taken."""
+        has_family = self.families is None or family(of) in self.families
+        return has_family and (is_whole(of) or not self.is_whole)
 
 
 class Results(NamedTuple):
@@ -86,6 +103,8 @@ PART_OF_IT = "take a part of it before: .with_columns(x=col({0!r})[0]), or ['fie
 """Advice for a list, struct or map."""
 _ANY = Takes()
 _NUMBERS = Takes(("number", "decimal"), "numbers", _CAST)
+_PAIRS = _NUMBERS._replace(is_of_pairs=True)
+_WHOLE = Takes(("number",), "whole numbers", _CAST, is_whole=True)
 _SUMMED = Takes(("number", "decimal", "duration"), "numbers", _CAST)
 _ORDERED = Takes(
     ("number", "decimal", "timestamp", "time", "duration"),
@@ -169,10 +188,16 @@ def _moments(aggregate: Aggregate, _: pa.DataType) -> tuple[Need, ...]:
     return (_own(aggregate, "moments"),)
 
 
+def _pairs(aggregate: Aggregate, _: pa.DataType) -> tuple[Need, ...]:
+    column, by = aggregate.column or "", aggregate.by or ""
+    return (Need("pairs", column, "", aggregate.condition_text, by),)
+
+
 def _chosen(aggregate: Aggregate, _: pa.DataType) -> tuple[Need, ...]:
     column = aggregate.column or ""
     by = aggregate.by or column
-    own = Need(aggregate.kind, column, "", aggregate.condition_text, by, aggregate.size)
+    kind = "top_distinct" if aggregate.distinct else aggregate.kind
+    own = Need(kind, column, "", aggregate.condition_text, by, aggregate.size)
     return (own,)
 
 
@@ -213,6 +238,26 @@ def _spread(results: Results) -> Column:
     assert aggregate.ddof is not None
     spread = variance(results.state, aggregate.ddof, scale=aggregate.scale)
     return nulled(np.sqrt(spread) if aggregate.kind == "std" else spread, counts > aggregate.ddof)
+
+
+def _covariance(results: Results) -> Column:
+    """Return covariances; null of `ddof` pairs or fewer."""
+    ddof, of = results.aggregate.ddof, results.state
+    assert ddof is not None
+    with np.errstate(all="ignore"):  # of what has too few
+        return nulled(of.products / (of.counts - ddof), of.counts > ddof)
+
+
+def _of_line(number: Callable[[PairMoments], FloatArray]) -> Callable[[Results], Column]:
+    """Return a function of results that are null where a column has one value."""
+
+    def finish(results: Results) -> Column:
+        with np.errstate(all="ignore"):
+            values = number(results.state)
+        # Without pairs it is null too; NaN of infinite values stays.
+        return nulled(values, results.state.has_line(results.aggregate.kind))
+
+    return finish
 
 
 def _value(results: Results) -> Column:
@@ -268,6 +313,13 @@ KINDS: Mapping[str, Kind] = {
     "quantile": Kind(_NUMBERS, _FLOATS, _all_values, _quantile),
     "std": Kind(_NUMBERS, _FLOATS, _moments, _spread),
     "var": Kind(_NUMBERS, _FLOATS, _moments, _spread),
+    "covar": Kind(_PAIRS, _FLOATS, _pairs, _covariance),
+    "corr": Kind(_PAIRS, _FLOATS, _pairs, _of_line(correlation)),
+    "slope": Kind(_PAIRS, _FLOATS, _pairs, _of_line(slope)),
+    "intercept": Kind(_PAIRS, _FLOATS, _pairs, _of_line(intercept)),
+    "bit_and": Kind(_WHOLE, _as_it_came, _folded, _fold),
+    "bit_or": Kind(_WHOLE, _as_it_came, _folded, _fold),
+    "bit_xor": Kind(_WHOLE, _as_it_came, _folded, _fold),
     "any": Kind(_TRUE_FALSE, _BOOLS, _of_bools("max"), _fold),
     "all": Kind(_TRUE_FALSE, _BOOLS, _of_bools("min"), _fold),
     "first": Kind(_ANY, _as_it_came, _chosen, _value),

@@ -51,10 +51,10 @@ class MomentAccumulator:
             new, first = np.unique(cells.take(fresh), return_index=True)
             own = values.take(fresh.take(first)).astype(np.float64)
             self._shifts.change(np.add, new, own)
-        distances = _distances(values, self._shifts.values.take(cells))
+        away = distances(values, self._shifts.values.take(cells))
         self._counts.change(np.add, cells, 1)
-        self._sums.change(np.add, cells, distances)
-        self._squares.change(np.add, cells, distances * distances)
+        self._sums.change(np.add, cells, away)
+        self._squares.change(np.add, cells, away * away)
 
     def combined(self, pairs: Pairs) -> Moments:
         """Return the moments of each result: cells are put together by their means."""
@@ -96,14 +96,12 @@ def variance(of: Moments, ddof: int, *, scale: int = 0) -> npt.NDArray[np.float6
         return spread / 100.0**scale if scale else spread
 
 
-def _distances(
-    values: npt.NDArray[Any], shifts: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def distances(values: npt.NDArray[Any], shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return values less shifts, rounded once: whole numbers of 64 bits too."""
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
         return values.astype(np.float64, copy=False) - shifts
     high, low = np.floor(shifts / _HALF), np.remainder(shifts, _HALF)
     above = (values >> np.int64(32) if values.dtype.kind == "i" else values >> np.uint64(32)) - high
     below = (values & values.dtype.type(2**32 - 1)) - low
-    distances: npt.NDArray[np.float64] = above * _HALF + below
-    return distances
+    away: npt.NDArray[np.float64] = above * _HALF + below
+    return away

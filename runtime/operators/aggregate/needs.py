@@ -25,19 +25,23 @@ from slackwater.runtime.operators.aggregate.counted_values import (
     CountedValues,
 )
 from slackwater.runtime.operators.aggregate.moments import MomentAccumulator
+from slackwater.runtime.operators.aggregate.pair_moments import PairAccumulator
 from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator
+
+_BITS = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}
+_FOLDS = ("min", "max", *_BITS)
 
 
 class Need(NamedTuple):
     """A need is a state that one or more aggregates are computed from."""
 
-    kind: str  # rows, nulls, sum, min, max, values, moments, or a kind of chosen rows
+    kind: str  # rows, nulls, sum, min, …, values, moments, pairs, or a kind of chosen rows
     column: str
     dtype: str = ""
     condition: str = ""
     """Text of the condition whose rows it has; "" if all."""
     by: str = ""
-    """Of chosen rows: the column that they are chosen by."""
+    """Of chosen rows: the column that they are chosen by; of pairs the second column."""
     size: int | None = None
     """Of chosen rows: how many of each cell, if the user says it."""
 
@@ -64,10 +68,12 @@ class Need(NamedTuple):
 
     def accumulator(self) -> Accumulator:
         """Return a fresh accumulator of this state."""
+        if self.kind == "pairs":
+            return PairAccumulator(self.column, self.by)
         if self.by:
             columns = tuple(dict.fromkeys((self.column, self.by)))
             return ChosenRows(rule_of(self.kind, self.size), columns, self.by)
-        if self.kind in ("min", "max"):
+        if self.kind in _FOLDS:
             dtype = np.dtype(self.dtype)
             ufunc, identity = fold_of(self.kind, dtype)
             return FoldAccumulator(ufunc, dtype, identity, _values_or(identity, self.column, dtype))
@@ -75,7 +81,9 @@ class Need(NamedTuple):
 
 
 def fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
-    """Return the function of a minimum or maximum, and its identity."""
+    """Return the function of a minimum, a maximum or of bits, and its identity."""
+    if kind in _BITS:
+        return _BITS[kind], np.invert(dtype.type(0)) if kind == "bit_and" else dtype.type(0)
     limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
     if kind == "max":
         return np.maximum, -np.inf if limits is None else limits.min

@@ -226,7 +226,7 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
         return kind.type(aggregate, pa.null())
     of = column_type(schema, aggregate.column, step=step)
     takes = kind.takes
-    if takes.families is not None and family(of) not in takes.families:
+    if not takes.has(of):
         called = "median" if aggregate.level == _MIDDLE else aggregate.kind
         way_out = PART_OF_IT if family(of) == "nested" else takes.way_out
         raise TypeMismatch(
@@ -235,6 +235,11 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
         )
     if aggregate.by is not None:
         by = column_type(schema, aggregate.by, step=step)
+        if takes.is_of_pairs and not takes.has(by):
+            raise TypeMismatch(
+                f"step {step!r}: {name}={aggregate.text} takes {takes.text}, and {aggregate.by!r} "
+                f"is {by}; {takes.way_out.format(aggregate.by, aggregate.kind)}"
+            )
         if family(by) == "nested":
             raise TypeMismatch(
                 f"step {step!r}: {name}={aggregate.text} chooses by {aggregate.by!r}, {by}, and a "

@@ -19,6 +19,7 @@ from slackwater.runtime.shown import shown
 AggregateName = Literal[
     "count", "sum", "mean", "min", "max", "quantile", "std", "var", "any", "all", "first", "last",
     "arg_max", "arg_min", "top_k", "count_distinct", "collect", "custom",
+    "bit_and", "bit_or", "bit_xor", "covar", "corr", "slope", "intercept",
 ]  # fmt: skip
 Closed = Literal["start", "end"]
 """The end of a window that is in it."""
@@ -32,7 +33,7 @@ class Aggregate(SaysOurName):
 
     _called, _place = "an aggregate", "aggregates"
     _inner = frozenset(
-        {"kind", "column", "level", "scale", "ddof", "condition", "by", "size"}
+        {"kind", "column", "level", "scale", "ddof", "condition", "by", "size", "distinct"}
         | {"columns", "source_column", "condition_text", "text"}
     )
 
@@ -42,13 +43,15 @@ class Aggregate(SaysOurName):
     scale: int = 0
     """Digits after the point of a column of decimals, known once the step is made."""
     ddof: int | None = None
-    """Of a variance: its divisor is the number of values less this."""
+    """Of a variance or covariance: its divisor is the number of values less this."""
     by: str | None = None
-    """Column whose greatest or least value chooses the row; None if the time or the value does."""
+    """Column whose greatest or least value chooses the row; of a covariance the other column."""
     size: int | None = None
     """Number of values that `top_k` has at most."""
     condition: Expr | None = None
     """Only rows for which it is true count; None if all do."""
+    distinct: bool = False
+    """Whether `top_k` has equal values once."""
 
     def _computed(self, other: object) -> NoReturn:
         raise TypeError(f"{self._called} is not a column; {answer_to('aggregates', 'arithmetic')}")
@@ -80,6 +83,8 @@ class Aggregate(SaysOurName):
             options.append(str(self.size))
         if self.ddof is not None:
             options.append(f"ddof={self.ddof}")
+        if self.distinct:
+            options.append("distinct")
         where = "" if self.condition is None else f" where {self.condition!s}"
         return f"{self.kind}({', '.join(options)}){where}"
 
