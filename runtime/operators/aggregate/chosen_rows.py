@@ -265,6 +265,8 @@ def _order(groups: Int64Array, keys: Keys, *, is_stable: bool) -> Int64Array:
         keys: keys within a group.
         is_stable: whether equal rows stay in their order.
     """
+    if not is_stable and len(keys) == 1 and (both := _in_one(groups, keys[0])) is not None:
+        return both.argsort()
     order: Int64Array | None = None
     for key in keys:
         own = key if order is None else key.take(order)
@@ -276,6 +278,20 @@ def _order(groups: Int64Array, keys: Keys, *, is_stable: bool) -> Int64Array:
     if order is None:
         return _stable(groups)
     return order.take(_stable(groups.take(order)))
+
+
+def _in_one(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | None:
+    """Return group and key as one number a row; None if too large."""
+    low, high = ends_of(groups)
+    least, most = ends_of(key)
+    span = most - least + 1
+    if (high - low + 1) * span >= _FAR * _FAR:
+        return None
+    both = groups - low
+    both *= span
+    wide = key if key.dtype.itemsize == groups.dtype.itemsize else key.astype(np.int64)
+    both += (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
+    return both
 
 
 def _stable(values: npt.NDArray[Any]) -> Int64Array:

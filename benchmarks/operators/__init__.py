@@ -1,0 +1,1 @@
+"""What a row costs in each operator, beside Polars, DuckDB and Flink on the same rows."""
