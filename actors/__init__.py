@@ -11,7 +11,7 @@ One room each, from the ground up:
 - `sinks/`: Write results where they leave: to files, to the user's function, or to memory.
 - `slot/`: Run a slot in real time, around `runtime/schedule/slot.py`. No Ray.
 - `tuning/`: Set slacks while a job runs: a tuner beside the job, its supervisor, its samples.
-- `wire/`: Carry messages between slots, over TCP or a Unix socket. No Ray.
+- `wire/`: Carry messages between slots, over TCP, or a Unix socket and shared memory. No Ray.
 
 docs/architecture.md says which may import which.
 """

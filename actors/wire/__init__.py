@@ -1,4 +1,4 @@
-"""Carry messages between slots, over TCP or a Unix socket. No Ray.
+"""Carry messages between slots, over TCP, or a Unix socket and shared memory. No Ray.
 
 - `buffers.py`: Convert a column to Arrow buffers and back: parts of a frame's body
   (`actors/wire/frames.py`).
@@ -12,5 +12,7 @@
 - `local_sockets.py`: Identify processes of one host, and place sockets that only our user can
   reach.
 - `refused_peers.py`: Count the connections that a socket refused, and log each address once.
+- `shared_memory.py`: Share memory between two ends of a channel on one host: long frames go around
+  the socket.
 - `waiting.py`: Wait for channels, and for other threads, to the microsecond.
 """

@@ -10,7 +10,8 @@ thread.
 
 *Transports*: between two hosts TCP with CURVE, which encrypts, and admits only holders of the job's
 keys. On one host a Unix socket in the clear, in a folder that the kernel reserves for our user
-(`actors/wire/local_sockets.py`). The receiver chooses, and its endpoint names its choice; TCP is
+(`actors/wire/local_sockets.py`); long frames go through shared memory beside it
+(`actors/wire/shared_memory.py`). The receiver chooses, and its endpoint names its choice; TCP is
 never in the clear. The rest is the same on both.
 
 *Sockets*: PAIR, because a channel has exactly one peer. ROUTER would need an envelope and drop what
@@ -51,6 +52,7 @@ from slackwater.actors.wire.frames import FrameCodec, FrameTooLongError, GrantFr
 from slackwater.actors.wire.keys import ChannelKeys, guard_local_receiver
 from slackwater.actors.wire.listening import listen
 from slackwater.actors.wire.refused_peers import RefusedPeers
+from slackwater.actors.wire.shared_memory import LEAST_BYTES, SharedIn, SharedOut
 from slackwater.actors.wire.waiting import ChannelPoller, Waker, wait
 from slackwater.runtime.errors import ClusterError, FrameError, WorkerDied
 from slackwater.runtime.model import NO_PROGRESS, Mark, Message
@@ -93,6 +95,7 @@ class Sender(End):
         self.endpoint = endpoint
         self._last_sent = NO_PROGRESS  # by the last message sent
         self._is_settled = False
+        self._shared: SharedOut | None = None
         is_local = endpoint.startswith(local_sockets.SCHEME)
         if not is_local:
             self._use_pieces()
@@ -115,7 +118,9 @@ class Sender(End):
         if is_local:
             self._is_lost = not self._has_connected()
             if not self._is_lost:
-                local_sockets.remove(endpoint.removeprefix(local_sockets.SCHEME))
+                path = endpoint.removeprefix(local_sockets.SCHEME)
+                self._shared = SharedOut.at(local_sockets.memory_link(path))
+                local_sockets.remove(path)
         self._put(codec.encode_hello())
 
     @property
@@ -144,6 +149,8 @@ class Sender(End):
         if not self._is_closed:
             self._socket.disable_monitor()
             self._losses.close(linger=0)
+            if self._shared is not None:
+                self._shared.close()
         super().close(linger_s=linger_s)
 
     def send(self, message: Message, now_ns: int) -> None:
@@ -157,13 +164,18 @@ class Sender(End):
         if self.last_refusal is not None and not self._is_connected:
             raise FrameError(f"channel to {self.endpoint}: {self.last_refusal}")
         try:
-            frame = self._codec.encode(message, sent_at_ns=now_ns)
+            parts, size = self._codec.encode_parts(message, sent_at_ns=now_ns)
         except FrameTooLongError:
             if message.batch is None or message.rows < 2:
                 raise
             for half in message.split(message.rows // 2, self._last_sent):
                 self.send(half, now_ns)
             return
+        frame = None
+        if size >= LEAST_BYTES and self._shared is not None:
+            frame = self._shared.put(parts, size)
+        if frame is None:
+            frame = b"".join(parts)
         self._is_lost = self._is_lost or not self._put(frame)
         if self._is_lost:
             raise WorkerDied(
@@ -173,7 +185,7 @@ class Sender(End):
         self._last_sent = message.progress.with_arrived(None)
         self.messages += 1
         self.rows += message.rows
-        self.bytes += len(frame)
+        self.bytes += size
 
     def mark(self, mark: Mark) -> None:
         """Send a mark after what was sent; a stream that has ended needs none.
@@ -249,6 +261,7 @@ class Receiver(End):
         self._has_ended = False
         self._unlink: weakref.finalize[..., Receiver] | None = None
         self._refused_peers: RefusedPeers | None = None
+        self._shared: SharedIn | None = None
         if not (is_local and self._has_bound_locally()):
             self._bind_tcp(keys, bind_host)
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -299,8 +312,10 @@ class Receiver(End):
             max_messages: most frames to read, >= 1; the rest waits.
         """
         received: list[tuple[Message | Mark, int]] = []
-        for frame in self._read(max_messages):
+        shared = self._shared
+        for came in self._read(max_messages):
             try:
+                frame = came if shared is None else shared.frame(came)
                 if self._is_connected and self._codec.is_mark(frame):
                     received.append((self._codec.decode_mark(frame), 0))
                     continue
@@ -332,6 +347,8 @@ class Receiver(End):
         self.unlink()
         if self._refused_peers is not None and not self._is_closed:
             self._refused_peers.close()
+        if self._shared is not None:
+            self._shared.close()
         super().close(linger_s=linger_s)
 
     def unlink(self) -> None:
@@ -354,6 +371,7 @@ class Receiver(End):
         except zmq.ZMQError:  # a file system that has no sockets
             self._unlink()
             return False
+        self._shared = SharedIn.made(local_sockets.memory_link(path))
         return True
 
     def _bind_tcp(self, keys: ChannelKeys, bind_host: str) -> None:
@@ -370,6 +388,8 @@ class Receiver(End):
             # Before the sender's is checked, so that both ends can name what differs.
             self._put(self._codec.encode_hello())
             self._has_greeted = True
+            if self._shared is not None:
+                self._shared.is_linked()
         if not self._is_connected:
             self._codec.check_hello(frame)
             self._is_connected = True

@@ -144,7 +144,11 @@ class FrameCodec:
     # --- sending ---
 
     def encode(self, message: Message, *, sent_at_ns: int) -> bytes:
-        """Return the message as one frame.
+        """Return the message as one frame; see `encode_parts`."""
+        return b"".join(self.encode_parts(message, sent_at_ns=sent_at_ns)[0])
+
+    def encode_parts(self, message: Message, *, sent_at_ns: int) -> tuple[list[Any], int]:
+        """Return the contiguous buffers of the message's frame, and its bytes.
 
         Raises:
             FrameTooLongError: the body would be longer than `max_bytes`.
@@ -186,7 +190,7 @@ class FrameCodec:
             size,
         )
         self._sent += 1
-        return b"".join((header, *parts))
+        return [header, *parts], HEADER.size + size
 
     def encode_grant(self, grant: GrantFrame) -> bytes:
         """Return the credit as a frame."""

@@ -22,7 +22,7 @@ from slackwater.actors.kernel.boot import boot_id
 SCHEME = "ipc://"
 """Scheme of the endpoint of such a socket, for ZeroMQ."""
 _LONGEST_PATH = 107  # bytes; of 108, the last is a zero
-_PREFIX, _NAME = "sw-", "channel"
+_PREFIX, _NAME, _MEMORY = "sw-", "channel", "memory"
 _ABANDONED_S = 3_600.0
 """Age of a socket that nothing connects to any more: a slot starts within minutes."""
 _NAMESPACES = ("/proc/self/ns/mnt", "/proc/self/ns/net")
@@ -75,9 +75,15 @@ def _remove_abandoned() -> None:
                 remove(str(path))
 
 
+def memory_link(path: str) -> str:
+    """Return the path of the link to the memory of a socket's channel."""
+    return f"{os.path.dirname(path)}/{_MEMORY}"
+
+
 def remove(path: str) -> None:
-    """Remove a socket and its folder, if still there; either end may."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
+    """Remove a socket, the link to its memory, and its folder, if still there; either end may."""
+    for name in (path, memory_link(path)):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
     with contextlib.suppress(OSError):
         os.rmdir(os.path.dirname(path))
