@@ -129,7 +129,7 @@ def odd(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return pairs.select(left_count="counter", right_count="counter")
 
 
-NUMBERS = {
+NUMBERS: Any = {
     "min": sw.min("counter"),
     "max": sw.max("counter"),
     "sum": sw.sum("counter"),
@@ -289,9 +289,8 @@ def every_aggregate(flow: sw.Dataflow, case: Case) -> sw.Stream:
         seconds=sw.col("timestamp").cast("timestamp[ns]").cast("int64") // 10**9
     )
     true = trips.with_columns(bool=sw.col(driver) > 0)
-    totals = total(
-        true,
-        "event_type",
+    totals = true.aggregate(
+        by="event_type",
         avg_driver=sw.mean(driver),
         bit_and_driver=sw.bit_and(driver),
         bit_or_driver=sw.bit_or(driver),

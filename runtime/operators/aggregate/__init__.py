@@ -13,7 +13,8 @@
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
-- `counted_values.py`: Values of each cell, each with the number of its rows.
+- `counted_values.py`: Values of each cell, each with the number of its rows, so that rows can be
+  taken out.
 - `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
   of it.
 - `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.
@@ -45,6 +46,9 @@
 - `states.py`: States of cells: the needs of a step's aggregates, and the columns made of them.
 - `step.py`: `aggregate`: its step, and the method that makes it.
 - `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
+- `totals_machine.py`: The machine of an aggregate without windows: a key's row changes with each of
+  its rows.
+- `totals_step.py`: `aggregate` without windows: its step, whose results change with each row.
 - `whole_sum.py`: Sums of whole numbers that no stream fills, and means.
 - `window.py`: Windows of event time, in whole panes: when each closes, and its panes.
 - `window_step.py`: Steps that aggregate rows in windows: their base, and the step of intervals.

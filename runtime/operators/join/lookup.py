@@ -18,8 +18,9 @@ from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.operators.ground.checks import unique_columns
 from slackwater.runtime.operators.ground.contract import PlainStateless
 from slackwater.runtime.operators.ground.streams import AnyStream, Names
+from slackwater.runtime.operators.join.how import keys_text
 from slackwater.runtime.operators.join.key_places import KeyPlaces
-from slackwater.runtime.operators.join.step import joined_schema, keys_text, pairwise_keys
+from slackwater.runtime.operators.join.step import joined_schema, pairwise_keys
 from slackwater.runtime.operators.join.table_rows import TableRows, table_rows
 from slackwater.runtime.plan.step import USERS, EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
