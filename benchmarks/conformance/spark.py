@@ -99,14 +99,24 @@ def sessions_of_two_keys(case: Case) -> Rows:
 
 @SPARK.translation("spark-words-append")
 def words(case: Case) -> Rows:
+    return _words(case, sw.duration("10s"))
+
+
+@SPARK.translation("spark-words-gap")
+def words_with_gaps(case: Case) -> Rows:
+    # Theirs is a function of the word; rows whose gap is not more than zero count nowhere.
+    word = sw.col("word")
+    gap = sw.when(word == "hello").then(sw.duration("1s")).otherwise(sw.duration("10s"))
+    return _words(case, sw.when(word.is_in(["structured", "world"])).then(0).otherwise(gap))
+
+
+def _words(case: Case, gap: sw.Expr) -> Rows:
     def sessions(flow: sw.Dataflow) -> sw.Stream:
         columns = {"text": "string", "t": "int64"}
         rows = heard(flow, case.input, columns, goes_on=True, time_unit="s", disorder="30s")
         words = rows.with_columns(word=sw.col("text").str.split(" ")).explode("word")
-        counts = words.aggregate(by="word", window=sw.session("10s"), n=sw.count())
+        words = words.with_columns(gap=gap).filter(sw.col("gap") > 0)
+        counts = words.aggregate(by="word", window=sw.session(sw.col("gap")), n=sw.count())
         return counts.select("word", {"start": START, "end": END}, "n")
 
     return results(sessions, stop_s=len(case.input))
-
-
-SPARK.lacks("sessions with a gap by row", "spark-words-gap")

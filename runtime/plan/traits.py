@@ -126,6 +126,7 @@ class StepTraits:
         port_keys: key columns of each port: rows with equal ones must meet in one replica.
         summaries: relation of outgoing promises to those of each port.
         makes: when results are due.
+        is_at_latest: whether all results have the latest event time that there is.
         result_delay_ns: event time from the newest row of a result to its own, where it is due
             on its time; None if it leaves at the end.
         windows_ns: (size, slide) of its windows; None if sizes differ, or it has no windows.
@@ -163,6 +164,7 @@ class StepTraits:
     port_keys: tuple[tuple[str, ...], ...] = ((),)
     summaries: tuple[Summary, ...] = (PASSES,)
     makes: Makes = "rows"
+    is_at_latest: bool = False
     result_delay_ns: int | None = 0
     windows_ns: tuple[int, int] | None = None
     counts_events: bool = False

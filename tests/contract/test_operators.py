@@ -194,6 +194,7 @@ CUSTOM = replace(
         )
     },
 )
+EARLY = replace(AGGREGATE, schema=AGGREGATE.schema.append(pa.field("revision", pa.int64())))
 SESSIONS = IntervalStep(
     name="sessions",
     inputs=AGGREGATE.inputs,
@@ -413,6 +414,25 @@ CASES = [
     Case("an operator of one's own", PROCESS, 1),
     Case("tumbling", AGGREGATE, 1),
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
+    Case("windows without rows", replace(AGGREGATE, empty_ns=25), 1),
+    Case("windows that leave early, by time", replace(EARLY, early_ns=4), 1),
+    Case(
+        "sliding windows that leave early, by time",
+        replace(EARLY, window=Window(12, 5), early_ns=3),
+        1,
+    ),
+    Case("windows that leave early, by rows", replace(EARLY, early_rows=2), 1),
+    Case("windows with the times of their starts", replace(AGGREGATE, result_time="start"), 1),
+    Case(
+        "sliding windows with the times of their last rows",
+        replace(CHOSEN, window=Window(12, 5), result_time="last"),
+        1,
+    ),
+    Case(
+        "sliding windows without rows",
+        replace(CHOSEN, keys=("line",), window=Window(12, 5), empty_ns=17),
+        1,
+    ),
     Case("tumbling quantiles", QUANTILES, 1),
     Case("sliding quantiles", replace(QUANTILES, window=Window(20, 4)), 1),
     Case("chosen rows", CHOSEN, 1),
@@ -464,6 +484,17 @@ CASES = [
             custom=CUSTOM.custom,
             window=Session(9),
         ),
+        1,
+    ),
+    Case(
+        "sessions with a gap by row",
+        replace(SESSIONS, window=Session(None, bound(col("area") % 11 + 1, pa.int64()))),
+        1,
+    ),
+    Case("sessions with the times of their first rows", replace(SESSIONS, result_time="first"), 1),
+    Case(
+        "all rows of a key with the time of the last",
+        replace(SESSIONS, window=Everything(), result_time="last"),
         1,
     ),
     Case("all rows of a key", replace(SESSIONS, window=Everything()), 1),
@@ -523,6 +554,12 @@ CASES = [
     Case("join of tables", TABLE_JOIN, 2),
     Case("outer join of tables by text", replace(TABLE_JOIN, how="outer", **LINES), 2),
     Case("anti join of tables", replace(TABLE_JOIN, how="anti", schema=ROWS), 2),
+    Case("join with the time of left rows", replace(JOIN, result_time="left"), 2),
+    Case(
+        "outer join with the time of right rows",
+        replace(JOIN, how="outer", between_ns=(2, 6), result_time="right"),
+        2,
+    ),
     Case("semi join", replace(JOIN, how="semi", schema=ROWS), 2),
     Case("anti join on text", replace(JOIN, how="anti", schema=ROWS, **LINES), 2),
     Case("join that allows for clocks", UNCERTAIN, 2),

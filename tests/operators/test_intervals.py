@@ -28,6 +28,7 @@ from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import Leaves, Row, Segment, any_row, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.flows import simulated
 from tests.support.rows import bound
 from tests.support.told import gate_read
 
@@ -67,7 +68,8 @@ COUNT = replace(
     ),
     aggregates={"rows": Aggregate("count")},
 )
-WINDOWS = [Session(1), Session(5), Session(30), Everything()]
+OWN_GAPS = Session(None, bound(abs(sw.col("n")) + 1, pa.int64()))
+WINDOWS = [Session(1), Session(5), Session(30), OWN_GAPS, Everything()]
 
 
 @dataclass
@@ -75,21 +77,19 @@ class Visit:
     key: tuple[Any, ...]
     number: int
     rows: list[Row]
+    until: int = 0
 
     @property
     def first(self) -> int:
         return min(row.time for row in self.rows)
 
-    @property
-    def last(self) -> int:
-        return max(row.time for row in self.rows)
-
 
 class LiteralSessions:
-    """Sessions of rows of an `IntervalStep`, a row at a time; a gap of None never ends."""
+    """Sessions of rows of an `IntervalStep`, a row at a time."""
 
     def __init__(self, step: IntervalStep) -> None:
-        self.step, self.gap = step, step.window.reach_ns
+        self.is_all = isinstance(step.window, Everything)
+        self.gap = step.window.reach_ns
         self.open: list[Visit] = []
         self.late_dropped = self.number = 0
         self.leaves: Leaves = []
@@ -106,38 +106,40 @@ class LiteralSessions:
 
     def _take(self, row: Row, watermark: int) -> None:
         key = row.values[:2]
+        own = 0 if self.is_all else abs(row.values[2]) + 1 if self.gap is None else self.gap
+        until = row.time + own
         near = [
             visit
             for visit in self.open
             if visit.key == key
-            and (self.gap is None or visit.first - self.gap <= row.time <= visit.last + self.gap)
+            and (self.is_all or (visit.first <= until and row.time <= visit.until))
         ]
-        if not near and self.gap is not None and row.time + self.gap < watermark:
+        if not near and not self.is_all and until < watermark:
             self.late_dropped += 1
             return
         self.number += 1
         number = min([visit.number for visit in near], default=self.number)
         rows = [each for visit in near for each in visit.rows]
         self.open = [visit for visit in self.open if visit not in near]
-        self.open.append(Visit(key, number, [*rows, row]))
+        until = max(until, *(visit.until for visit in near)) if near else until
+        self.open.append(Visit(key, number, [*rows, row], until))
 
     def _close(self, watermark: int) -> None:
         over = [
             visit
             for visit in self.open
-            if watermark == END_NS or (self.gap is not None and visit.last + self.gap < watermark)
+            if watermark == END_NS or (not self.is_all and visit.until < watermark)
         ]
         self.open = [visit for visit in self.open if visit not in over]
         for visit in sorted(over, key=lambda visit: (self._until(visit), visit.number)):
             values = [row.values[2] for row in visit.rows]
-            end = visit.last if self.gap is None else self._until(visit)
             made = (len(values), sum(values), min(values), float(np.median(values)))
             stimulus = max(row.stimulus for row in visit.rows)
-            leaves = (self._until(visit), stimulus, *visit.key, visit.first, end, *made)
+            leaves = (self._until(visit), stimulus, *visit.key, visit.first, visit.until, *made)
             self.leaves.append(tuple(map(repr, leaves)))
 
     def _until(self, visit: Visit) -> int:
-        return LATEST_NS if self.gap is None else visit.last + self.gap
+        return LATEST_NS if self.is_all else visit.until
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
@@ -279,26 +281,26 @@ def visits(batch: Batch | None) -> list[tuple[int, ...]]:
 
 
 @given(
-    times=st.lists(st.integers(0, 60), min_size=1, max_size=30),
-    gap=st.integers(1, 12),
+    rows=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), min_size=1, max_size=30),
+    gap=st.none() | st.integers(1, 12),
     order=chance,
 )
 def test_the_order_of_arrival_within_the_slack_does_not_show(
-    times: list[int], gap: int, order: Random
+    rows: list[tuple[int, int]], gap: int | None, order: Random
 ) -> None:
-    expected: list[list[int]] = []
-    for time in sorted(times):
-        if not expected or time - expected[-1][-1] > gap:
-            expected.append([])
-        expected[-1].append(time)
-    order.shuffle(times)
-    machine = make_operator(replace(COUNT, window=Session(gap)))
-    for time in times:
-        assert (
-            machine.work(gate_read([None], [rows_at([time])], START_NS, 0, START_NS), 0)[0] is None
-        )
+    expected: list[list[int]] = []  # first, until, rows
+    for time, own in sorted(rows):
+        if not expected or time > expected[-1][1]:
+            expected.append([time, 0, 0])
+        expected[-1][1:] = max(expected[-1][1], time + (gap or own)), expected[-1][2] + 1
+    order.shuffle(rows)
+    window = Session(gap) if gap else Session(None, bound(sw.col("gap"), pa.int64()))
+    machine = make_operator(replace(COUNT, window=window))
+    for time, own in rows:
+        late = batch_of([time], {"area": np.array([1]), "gap": np.array([own])})
+        assert machine.work(gate_read([None], [late], START_NS, 0, START_NS), 0)[0] is None
     left = machine.work(gate_read([None], [None], END_NS, 0, END_NS), 0).rows
-    assert visits(left) == [(1, each[0], each[-1] + gap, len(each)) for each in expected]
+    assert sorted(visits(left)) == [(1, *each) for each in expected]
 
 
 def read(batch: Batch | None, watermark: int, late: Batch | None = None) -> Any:
@@ -412,6 +414,31 @@ def test_what_opens_a_window_is_true_or_false_and_has_a_length() -> None:
         rows.aggregate(window=sw.opened_by(sw.col("k") + 1, "5s"), n=sw.count(), name="visits")
     with pytest.raises(ColumnError, match="speed"):
         rows.aggregate(window=sw.opened_by(sw.col("speed") > 1, "5s"), n=sw.count())
+
+
+@pytest.mark.parametrize("gap", [0, -1, None, 2**62])
+def test_a_gap_that_is_no_length_of_time_ends_the_job_with_its_row(gap: int | None) -> None:
+    table = pa.table({"t": [1, 2], "k": [7, 8], "gap": pa.array([5, gap], pa.int64())})
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", sw.table(table), event_time="t")
+    rows.aggregate(by="k", window=sw.session(sw.col("gap")), n=sw.count(), name="visits").sink(
+        "out", sw.collect_sink()
+    )
+    with pytest.raises(
+        sw.SlackwaterError, match=r"step 'visits': the gap of session (.|\n)*'k': 8"
+    ):
+        simulated(flow)
+
+
+def test_a_gap_by_row_is_a_duration_or_whole_nanoseconds() -> None:
+    table = pa.table({"t": [1], "k": [1.0], "gap": pa.array([5], pa.duration("s"))})
+    rows = sw.Dataflow("f").source("rows", sw.table(table), event_time="t")
+    made = rows.aggregate(window=sw.session(sw.col("gap")), n=sw.count())
+    assert 'until no row has come for col("gap")' in made.flow.explain()
+    with pytest.raises(TypeMismatch, match="must be a duration, or whole nanoseconds"):
+        rows.aggregate(window=sw.session(sw.col("k")), n=sw.count())
+    with pytest.raises(ColumnError, match="gpa"):
+        rows.aggregate(window=sw.session(sw.col("gpa")), n=sw.count())
 
 
 def test_a_gap_is_more_than_zero_and_a_window_is_a_window() -> None:

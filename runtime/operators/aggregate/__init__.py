@@ -18,7 +18,10 @@
 - `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
   of it.
 - `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.
-- `interval_cells.py`: Cells of intervals: each has rows of a key from a first to a last.
+- `early_results.py`: Early results: a window leaves before its end, again and again, as its rows
+  come.
+- `empty_windows.py`: Windows without rows: each known key leaves them for a time after its rows.
+- `interval_cells.py`: Cells of intervals: each has rows of a key, and is held until a time.
 - `interval_machine.py`: The machine of intervals: rows extend them, and they leave when they are
   over.
 - `interval_rule.py`: The contract of rules of intervals: cells of rows, and intervals that are

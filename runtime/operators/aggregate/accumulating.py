@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Columns,
+    Int64Array,
+    concat_batches,
+)
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
@@ -17,10 +25,14 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 from slackwater.runtime.operators.aggregate.states import Groups, States
 from slackwater.runtime.operators.aggregate.window_step import WindowStep
 from slackwater.runtime.operators.ground.contract import LateOperator
+from slackwater.runtime.operators.ground.in_order import InOrder, in_order
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import holds, row_of
 from slackwater.runtime.shown_rows import row_shown
+
+_OF_ROWS = {"first": (np.minimum, END_NS), "last": (np.maximum, START_NS)}
+"""Fold of the event times of rows, and its identity."""
 
 
 class KeyedCells(Protocol):
@@ -48,6 +60,14 @@ class Accumulating(LateOperator):
         self._states = States(step)
         self._marks = MarkAccumulator()
         self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._times: FoldAccumulator | None = None
+        if step.result_time in ("first", "last"):
+            ufunc, fill = _OF_ROWS[step.result_time]
+            self._times = FoldAccumulator(
+                ufunc, np.int64, fill, lambda batch, cells: (cells, batch.event_time_ns)
+            )
+            self._own.append(self._times)
+        self._waiting = InOrder()
         self._all = [*self._own, *self._states.all]
         self._groups = self._states.groups(self._own)
         self._keys = KeyIndex(len(step.keys))
@@ -81,15 +101,33 @@ class Accumulating(LateOperator):
         """Return the text of an error without the step, which some have."""
         return str(problem).removeprefix(self._who)
 
+    def _times_of(self, pairs: Pairs, starts: Int64Array, ends: Int64Array) -> Int64Array:
+        """Return the event times of results: the ends, the starts, or those of rows."""
+        if self._times is not None:
+            return self._times.combined(pairs)
+        return ends if self._step.result_time is None else starts
+
+    def _in_turn(self, results: Sequence[Batch], promise_ns: int) -> Batch | None:
+        """Return the results that leave, in order: those older than the promise.
+
+        Where their event time is that of their windows' ends, they are in order as they come.
+        """
+        if self._step.result_time is None:
+            return concat_batches(results) if results else None
+        for batch in results:
+            self._waiting.add(batch)
+        gone = self._waiting.until(promise_ns)
+        return in_order(gone).with_(codes=None) if gone else None
+
     def _columns_of(
-        self, pairs: Pairs, rows: Int64Array, cells: Int64Array, starts: Int64Array
+        self, pairs: Pairs, rows: Int64Array, codes: Int64Array, starts: Int64Array
     ) -> Columns:
         """Return the keys and aggregates of results.
 
         Args:
             pairs: cells of each result.
             rows: shape (results,), the number of rows of each.
-            cells: shape (results,), any cell of each, which has its key.
+            codes: shape (results,), codes of their keys.
             starts: shape (results,), the beginning of each window.
 
         Raises:
@@ -99,18 +137,17 @@ class Accumulating(LateOperator):
             columns = self._aggregated(pairs, rows)
         except OperatorError as problem:
             place = problem.place or 0
-            keys = self._keys_of(cells[place : place + 1])
+            keys = self._keys_of(codes[place : place + 1])
             raise OperatorError(
                 f"{self._who}{self._text(problem)}\nwindow that starts at {starts[place]}"
                 f"{f', of key {row_shown(keys, 0)}' if keys else ''}"
             ) from problem
-        return columns | self._keys_of(cells)
+        return columns | self._keys_of(codes)
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of each result; `rows` has the number of rows of each."""
         states = self._states.combined(pairs)
         return {name: self._states.finished(name, states, rows) for name in self._step.aggregates}
 
-    def _keys_of(self, cells: Int64Array) -> Columns:
-        keys = self._keys.columns(self._cells.codes.take(cells))
-        return dict(zip(self._step.keys, keys, strict=True))
+    def _keys_of(self, codes: Int64Array) -> Columns:
+        return dict(zip(self._step.keys, self._keys.columns(codes), strict=True))

@@ -1,4 +1,4 @@
-"""Cells of intervals: each has rows of a key from a first to a last.
+"""Cells of intervals: each has rows of a key, and is held until a time.
 
 ```
 key a    [--cell 0--]      [-cell 2-]       cells of a key do not overlap; one interval may have
@@ -48,7 +48,7 @@ class IntervalCells:
 
     @property
     def lasts(self) -> Int64Array:
-        """The time of the last row of each cell; END_NS if it has left."""
+        """The last time until which rows hold each cell; END_NS: it has left."""
         return self._lasts.values
 
     def open_cells(self) -> Int64Array:
@@ -86,10 +86,10 @@ class IntervalCells:
         self._link(cells)
         return cells
 
-    def extend(self, cells: Int64Array, times: Int64Array) -> None:
-        """Note rows of cells, with their times."""
+    def extend(self, cells: Int64Array, times: Int64Array, until: Int64Array) -> None:
+        """Note rows of cells, with their times, and those until which they hold them."""
         self._firsts.change(np.minimum, cells, times)
-        self._lasts.change(np.maximum, cells, times)
+        self._lasts.change(np.maximum, cells, until)
 
     def leave(self, cells: Int64Array) -> None:
         """Close some open cells."""

@@ -6,14 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
 from slackwater.runtime.model.divided import keep, keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulating import Accumulating
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
 from slackwater.runtime.operators.aggregate.interval_rule import IntervalRule, Left
-from slackwater.runtime.operators.aggregate.interval_words import Intervals, OpenedBy, Rows
+from slackwater.runtime.operators.aggregate.interval_words import (
+    Everything,
+    Intervals,
+    OpenedBy,
+    Rows,
+    Session,
+)
 from slackwater.runtime.operators.aggregate.openings import Openings
 from slackwater.runtime.operators.aggregate.row_counts import RowCounts
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
@@ -33,7 +39,8 @@ def rule_of(window: Intervals, step: str) -> IntervalRule:
             return RowCounts(window)
         case OpenedBy():
             return Openings(window, step)
-    return Sessions(window.reach_ns)
+    assert isinstance(window, Session | Everything), "windows are of one of four kinds"
+    return Sessions(window, step)
 
 
 class IntervalMachine(Accumulating):
@@ -55,6 +62,8 @@ class IntervalMachine(Accumulating):
         "_missed",
         "_over_ns",
         "_rule",
+        Field("_waiting", of="_keys"),
+        "_promised_ns",
     )
 
     def __init__(self, step: IntervalStep, *, most_kept_rows: int) -> None:
@@ -63,7 +72,8 @@ class IntervalMachine(Accumulating):
         self._rule = rule_of(step.window, step.name)
         self._cells: IntervalCells = IntervalCells()
         self._closer = ByWatermark()
-        self._over_ns = START_NS  # intervals whose last row is older have left
+        self._promised_ns = START_NS  # where results have times of rows
+        self._over_ns = START_NS  # intervals that no row holds so long have left
 
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the intervals that are over."""
@@ -77,11 +87,17 @@ class IntervalMachine(Accumulating):
             if left is not None:
                 results += self._results(left, segment)
                 self._forget(left.gone)
-        return Result(
-            concat_batches(results) if results else None,
-            released.progress.promise_ns,
-            *self._missed.take(),
-        )
+        promise_ns = self._promise_ns(released.progress.promise_ns)
+        return Result(self._in_turn(results, promise_ns), promise_ns, *self._missed.take())
+
+    def _promise_ns(self, promise_ns: int) -> int:
+        """Return the promise; if results have times of rows, that of an open interval."""
+        if self._step.result_time is None:
+            return promise_ns
+        firsts_ns = self._cells.firsts.take(self._cells.open_cells())
+        promise_ns = min(promise_ns, int(firsts_ns.min(initial=END_NS)))
+        self._promised_ns = max(self._promised_ns, promise_ns)
+        return self._promised_ns
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -90,13 +106,17 @@ class IntervalMachine(Accumulating):
     def _count(self, batch: Batch) -> None:
         """Count rows in their cells."""
         codes, held = self._codes_of(batch), self._rows.state
-        rows, cells, late = self._rule.take(self._cells, batch, codes, held, over_ns=self._over_ns)
+        rows, cells, until, late = self._rule.take(
+            self._cells, batch, codes, held, over_ns=self._over_ns
+        )
+        until = batch.event_time_ns if until is None else until
         if late is not None:
-            self._missed.drop(batch.keep(late), self._over_ns)
+            done_ns = self._over_ns - (until - batch.event_time_ns)[late]
+            self._missed.drop(batch.keep(late), done_ns)
         if rows is not None:
-            batch = batch.take(rows)
+            batch, until = batch.take(rows), until.take(rows)
         if len(batch):
-            self._cells.extend(cells, batch.event_time_ns)
+            self._cells.extend(cells, batch.event_time_ns, until)
             self._add(batch, cells, self._groups)
             self._rows_held += len(batch)
 
@@ -121,15 +141,18 @@ class IntervalMachine(Accumulating):
             yield self._block(pairs, left, block, by)
 
     def _block(self, pairs: Pairs, left: Left, block: slice, by: Segment) -> Batch:
-        starts, times = left.start_ns[block], left.event_time_ns[block]
+        starts = left.start_ns[block]
+        leave_ns = left.event_time_ns[block]
         cells: Int64Array = pairs.cells.take(pairs.results.searchsorted(np.arange(pairs.size)))
-        columns = self._columns_of(pairs, self._rows.combined(pairs), cells, starts)
+        codes = self._cells.codes.take(cells)
+        columns = self._columns_of(pairs, self._rows.combined(pairs), codes, starts)
         columns |= {"window_start": starts, "window_end": left.end_ns[block]}
         return Batch(
-            event_time_ns=times,
-            stimulus_time_ns=np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(times)),
+            event_time_ns=self._times_of(pairs, starts, leave_ns),
+            stimulus_time_ns=np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(leave_ns)),
             columns={name: columns[name] for name in self._step.schema.names},
             marks=self._marks.combined(pairs),
+            codes=None if self._step.result_time is None else codes,
         )
 
     def _forget(self, cells: Int64Array) -> None:
@@ -139,8 +162,9 @@ class IntervalMachine(Accumulating):
         if len(self._cells) <= 4 * self._cells.open + 1024 and self._cells.open:
             return
         keep(self, "_cells", self._cells.open_cells())
-        if self._keys.is_worth_keeping(len(self._cells)):
-            keep_keys(self, np.unique(self._cells.codes))
+        codes = self._cells.codes
+        if self._keys.is_worth_keeping(len(codes)):
+            keep_keys(self, np.unique(np.concatenate([codes, *self._waiting.codes()])))
 
     def derive(self) -> None:  # noqa: D102
         self._rows_held = int(self._rows.state.take(self._cells.open_cells()).sum())

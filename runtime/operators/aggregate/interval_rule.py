@@ -16,11 +16,13 @@ class InCells(NamedTuple):
     Attributes:
         rows: shape (entries,); None if each row counts once, in order.
         cells: shape (entries,).
+        until_ns: shape (rows,), time until which a row holds its cell open; None if its own.
         late: shape (rows,), whether a row came too late to count anywhere; None if none did.
     """
 
     rows: Int64Array | None
     cells: Int64Array
+    until_ns: Int64Array | None = None
     late: BoolArray | None = None
 
 

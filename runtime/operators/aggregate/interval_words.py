@@ -12,10 +12,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns, format_ns
-from slackwater.runtime.operators.ground.checks import predicate
+from slackwater.runtime.operators.ground.checks import no_function, predicate
 from slackwater.runtime.shown import shown
 
 
@@ -42,6 +42,11 @@ class Intervals(ABC):
         return self.reach_ns
 
     @property
+    def longest_ns(self) -> int | None:
+        """Greatest length of an interval; None if unlimited."""
+        return None
+
+    @property
     def columns(self) -> frozenset[str]:
         """Columns that say which rows are in an interval."""
         return frozenset()
@@ -54,19 +59,49 @@ class Intervals(ABC):
 
 @dataclass(frozen=True)
 class Session(Intervals):
-    """Rows of a key with no more than a gap between neighbours."""
+    """Rows of a key with no more than a gap between neighbours.
+
+    Attributes:
+        gap_ns: gap after each row; None if it has its own.
+        gap: gap after a row, in nanoseconds, of the row's columns.
+    """
 
     word = "session"
 
-    gap_ns: int
+    gap_ns: int | None
+    gap: Expr | None = None
 
     @property
     def text(self) -> str:  # noqa: D102
-        return f"session, until no row has come for {format_ns(self.gap_ns)}"
+        gap = str(self.gap) if self.gap_ns is None else format_ns(self.gap_ns)
+        return f"session, until no row has come for {gap}"
 
     @property
-    def reach_ns(self) -> int:  # noqa: D102
+    def reach_ns(self) -> int | None:  # noqa: D102
         return self.gap_ns
+
+    @property
+    def result_delay_ns(self) -> int:  # noqa: D102 - where each row has its own: not known
+        return self.gap_ns or 0
+
+    @property
+    def columns(self) -> frozenset[str]:  # noqa: D102
+        return frozenset() if self.gap is None else frozenset(self.gap.columns())
+
+    def bound(self, schema: pa.Schema, *, step: str) -> Session:  # noqa: D102
+        if self.gap is None:
+            return self
+        what = "the gap of session"
+        no_function(self.gap, step=step, what=what)
+        kind = self.gap.type_in(schema, step=step)
+        gap = self.gap.cast("duration[ns]") if pa.types.is_duration(kind) else self.gap
+        if gap is self.gap and not pa.types.is_integer(kind):
+            raise TypeMismatch(
+                f"step {step!r}: {what} {self.gap!s} is {kind}, and must be a duration, or whole "
+                "nanoseconds; cast it, such as .cast('duration[s]')"
+            )
+        gap = gap if kind == pa.int64() else gap.cast("int64")
+        return replace(self, gap=gap.bound(schema))
 
 
 @dataclass(frozen=True)
@@ -126,6 +161,10 @@ class OpenedBy(Intervals):
         return f"{format_ns(self.length_ns)} from each row with {self.where!s}"
 
     @property
+    def longest_ns(self) -> int:  # noqa: D102
+        return self.length_ns
+
+    @property
     def reach_ns(self) -> int:  # noqa: D102
         return self.length_ns
 
@@ -138,14 +177,21 @@ class OpenedBy(Intervals):
 
 
 @checked_call
-def session(gap: Duration) -> Session:
+def session(gap: Duration | Expr) -> Session:
     """Return windows of rows of a key with no more than `gap` between neighbours.
 
     A session leaves once no row can come that is at most a gap after its last one.
 
+    Args:
+        gap: length of time, "30m"; or an expression, such as col("timeout"), for a gap after each
+            row. Then a row joins rows before it whose gap reaches it. It is a duration, or whole
+            nanoseconds, of more than zero and never null: other values end the job.
+
     Raises:
         SettingError: not a length of time, or not more than zero.
     """
+    if isinstance(gap, Expr):
+        return Session(None, gap)
     return Session(duration_ns(gap, what="session gap", positive=True))
 
 

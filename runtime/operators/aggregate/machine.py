@@ -15,6 +15,7 @@ result is null if it has no values; `count()` counts rows, `count("x")` those wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,31 +25,37 @@ from slackwater.runtime.model import (
     START_NS,
     Batch,
     BoolArray,
+    Columns,
     GateRead,
     Int64Array,
     concat_batches,
 )
 from slackwater.runtime.model.divided import keep, keep_keys
+from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.ranges import unfold
-from slackwater.runtime.model.row_marks import REVISED, marked
+from slackwater.runtime.model.row_marks import REVISED, Marks, marked
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulating import Accumulating
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.cells import Cells
 from slackwater.runtime.operators.aggregate.closing import closer_of
+from slackwater.runtime.operators.aggregate.early_results import EveryTime, rounds
+from slackwater.runtime.operators.aggregate.empty_windows import EmptyWindows
 from slackwater.runtime.operators.aggregate.schema import CHANCE, REVISION
 from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows, weights_of
 from slackwater.runtime.operators.ground.arrays import slices_of_weight
 from slackwater.runtime.operators.ground.contract import Result
+from slackwater.runtime.operators.ground.in_order import in_order
 from slackwater.runtime.operators.ground.late_rows import LateRows
 
 Changed = tuple[Int64Array, Int64Array]
 """The results that changed, ascending (`_pairs_of`), and by how many rows each."""
 _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are computed in blocks of about so many cells (or values)."""
+_NO_CELLS = np.empty(0, dtype=np.int64)
 
 
 class AggregateMachine(Accumulating):
@@ -80,6 +87,10 @@ class AggregateMachine(Accumulating):
         "dropped_early",
         "late_used",
         Field("_closer", of="_keys"),
+        Field("_empty", by="_keys"),
+        Field("_waiting", of="_keys"),
+        Field("_early", by="_cells"),
+        "_passed_ns",
     )
 
     def __init__(
@@ -101,6 +112,9 @@ class AggregateMachine(Accumulating):
         self._last_closed = START_NS  # the k of the last closed window
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
+        self._empty = EmptyWindows(step.window, step.empty_ns)
+        self._early = EveryTime(step.early_ns)
+        self._passed_ns = START_NS  # the watermark, where results leave early
         self.dropped_early = self.late_used = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:
@@ -112,16 +126,22 @@ class AggregateMachine(Accumulating):
         closer, missed = self._closer, self._missed
         for segment in closer.segments(released, now_ns):
             self._take(segment, results)
+        promise_ns = self._promise_ns(released.progress.promise_ns)
+        if self._step.leaves_early and results:
+            results = [in_order(results)]  # windows close between
         return Result(
-            concat_batches(results) if results else None,
-            self._promise_ns(released.progress.promise_ns),
+            self._in_turn(results, promise_ns),
+            promise_ns,
             *missed.take(),
             waited_ns=closer.waited_ns,
             due_ns=closer.due_ns() if self._uses_clock else None,
         )
 
     def _promise_ns(self, frontier_ns: int) -> int:
-        return self._windows.promise_ns(self._closer.sure_ns(frontier_ns))
+        sure_ns = self._closer.sure_ns(frontier_ns)
+        if self._step.leaves_early:
+            return sure_ns
+        return self._windows.promise_ns(sure_ns, is_start=self._step.result_time is not None)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         closing = self._closer.counts()
@@ -132,7 +152,13 @@ class AggregateMachine(Accumulating):
         late: list[Int64Array] = []  # cells of late rows
         for batch in segment.batches:
             if batch is not None and len(batch):
-                self._count(batch, late)
+                if self._step.leaves_early:
+                    left += self._count_early(batch, segment)
+                else:
+                    self._count(batch, late)
+        if self._step.leaves_early:
+            left += self._fired(segment.until_ns, segment)
+            self._passed_ns = max(self._passed_ns, segment.until_ns)
         if late and (corrected := self._corrected(late)) is not None:
             left.append(corrected)
         until_ns = segment.until_ns
@@ -148,8 +174,52 @@ class AggregateMachine(Accumulating):
     def rows_held(self) -> int:  # noqa: D102 - see Operator
         return self._rows_held + self._closer.rows_held
 
-    def _count(self, batch: Batch, late: list[Int64Array]) -> None:
-        """Count rows in their cells; add cells to `late` if closed windows change."""
+    def _count_early(self, batch: Batch, by: Segment) -> Iterator[Batch]:
+        """Count rows in their cells; yield the results that leave early meanwhile."""
+        if not self._step.early_ns:
+            if (fired := self._count(batch, [])) is not None:
+                yield fired
+            return
+        for begins_ns, part in self._early.parts(batch, self._passed_ns):
+            yield from self._fired(begins_ns, by)
+            changed: list[Int64Array] = []
+            self._count(part, changed)
+            for cells in changed:
+                self._early.note(cells, begins_ns)
+
+    def _fired(self, until_ns: int, by: Segment) -> Iterator[Batch]:
+        """Yield early results of open windows that leave by a time."""
+        due_ns = self._early.due_ns()
+        if due_ns is None or due_ns > until_ns:
+            return
+        cells = self._early.take()
+        after = max(self._windows.last_closed(due_ns), self._last_closed)
+        if (rows := self._again(cells, after=after, until=END_NS, by=by)) is not None:
+            yield rows.with_(event_time_ns=np.full(len(rows), due_ns - 1))
+
+    def _fired_by_rows(self, batch: Batch, cells: Int64Array) -> Batch | None:
+        """Add rows; return the results that leave with them, in their order."""
+        fired, places = list[Batch](), list[Int64Array]()
+        for rows, leaves in rounds(cells, self._rows.state, self._step.early_rows):
+            self._add(batch.take(rows), cells.take(rows), self._groups)
+            done = rows[leaves]
+            if len(done):
+                own = cells.take(done)
+                pairs = Pairs(own, np.arange(len(own)), len(own), are_single=True)
+                left = self._made(self._cells.panes.take(own), own, pairs, NOTHING, None)
+                times = np.maximum(batch.event_time_ns.take(done), self._passed_ns)
+                fired.append(left.with_(event_time_ns=times))
+                places.append(done)
+        if not fired:
+            return None
+        return concat_batches(fired).take(np.concatenate(places).argsort())
+
+    def _count(self, batch: Batch, late: list[Int64Array]) -> Batch | None:
+        """Count rows in their cells; add cells to `late` if closed windows change.
+
+        Return the results that leave early, if they do by the number of rows. If they do by time,
+        `late` has all cells that change.
+        """
         panes = self._windows.panes_of(batch.event_time_ns)
         oldest = panes.item(panes.argmin())  # half the time of min()
         if oldest < self._windows.first_whole_pane(self._last_kept):
@@ -157,17 +227,20 @@ class AggregateMachine(Accumulating):
             in_time = np.flatnonzero(is_open)
             self._miss(batch, batch.event_time_ns, panes, is_dropped=~is_open)
             if not len(in_time):
-                return
+                return None
             if len(in_time) < len(batch):
                 batch, panes = batch.take(in_time), panes.take(in_time)
         if oldest < (whole := self._windows.first_whole_pane(self._last_closed)):
             self.late_used += int(np.count_nonzero(panes < whole))
         codes = self._codes_of(batch)
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
-        self._add(batch, cells, self._groups)
         self._rows_held += len(batch)
-        if self._corrects and oldest < whole:
+        if self._step.early_rows:
+            return self._fired_by_rows(batch, cells)
+        self._add(batch, cells, self._groups)
+        if self._step.early_ns or (self._corrects and oldest < whole):
             late.append(cells)
+        return None
 
     def _miss(
         self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
@@ -202,8 +275,17 @@ class AggregateMachine(Accumulating):
         if last <= self._last_closed:
             return None
         after, self._last_closed = self._last_closed, last
-        if not self._rows_held:
-            return None
+        closed = self._with_rows(after, last, by) if self._rows_held else None
+        if not self._step.empty_ns:
+            return closed
+        empty = self._without_rows(after, last, by)
+        if closed is None or empty is None:
+            return empty if closed is None else closed
+        both = concat_batches([closed, empty])
+        return both.take(both.event_time_ns.argsort(kind="stable"))
+
+    def _with_rows(self, after: int, last: int, by: Segment) -> Batch | None:
+        """Return the results of the windows in (after, last] that have rows."""
         of_panes = self._cells.of_panes
         panes = of_panes.between(
             self._windows.first_open_pane(after), self._windows.first_whole_pane(last)
@@ -211,10 +293,73 @@ class AggregateMachine(Accumulating):
         windows = self._windows.over_any(np.array(panes, np.int64), after=after, until=last)
         return self._left(windows, of_panes.cells(panes), after=after, until=last, by=by)
 
+    def _without_rows(self, after: int, last: int, by: Segment) -> Batch | None:
+        """Return the results of known keys in the windows of (after, last] without their rows.
+
+        By window, then by the hash of the key.
+        """
+        of_panes = self._cells.of_panes
+        panes = of_panes.between(
+            self._windows.first_open_pane(after), self._windows.first_whole_pane(last)
+        )
+        cells = of_panes.cells(panes)
+        firsts, lasts = self._windows.covering(
+            self._cells.panes.take(cells), after=START_NS, until=END_NS
+        )
+        windows, codes = self._empty.close(
+            self._cells.codes.take(cells),
+            firsts,
+            lasts,
+            after=after,
+            until=last,
+            keys=max(1, len(self._keys)),
+        )
+        if not len(windows):
+            return None
+        hashes = key_hashes([*self._keys_of(codes).values()], len(codes))
+        order = np.lexsort((hashes, windows))
+        windows, codes = windows.take(order), codes.take(order)
+        starts, ends = self._windows.bounds_ns(windows)
+        nothing = Pairs(_NO_CELLS, _NO_CELLS, len(windows))
+        columns = self._columns_of(nothing, np.zeros(len(windows), np.int64), codes, starts)
+        return self._batch(nothing, columns, codes, (starts, ends), by.stimuli_ns(ends))
+
+    def _batch(
+        self,
+        pairs: Pairs,
+        columns: Columns,
+        codes: Int64Array,
+        bounds: tuple[Int64Array, Int64Array],
+        stimuli: Int64Array | int,
+        marks: Marks | None = None,
+    ) -> Batch:
+        """Return results of windows, with their bounds."""
+        starts, ends = bounds
+        shift_ns = self._step.window.shift_ns
+        columns |= {"window_start": starts - shift_ns, "window_end": ends - shift_ns}
+        # The last moment in the window, so that windows over windows count it where it belongs.
+        return Batch(
+            event_time_ns=self._times_of(pairs, starts, ends - 1),
+            stimulus_time_ns=np.broadcast_to(stimuli, len(ends)),
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=marks,
+            codes=None if self._step.result_time is None else codes,
+        )
+
     def _corrected(self, late: list[Int64Array]) -> Batch | None:
         """Return the results of closed windows that late rows have changed."""
-        after, until = self._last_kept, self._last_closed
         of_rows = np.concatenate(late)
+        return self._again(of_rows, after=self._last_kept, until=self._last_closed, by=NOTHING)
+
+    def _again(self, of_rows: Int64Array, *, after: int, until: int, by: Segment) -> Batch | None:
+        """Return the results of the windows in (after, until] that rows of cells have changed.
+
+        Args:
+            of_rows: shape (rows,), the cell of each row, or each cell once.
+            after: the last window before them.
+            until: the last window of them.
+            by: the segment that makes them leave.
+        """
         panes, codes = self._cells.panes.take(of_rows), self._cells.codes.take(of_rows)
         first, last = self._windows.covering(panes, after=after, until=until)
         rows, windows = unfold(first, np.maximum(last - first + 1, 0))
@@ -225,7 +370,7 @@ class AggregateMachine(Accumulating):
         changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
         cells = self._cells.beside(of_rows, *self._windows.panes_of_windows(first, last))
         only = (changed, new_rows)
-        return self._left(windows, cells, after=after, until=until, by=NOTHING, only=only)
+        return self._left(windows, cells, after=after, until=until, by=by, only=only)
 
     def _left(
         self,
@@ -287,33 +432,42 @@ class AggregateMachine(Accumulating):
         else:
             first, pairs = self._grouped(cells, places)
             cells, places = cells.take(first), places.take(first)
-        starts, ends = self._windows.bounds_ns(windows.take(places))
+        return self._made(windows.take(places), cells, pairs, by, changed, places)
+
+    def _made(
+        self,
+        windows: Int64Array,
+        cells: Int64Array,
+        pairs: Pairs,
+        by: Segment,
+        changed: Changed | None,
+        places: Int64Array | None = None,
+    ) -> Batch:
+        """Return results: of each its window, any cell, and in `pairs` all cells."""
+        starts, ends = self._windows.bounds_ns(windows)
         rows, marks = self._rows.combined(pairs), self._marks.combined(pairs)
-        columns = self._columns_of(pairs, rows, cells, starts)
-        shift_ns = self._step.window.shift_ns
-        columns |= {"window_start": starts - shift_ns, "window_end": ends - shift_ns}
+        codes = self._cells.codes.take(cells)
+        columns = self._columns_of(pairs, rows, codes, starts)
         if self._step.close is not None:
             chances = self._closer.chances(ends)
             columns[CHANCE] = nulled(chances, ~np.isnan(chances))
-        if self._corrects:
+        if self._step.leaves_early:
+            is_first = np.ones(len(ends), dtype=np.bool_)
+            columns[REVISION] = self._revisions.next(windows, codes, is_first=is_first)
+            marks = marked(REVISED, np.asarray(columns[REVISION]) > 0, marks)
+        elif self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
+                assert places is not None, "only results of cells alone have none"
                 pairs_left, (known, new_rows) = self._pairs_of(cells, places), changed
                 columns[REVISION] = self._revisions.next(
-                    windows.take(places),
-                    self._cells.codes.take(cells),
+                    windows,
+                    codes,
                     is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
                 )
                 marks = marked(REVISED, np.asarray(columns[REVISION]) > 0, marks)
-        columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
-        # The last moment in the window, so that windows over windows count it where it belongs.
-        return Batch(
-            event_time_ns=ends - 1,
-            stimulus_time_ns=stimuli,
-            columns=columns,
-            marks=marks,
-        )
+        return self._batch(pairs, columns, codes, (starts, ends), stimuli, marks)
 
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
         """Return the first entry of each (window, key), and all its entries in pane order."""
@@ -338,7 +492,14 @@ class AggregateMachine(Accumulating):
         if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
             return
         keep(self, "_cells", np.flatnonzero(panes >= first))
-        codes = np.concatenate([self._cells.codes, *self._closer.codes()])
+        codes = np.concatenate(
+            [
+                self._cells.codes,
+                self._empty.codes(),
+                *self._waiting.codes(),
+                *self._closer.codes(),
+            ]
+        )
         if self._keys.is_worth_keeping(len(codes)):
             keep_keys(self, np.unique(codes))
 
@@ -365,7 +526,8 @@ class AggregateMachine(Accumulating):
 class Revisions:
     """Revisions counts how often the result of a window and key has left again.
 
-    Only corrected results are counted, until their window is final: {window: {code: revision}}.
+    Only corrected and early results are counted, until their window is final:
+    {window: {code: revision}}.
     """
 
     STATE = Fields(Field("_known", by=OWNER, each=True))
@@ -379,7 +541,7 @@ class Revisions:
         Args:
             windows: shape (results,), each by its k.
             codes: shape (results,), of the keys.
-            is_first: shape (results,): the cell had no rows before, so no result has left yet.
+            is_first: shape (results,): no result has left yet, unless it was counted.
         """
         known, revisions = self._known, []
         for window, code, first in zip(

@@ -63,7 +63,8 @@ class Openings:
         ended = _before((start + self._length_ns, key), (times, codes))
         of_row, places = unfold(ended, begun - ended)
         is_late &= begun == ended
-        return InCells(of_row, windows.take(places), is_late if is_late.any() else None)
+        late = is_late if is_late.any() else None
+        return InCells(of_row, windows.take(places), late=late)
 
     def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:  # noqa: D102
         del held

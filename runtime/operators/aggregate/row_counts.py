@@ -52,7 +52,8 @@ class RowCounts:
         over_ns: int,
     ) -> InCells:
         if over_ns == END_NS:
-            return InCells(_NO_CELLS, _NO_CELLS, np.ones(len(codes), dtype=np.bool_))
+            late = np.ones(len(codes), dtype=np.bool_)
+            return InCells(_NO_CELLS, _NO_CELLS, late=late)
         order = codes.argsort(kind="stable")
         by_key = codes.take(order)
         newest = cells.newest_of(by_key)  # −1 where a key has none

@@ -28,12 +28,17 @@ from slackwater.runtime.shown import shown
 Late = Literal["drop", "correct"]
 """The fate of a row that comes after the close of its window: it is counted, or the window's result
 leaves again, as long as the frontier has not passed it."""
+ResultTime = Literal["end", "start", "first", "last"]
+"""The event time of a result: the last moment of its window, the first one, or that of a row."""
 REVISION = "revision"
 """The column of late="correct": how often the result of a window and key had left before."""
 CHANCE = "chance_missing"
 """The column of close=: the chance, when the window closed, that a row of it was still to come."""
 WINDOW_COLUMNS = ("window_start", "window_end")
-_OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "combine", "name")
+_OPTIONS = (
+    "window", "by", "empty", "early", "slack", "late", "close", "drift", "replicas", "combine",
+    "time", "name",
+)  # fmt: skip
 _MIDDLE = 0.5
 """Level of the quantile that is a median."""
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
@@ -187,8 +192,8 @@ def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.
     return pa.schema([field for field in schema if field.name not in added])
 
 
-def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
-    """Return the schema of results: with late="correct" there is a `revision`.
+def revised(schema: pa.Schema, late: Late, *, is_early: bool, step: str) -> pa.Schema:
+    """Return the schema of results: if they leave again there is a `revision`.
 
     Raises:
         SettingError: late is neither "drop" nor "correct".
@@ -196,12 +201,12 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
     """
     if late not in ("drop", "correct"):
         raise SettingError(f"step {step!r}: late={shown(late)} must be 'drop' or 'correct'")
-    if late == "drop":
+    if late == "drop" and not is_early:
         return schema
     if REVISION in schema.names:
         raise DuplicateName(
-            f"step {step!r}: late='correct' adds a column {REVISION!r}, and there is one already; "
-            "give that key or aggregate another name"
+            f"step {step!r}: {'early=' if is_early else 'late=' + repr(late)} adds a column "
+            f"{REVISION!r}, and there is one already; give that key or aggregate another name"
         )
     return schema.append(pa.field(REVISION, pa.int64()))
 

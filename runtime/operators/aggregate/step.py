@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.errors import SettingError, TypeMismatch
-from slackwater.runtime.model import Duration, Release, ReleaseRule, format_ns
+from slackwater.runtime.model import Duration, Release, ReleaseRule, duration_ns, format_ns
 from slackwater.runtime.operators.aggregate.close import (
     CloseInTime,
     close_of,
@@ -31,6 +32,7 @@ from slackwater.runtime.operators.aggregate.partial_aggregates import (
 )
 from slackwater.runtime.operators.aggregate.schema import (
     Late,
+    ResultTime,
     aggregated_schema,
     bound,
     revised,
@@ -47,7 +49,7 @@ from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_
 from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.partial_results import partial_results, why_rows_are_sent
-from slackwater.runtime.plan.promises import Summary
+from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import EachRowStep, PartialResults, Step
 from slackwater.runtime.plan.traits import MARKS, Replicas, Role, Sharing, StepTraits, each_row
@@ -64,6 +66,18 @@ class AggregateStep(WindowStep):
     """
 
     window: Window
+    empty_ns: int = 0
+    """Time after a key's last window with rows for which windows without rows leave, too."""
+
+    early_ns: int = 0
+    """Event time after which results leave before their windows' end; 0 if not by time."""
+    early_rows: int = 0
+    """Rows of a window and key after which they do; 0 if not by rows."""
+
+    @property
+    def leaves_early(self) -> bool:
+        """Whether results leave before their windows' end."""
+        return bool(self.early_ns or self.early_rows)
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -73,12 +87,11 @@ class AggregateStep(WindowStep):
             runs_users_code=self.custom is not None,
             reads_fields=MARKS,
             gives_fields=MARKS,
-            changes="revisions" if self.late == "correct" else "none",
+            changes="revisions" if self.late == "correct" or self.leaves_early else "none",
             reach_ns=self.window.size_ns + 2 * self._wait_ns,
             release=self.release,
             port_keys=(self.keys,),
-            # The last moment in the earliest window still open; with drift in the high one.
-            summaries=(Summary(self.window.slide_ns, self.window.end_ns(0) + self._wait_ns - 1),),
+            summaries=(self._summary,),
             makes="windows",
             windows_ns=(self.window.size_ns, self.window.slide_ns),
             keep_rule="promise" if self.late == "correct" else None,
@@ -97,10 +110,22 @@ class AggregateStep(WindowStep):
         return super().reads(position, there, needed) | types | of_drift
 
     @property
+    def _summary(self) -> Summary:
+        if self.leaves_early:
+            return PASSES
+        if self.result_time is None:
+            # The last moment in the earliest window still open; with drift in the high one.
+            return Summary(self.window.slide_ns, self.window.end_ns(0) + self._wait_ns - 1)
+        # The first moment in that window.
+        size_ns = self.window.size_ns
+        return Summary(self.window.slide_ns, self.window.start_ns(0), delay_ns=size_ns - 1)
+
+    @property
     def _is_light(self) -> bool:
         """Whether a row is added to one cell, and the cell is a few numbers."""
         is_few = all(each.kind in _FEW_NUMBERS for each in self.aggregates.values())
-        return self.window.is_tumbling and self.late == "drop" and self.drift is None and is_few
+        is_once = self.late == "drop" and self.drift is None and not self.leaves_early
+        return self.window.is_tumbling and is_once and is_few
 
     @property
     def _wait_ns(self) -> int:
@@ -108,6 +133,9 @@ class AggregateStep(WindowStep):
 
     def beside_source(self, schema: pa.Schema, name: str) -> PartialResults | None:  # noqa: D102 - see GatedStep
         if self.late != "drop" or self.drift is not None or self.close is not None:
+            return None
+        # A count of no partial results is null, and these have no time of a row.
+        if self.empty_ns or self.leaves_early or self.result_time in ("first", "last"):
             return None
         if why_no_parts(self.aggregates, schema):
             return None
@@ -135,6 +163,11 @@ class AggregateStep(WindowStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield from super().explained(steps)
+        if self.empty_ns:
+            yield f"empty    windows leave, too, for {format_ns(self.empty_ns)} after a key's rows"
+        if self.leaves_early:
+            when = format_ns(self.early_ns) if self.early_ns else f"{self.early_rows:,} rows"
+            yield f"early    results leave every {when} before the end, too, as revisions"
         if self.drift:
             yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
@@ -205,6 +238,8 @@ def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
     return f"{text}; {silent}: of as many rows as most_kept_rows" if silent else text
 
 
+_MOST_EMPTY = 100_000
+"""Windows without rows in a row, of a key."""
 _FEW_NUMBERS = frozenset({"count", "sum", "mean", "min", "max", "std", "var", "any", "all"})
 """Aggregates of which a cell has a few numbers."""
 _RUNTIME = str(Path(__file__).parents[2])
@@ -222,6 +257,8 @@ class Aggregating(AnyStream):
         *,
         window: Window | Intervals | None = None,
         by: Names = (),
+        empty: Duration | None = None,
+        early: str | timedelta | int | None = None,
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         close: Closing | None = None,
@@ -230,6 +267,7 @@ class Aggregating(AnyStream):
         combine: Combine = "exact",
         every: Duration | None = None,
         on_missing: OnMissing = "error",
+        time: ResultTime = "end",
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:
@@ -243,6 +281,16 @@ class Aggregating(AnyStream):
                 its result changes with each row: an insert, then updates, a deletion if all its
                 rows are taken back.
             by: the key columns; none: all rows together.
+            empty: how long windows without rows leave, too, for each key: "1h" after the end of its
+                last window with rows. Counts are 0 and other aggregates null. Then the key is
+                forgotten until it has a row again. Without it they leave nothing. For numbered
+                windows; not with late="correct", close=, drift= or combine="anywhere".
+            early: when results leave before their windows end, too, as revisions: "10s", each ten
+                seconds of event time in which a window has rows; or 100, with each hundredth
+                row of a window and key, if windows stand side by side. They have a column
+                `revision`, 0 the first time; no aggregate or join can follow.
+                For numbered windows alone; without empty=, time=, late="correct", close=, drift=
+                and combine="anywhere".
             slack: how long its gate waits; AS_FLOW: as the flow says.
             late: fate of a row that comes after its window has closed. "drop": the row is counted
                 as late. "correct": the result of the window leaves again, with a column `revision`
@@ -270,6 +318,10 @@ class Aggregating(AnyStream):
                 changes once at most, at its end. None: with each row.
             on_missing: fate of a row that takes back one which was never there, without window.
                 "error": the job ends. "count": it is counted, and changes nothing.
+            time: event time of results. "end": the last moment of the window. "start": its first
+                moment; "first", "last": that of its earliest or latest row. Then older windows that
+                are still open hold results back, and with them what the step promises; not with
+                late="correct", close= or drift=.
             name: the name of the step.
             named: column=aggregate, such as n=count().
         """
@@ -278,7 +330,17 @@ class Aggregating(AnyStream):
         aggregates = checks.together(columns, named, step=name)
         gate = self._gate(slack, replicas, keys, step=name)
         if window is None:
-            _refuse_numbered(None, step=name, late=late, close=close, drift=drift, combine=combine)
+            _refuse_numbered(
+                None,
+                step=name,
+                late=late,
+                close=close,
+                drift=drift,
+                combine=combine,
+                empty=empty,
+                early=early,
+                time=None if time == "end" else time,
+            )
             return self._add(
                 totals_step(
                     self.schema,
@@ -294,8 +356,9 @@ class Aggregating(AnyStream):
             )
         _check_window(window, step=name)
         _refuse_totals(every, on_missing, step=name)
-        time = event_time_type(self.flow.steps, self._in)
-        schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
+        of_time = event_time_type(self.flow.steps, self._in)
+        schema = aggregated_schema(self.schema, keys, aggregates, time=of_time, step=name)
+        result_time = _result_time(time, step=name, late=late, close=close, drift=drift)
         custom = {
             column: each.functions
             for column, each in aggregates.items()
@@ -304,7 +367,14 @@ class Aggregating(AnyStream):
         aggregates = bound(aggregates, self.schema, step=name)
         if isinstance(window, Intervals):
             _refuse_numbered(
-                window, step=name, late=late, close=close, drift=drift, combine=combine
+                window,
+                step=name,
+                late=late,
+                close=close,
+                drift=drift,
+                combine=combine,
+                empty=empty,
+                early=early,
             )
             return self._add(
                 IntervalStep(
@@ -315,6 +385,7 @@ class Aggregating(AnyStream):
                     window=window.bound(self.schema, step=name),
                     aggregates=aggregates,
                     custom=custom or None,
+                    result_time=result_time,
                     **gate,
                 )
             )
@@ -324,6 +395,25 @@ class Aggregating(AnyStream):
         schema = with_three(schema, aggregates, allowed, step=name)
         _check_combine(
             combine, aggregates, self.schema, step=name, late=late, close=close, drift=drift
+        )
+        if empty is not None and result_time in ("first", "last"):
+            raise SettingError(
+                f"step {name!r}: time={time!r} is that of a row, and empty= gives windows without "
+                "rows; write time='start', or omit one of the two"
+            )
+        empty_ns = _empty_ns(
+            empty, window, step=name, late=late, close=close, drift=drift, combine=combine
+        )
+        early_ns, early_rows = _early(
+            early,
+            window,
+            step=name,
+            empty=empty,
+            time=result_time,
+            late=late,
+            close=close,
+            drift=drift,
+            combine=combine,
         )
         closes = None
         if close is not None:
@@ -336,15 +426,19 @@ class Aggregating(AnyStream):
             AggregateStep(
                 name=name,
                 inputs=self._in,
-                schema=revised(schema, late, step=name),
+                schema=revised(schema, late, is_early=early is not None, step=name),
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
+                empty_ns=empty_ns,
+                early_ns=early_ns,
+                early_rows=early_rows,
                 late=late,
                 close=closes,
                 drift=allowed,
                 combine=combine,
                 custom=custom or None,
+                result_time=result_time,
                 **gate,
             )
         )
@@ -374,6 +468,78 @@ def _check_combine(
             f"step {step!r}: combine='anywhere' adds partial results up, and {why_not}; omit one "
             "of the two"
         )
+
+
+def _result_time(time: ResultTime, *, step: str, **others: Any) -> ResultTime | None:
+    """Return the event time of results; None if it is the window's end.
+
+    Raises:
+        SettingError: another option forbids it.
+    """
+    if time == "end":
+        return None
+    if written := [name for name, value in others.items() if value not in (None, "drop")]:
+        raise SettingError(
+            f"step {step!r}: with {written[0]}= the event time of results is the end of the "
+            f"window; omit time={time!r}, or {written[0]}="
+        )
+    return time
+
+
+def _empty_ns(empty: Duration | None, window: Window, *, step: str, **others: Any) -> int:
+    """Return how long windows leave without rows; 0 if they do not.
+
+    Raises:
+        SettingError: not a length of time, more windows than there may be, or another option
+            forbids it.
+    """
+    if empty is None:
+        return 0
+    if isinstance(empty, bool):
+        raise SettingError(
+            f"step {step!r}: empty={empty} does not say for how long; a key may never have a row "
+            "again, so write a length of time, such as empty='1h'"
+        )
+    empty_ns = duration_ns(empty, what=f"step {step!r}: empty", positive=True)
+    if written := [name for name, value in others.items() if value not in (None, "drop", "exact")]:
+        raise SettingError(
+            f"step {step!r}: empty= is for windows that leave once, of whole results; omit it, or "
+            f"{written[0]}="
+        )
+    if empty_ns > _MOST_EMPTY * window.slide_ns:
+        raise SettingError(
+            f"step {step!r}: empty={shown(empty)} has {empty_ns // window.slide_ns:,} windows for "
+            f"each key; {_MOST_EMPTY:,} is the most: make it shorter"
+        )
+    return empty_ns
+
+
+def _early(
+    early: str | timedelta | int | None, window: Window, *, step: str, **others: Any
+) -> tuple[int, int]:
+    """Return the time, or else the rows, after which results leave early; 0 if not.
+
+    Raises:
+        SettingError: neither a length of time nor a number of rows; rows with windows that
+            overlap; or another option forbids it.
+    """
+    if early is None:
+        return 0, 0
+    if written := [name for name, value in others.items() if value not in (None, "drop", "exact")]:
+        raise SettingError(
+            f"step {step!r}: early= makes results leave several times, and {written[0]}= is for "
+            "results that leave once; omit one of the two"
+        )
+    if isinstance(early, int) and not isinstance(early, bool):
+        if early < 1:
+            raise SettingError(f"step {step!r}: early={early} rows must be at least 1")
+        if not window.is_tumbling:
+            raise SettingError(
+                f"step {step!r}: early={early} counts rows of windows side by side, and a row here "
+                "is in several; write a length of time, such as early='10s'"
+            )
+        return 0, early
+    return duration_ns(early, what=f"step {step!r}: early", positive=True), 0
 
 
 def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> None:

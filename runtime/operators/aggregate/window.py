@@ -79,15 +79,20 @@ class Windows:
         """Return start and end of these windows."""
         return self._window.start_ns(windows), self._window.end_ns(windows)
 
-    def promise_ns(self, sure_ns: int) -> int:
+    def promise_ns(self, sure_ns: int, *, is_start: bool = False) -> int:
         """Return the last moment in the earliest window still open: no older result will leave.
 
         Args:
             sure_ns: windows that end by then have closed for good.
+            is_start: whether results may be as old as their windows' beginnings: return the first
+                moment of that window.
         """
         if sure_ns in (START_NS, END_NS):
             return sure_ns
-        return min(self._window.end_ns(self._window.first_after(sure_ns)) - 1, END_NS)
+        window = self._window.first_after(sure_ns)
+        if is_start:
+            return max(self._window.start_ns(window), START_NS)
+        return min(self._window.end_ns(window) - 1, END_NS)
 
     def covering(
         self, panes: Int64Array, *, after: int, until: int

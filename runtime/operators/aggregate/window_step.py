@@ -7,15 +7,23 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slackwater.runtime.model import Release
+from slackwater.runtime.model import END_NS, Release
 from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFunctions
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
-from slackwater.runtime.operators.aggregate.schema import Late
+from slackwater.runtime.operators.aggregate.schema import Late, ResultTime
 from slackwater.runtime.operators.aggregate.written import Aggregate, Combine, Window
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.step import USERS, GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
+
+_TIMES = {
+    "start": "the first moment of the window",
+    "first": "that of the window's earliest row",
+    "last": "that of the window's latest row",
+}
+"""Texts of the event times of results."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +49,8 @@ class WindowStep(GatedStep):
     """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+    result_time: ResultTime | None = None
+    """The event time of results; None: the last moment of the window."""
     custom: Mapping[str, CustomFunctions] | None = field(default=None, metadata=USERS)
     """Functions of the custom aggregates; None if no aggregate is custom."""
 
@@ -63,6 +73,8 @@ class WindowStep(GatedStep):
         yield f"window   {self.window_text}"
         for name, aggregate in self.aggregates.items():
             yield f"gives    {name} = {aggregate.text}"
+        if self.result_time is not None:
+            yield f"time     {_TIMES[self.result_time]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +99,10 @@ class IntervalStep(WindowStep):
             reach_ns=window.reach_ns or 0,
             release=self.release,
             port_keys=(self.keys,),
+            summaries=(self._summary,),
             makes="on its time",
             result_delay_ns=window.result_delay_ns,
+            is_at_latest=window.result_delay_ns is None and self.result_time is None,
             counts_events=window.reach_ns is None,
             misses="windows",
             sharing=Sharing.of(self.replicas),
@@ -98,6 +112,14 @@ class IntervalStep(WindowStep):
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return super().reads(position, there, needed) | self.window.columns
+
+    @property
+    def _summary(self) -> Summary:
+        if self.result_time is None:
+            return PASSES
+        # A result is as old as the first row of an interval that is open.
+        delay_ns = self.window.longest_ns
+        return Summary(delay_ns=END_NS if delay_ns is None else delay_ns)
 
     @property
     def window_text(self) -> str:  # noqa: D102

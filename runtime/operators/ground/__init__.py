@@ -11,6 +11,7 @@
 - `fit.py`: Columns of promised types, made of what a user's function returned.
 - `flow_builder.py`: A FlowBuilder holds the steps of an unfinished flow, and what the next step
   needs.
+- `in_order.py`: Rows that wait to leave by event time.
 - `keep.py`: `keep=` of joins, and the sources without promises, which keep rows until their end.
 - `keys.py`: Keys become one dense code per row, and codes become keys again.
 - `late_rows.py`: Late rows came too late to count in full: their count, and the rows themselves.

@@ -23,6 +23,7 @@ from slackwater.runtime.expressions.expressions import ColumnRef, Expr, checked_
 from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.model.hashes import KEY_GROUPS
 from slackwater.runtime.nearest import no_column
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Replicas
 from slackwater.runtime.shown import shown
 
@@ -260,3 +261,31 @@ def function(given: Any, *, step: str) -> None:
 def is_whole(kind: pa.DataType) -> bool:
     """Whether a type has whole numbers."""
     return bool(pa.types.is_integer(kind))
+
+
+def check_times_meet(steps: Mapping[str, Step], other: str, own: str, *, step: str) -> None:
+    """Check that rows of an input may be near rows of another in event time.
+
+    Raises:
+        FlowError: all rows of `own` alone have the latest event time that there is; names the step
+            that made them.
+    """
+    made_by = _latest(steps, own)
+    if made_by is not None and _latest(steps, other) is None:
+        raise FlowError(
+            f"step {step!r}: results of {made_by!r} leave at the end of the input with the latest "
+            "event time that there is, in 2116, so no row of the other input is near; write "
+            f"time='last' or time='first' in {made_by!r}, or windows of the clock, such as "
+            "sw.calendar('day')"
+        )
+
+
+def _latest(steps: Mapping[str, Step], name: str) -> str | None:
+    """Return the step upstream that gives all rows of a step the latest event time."""
+    step = steps[name]
+    if step.traits.is_at_latest:
+        return name
+    if not step.inputs or not step.traits.passes_on:
+        return None
+    latest = [_latest(steps, above) for above in step.inputs]
+    return None if None in latest else latest[0]

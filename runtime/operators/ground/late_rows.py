@@ -49,8 +49,8 @@ class Missed:
         self.dropped = self._taken = 0
         self._rows: list[LateRows] = []
 
-    def drop(self, batch: Batch, done_ns: int) -> None:
-        """Note rows of port 0 that count nowhere: the operator was done with `done_ns`."""
+    def drop(self, batch: Batch, done_ns: int | Int64Array) -> None:
+        """Note rows of port 0 that count nowhere: all until `done_ns` was done."""
         self.dropped += len(batch)
         if self.keeps:
             late_by_ns = np.maximum(done_ns - batch.event_time_ns, 1)

@@ -181,6 +181,7 @@ class AsofJoining(AnyStream):
         """
         name = self.flow.name_for("asof", name)
         check_own(self.flow, other, step=name)
+        checks.check_times_meet(self.flow.steps, self.name, other.name, step=name)
         left_keys, right_keys = pairwise_keys(on, left_on, right_on, step=name)
         schema, right_names = joined_schema(
             self.schema,

@@ -23,11 +23,11 @@ from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
+from slackwater.runtime.operators.ground.in_order import InOrder, in_order
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 from slackwater.runtime.operators.join.asof import AsofStep
 from slackwater.runtime.operators.join.right_rows import RightRows, Sought
-from slackwater.runtime.operators.join.unmatched import InOrder, in_order
 
 _LEFT, _RIGHT = 0, 1
 

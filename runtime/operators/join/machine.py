@@ -112,7 +112,8 @@ class JoinMachine(LateOperator):
         self._where_columns = _of_sides(where_reads, renamed)
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
-        self._may_be_one = self._replica is None and not step.keeps_late and step.how == "inner"
+        is_plain = step.how == "inner" and not step.waits
+        self._may_be_one = self._replica is None and not step.keeps_late and is_plain
         self._on = (step.left_on, step.right_on)
         alone = tuple(step.columns_alone(side) if side in step.alone else {} for side in (0, 1))
         left_held, right_held = (
@@ -125,7 +126,7 @@ class JoinMachine(LateOperator):
             reaches_ns=step.reaches_ns,
             has_matches=step.how != "inner",
         )
-        self._unmatched = Unmatched(step, self._state.rows) if step.alone else None
+        self._unmatched = Unmatched(step, self._state.rows) if step.waits else None
         (self._summary, _) = step.traits.summaries
         self._keys = KeyIndex(len(step.left_on))
         self._one = OneRow(self._state, self._keys, step, self._names)
@@ -416,6 +417,10 @@ class JoinMachine(LateOperator):
 
     def _of_pairs(self, pairs: Pairs) -> Batch:
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
+        if (side := self._step.result_time) is not None:
+            event_time_ns = self._state.rows.event_time_ns(
+                pairs[_LEFT if side == "left" else _RIGHT]
+            )
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
         return Batch(
             event_time_ns=event_time_ns,

@@ -86,6 +86,8 @@ class JoinStep(GatedStep):
     """In a plan: the number of this replica among several."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+    result_time: Side | None = None
+    """The side whose row has the event time of a pair; None: the later of the two."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -106,7 +108,7 @@ class JoinStep(GatedStep):
             sharing=Sharing.of(self.replicas, self.share),
             result_keys=self.left_on,
             replica=self.replica,
-            needs_rows=not self.alone,
+            needs_rows=not self.waits,
         )
 
     @property
@@ -122,8 +124,14 @@ class JoinStep(GatedStep):
 
     @property
     def delay_ns(self) -> int:
-        """How long the rows that leave wait for those without a partner, in event time."""
-        return max([self.reaches_ns[side][1] for side in self.alone], default=0)
+        """How long rows wait, in event time, for older ones that may leave yet."""
+        sides = {*self.alone} | ({_SIDES[self.result_time]} if self.result_time else set())
+        return max([self.reaches_ns[side][1] for side in sides], default=0)
+
+    @property
+    def waits(self) -> bool:
+        """Whether pairs wait for older results, to leave in order."""
+        return bool(self.alone) or self.result_time is not None
 
     def columns_alone(self, side: int) -> Mapping[str, str]:
         """Return {name it leaves under: column} of a row of one side without a partner."""
@@ -183,6 +191,8 @@ class JoinStep(GatedStep):
         if self.alone:
             delay = f"{format_ns(self.delay_ns)} " if self.delay_ns else ""
             yield f"leaves   {delay}after the promise has passed a row: no partner can follow then"
+        if self.result_time is not None:
+            yield f"time     that of the {self.result_time} row of a pair"
         if self.drift:
             yield f"drift    {self.drift.text}: each pair that may be near enough, marked"
         if self.where is not None:
@@ -395,6 +405,9 @@ def _casts_of(keys: Iterable[tuple[str, str, pa.DataType]]) -> str:
     return f"before the join cast {', and '.join(casts)}"
 
 
+_SIDES: Mapping[Side, int] = {"left": 0, "right": 1}
+
+
 class Joining(AnyStream):
     """Streams can be joined."""
 
@@ -416,6 +429,7 @@ class Joining(AnyStream):
         replicas: Replicas = None,
         share: Share = "keys",
         on_missing: OnMissing = "error",
+        time: Literal["later", "left", "right"] = "later",
         name: str | None = None,
     ) -> Self:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
@@ -459,6 +473,9 @@ class Joining(AnyStream):
                 or if a few keys have most of the rows; only for `how="inner"`.
             on_missing: fate of a row that takes out one that is not there, without `within`:
                 "error" ends the job, "count" counts it as `missing`.
+            time: event time of a pair: that of its "later" row, of its "left" or its "right" one.
+                With these a pair waits until no older one can follow, as far as `within` reaches;
+                not with `drift=`, `share="all"`, and `how="semi"` or `"anti"`.
             name: the name of the step.
 
         Raises:
@@ -479,6 +496,7 @@ class Joining(AnyStream):
         schemas, inputs = [self.schema, other.schema], (self.name, other.name)
         sides = Sides((self.schema, left_keys), (other.schema, right_keys), inputs)
         if within is None:
+            _check_time(time, how=how, drift=False, share="keys", step=name, is_table=True)
             changes = [carried_by(self.flow.steps, side).changes for side in inputs]
             retracts = (changes[0] != "none", changes[1] != "none")
             check_table_join(
@@ -504,6 +522,9 @@ class Joining(AnyStream):
         within_ns = max(between_ns)
         is_even = min(between_ns) == within_ns
         check_how(how, drift=drift is not None, is_even=is_even, share=share, step=name)
+        checks.check_times_meet(self.flow.steps, self.name, other.name, step=name)
+        checks.check_times_meet(self.flow.steps, other.name, self.name, step=name)
+        _check_time(time, how=how, drift=drift is not None, share=share, step=name)
         allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
         return self._add(
             JoinStep(
@@ -522,5 +543,29 @@ class Joining(AnyStream):
                 keep=self.flow.keep_of(keep, inputs=inputs),
                 replicas=replicas,
                 share=share,
+                result_time=None if time == "later" else time,
             )
+        )
+
+
+def _check_time(
+    time: str, *, how: How, drift: bool, share: Share, step: str, is_table: bool = False
+) -> None:
+    """Check that the event time of pairs may be that of one side.
+
+    Raises:
+        SettingError: another option forbids it.
+    """
+    if time == "later":
+        return
+    others = {
+        f"how={how!r}": how in ("semi", "anti"),
+        "drift=": drift,
+        "share='all'": share != "keys",
+        "no within=": is_table,
+    }
+    if written := [name for name, is_written in others.items() if is_written]:
+        raise SettingError(
+            f"step {step!r}: time={time!r} makes pairs wait for older ones, and with {written[0]} "
+            "none waits; omit one of the two"
         )
