@@ -13,7 +13,6 @@ Row = dict[str, Any]
 CAR = ("timestamp", "driver_id", "event_type", "location")
 IMPULSE = ("timestamp", "counter", "subtask_index")
 TEN_YEARS = "a window longer than the data, so that its results can be joined by time"
-NO_WITHIN = "a within= longer than the data, for a join without times"
 LONGER = "30d"
 """Longer than all rows of these streams."""
 WINDOW = {"window_start": "start", "window_end": "end"}
@@ -122,10 +121,10 @@ def offset_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return pairs.select("counter", {"start": "window_start"})
 
 
-@query("updating_inner_join", way="detour", note=NO_WITHIN)
+@query("updating_inner_join")
 def odd(flow: sw.Dataflow, case: Case) -> sw.Stream:
     rows = impulse(flow, case)
-    pairs = rows.join(rows.filter(COUNTER % 2 == 1), on="counter", within=LONGER)
+    pairs = rows.join(rows.filter(COUNTER % 2 == 1), on="counter")
     return pairs.select(left_count="counter", right_count="counter")
 
 

@@ -32,7 +32,6 @@ LONGER = "1m"
 """Longer than any auction, and than all rows of these streams."""
 OF_DAY = sw.tumbling("1d")
 A_DAY = "a window longer than the data, so that its results can be joined by time"
-NO_WITHIN = "a within= longer than the data, for a join without times"
 
 
 class Streams:
@@ -128,17 +127,13 @@ def q2(s: Streams) -> sw.Stream:
     return s.bid.filter(wanted).select("auction", "price")
 
 
-@query("rw-q3", way="detour", note=NO_WITHIN)
+@query("rw-q3")
 def q3(s: Streams) -> sw.Stream:
     sales = s.auction.filter(sw.col("category") == 10)
     sellers = s.person.filter(sw.col("state").is_in(["or", "id", "ca"]))
     sales = sales.select("id", "seller", "date_time")
     pairs = sales.join(
-        sellers.rename({"id": "person"}),
-        left_on="seller",
-        right_on="person",
-        within=LONGER,
-        **s.keyed,
+        sellers.rename({"id": "person"}), left_on="seller", right_on="person", **s.keyed
     )
     return pairs.select("name", "city", "state", "id")
 
@@ -193,11 +188,11 @@ def q14(s: Streams) -> sw.Stream:
     return some.select("auction", "bidder", "euros", "part", "date_time", "c")
 
 
-@query("rw-q20", way="detour", note=NO_WITHIN)
+@query("rw-q20")
 def q20(s: Streams) -> sw.Stream:
     bids = s.bid.rename({"date_time": "bid_time", "extra": "bid_extra"})
     sales = s.auction.filter(sw.col("category") == 10)
-    return bids.join(sales, left_on="auction", right_on="id", within=LONGER, **s.keyed)
+    return bids.join(sales, left_on="auction", right_on="id", **s.keyed)
 
 
 @query("rw-q21")

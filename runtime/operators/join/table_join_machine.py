@@ -3,7 +3,7 @@
 ```
 left  a 1     right  a 7   a 8        leaves      left join
   +                                   +1 null
-                 +                    −1 null +1 7     an update
+                 +                    −1 null  +1 7
                        +              +1 8
                  −                    −1 7
 ```
@@ -40,8 +40,7 @@ from slackwater.runtime.operators.ground.user_code import holds, sample_of
 from slackwater.runtime.operators.join.table_join import TableJoinStep
 
 _INSERT, _DELETE = 0, RETRACTED.bit
-_OLD, _NEW = RETRACTED.bit | REVISED.bit, REVISED.bit
-_CHANGE_BITS = np.uint8(_OLD)
+_CHANGE_BITS = np.uint8(RETRACTED.bit | REVISED.bit)
 _NOBODY: dict[int, None] = {}
 
 
@@ -158,7 +157,8 @@ class TableJoinMachine(LateOperator):
     """The machine of a `TableJoinStep`.
 
     Rows are taken in the order (event time, side), left before right. A row's results leave with
-    its event time, partners in the order in which they came.
+    its event time, partners in the order in which they came. Pairs have no key of their own, so
+    they are inserted and deleted, and never updated.
 
     Args:
         step: the keys, and what leaves.
@@ -282,8 +282,8 @@ class TableJoinMachine(LateOperator):
         was_alone = is_first and (1 - side) in self._step.alone
         for partner in partners:
             if was_alone:
-                pairs.add(side, -1, partner, _OLD)
-            pairs.add(side, place, partner, _NEW if was_alone else _INSERT)
+                pairs.add(side, -1, partner, _DELETE)
+            pairs.add(side, place, partner, _INSERT)
         if not partners and side in self._step.alone:
             pairs.add(side, place, -1, _INSERT)
 
@@ -304,9 +304,9 @@ class TableJoinMachine(LateOperator):
             return
         is_alone = was_last and (1 - side) in self._step.alone
         for partner in partners:
-            pairs.add(side, place, partner, _OLD if is_alone else _DELETE)
+            pairs.add(side, place, partner, _DELETE)
             if is_alone:
-                pairs.add(side, -1, partner, _NEW)
+                pairs.add(side, -1, partner, _INSERT)
         if not partners and side in self._step.alone:
             pairs.add(side, place, -1, _DELETE)
 
