@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import DuplicateName, FlowError, OperatorError
+from slackwater.runtime.errors import DuplicateName, FlowError, OperatorError, TypeMismatch
 from slackwater.runtime.flow import Dataflow, Stream, col
 
 LOG = {
@@ -203,6 +203,44 @@ def test_explain_says_which_rows_change_and_why() -> None:
 def test_kinds_that_cannot_be_used_are_refused(log: dict[str, Any], message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         outcome(lambda stream: stream, log)
+
+
+IMAGES: dict[str, list[Any]] = {
+    "t": [1, 2, 3, 4],
+    "op": ["c", "r", "u", "d"],
+    "before": [None, None, {"id": 1, "n": "a"}, {"id": 2, "n": None}],
+    "after": [{"id": 1, "n": "a"}, {"id": 2, "n": None}, {"id": 1, "n": "b"}, None],
+}
+
+
+@pytest.mark.parametrize("lacks_before", [False, True])
+def test_images_of_rows_become_rows(lacks_before: bool) -> None:
+    log: dict[str, list[Any]] = {**IMAGES}
+    if lacks_before:  # but keys
+        log["before"] = [None, None, None, {"id": 2, "n": "key"}]
+        with pytest.raises(OperatorError, match=r"(?s)'before' is null.*upserts=True"):
+            of_images(log)
+    rows = of_images(log, upserts=lacks_before)
+    expected = [("insert", 1, "a"), ("insert", 2, None), ("update", 1, "b"), ("delete", 2, None)]
+    assert kinds(rows, "id", "n") == expected
+
+
+def of_images(log: dict[str, list[Any]], **options: Any) -> list[dict[str, Any]]:
+    flow = Dataflow("images")
+    made = changelog(flow, log, images=("before", "after"), **options)
+    table = made.to_table("id") if options.get("upserts") else made
+    table.sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        report = job.wait()
+        assert report.ledger.is_balanced
+        rows: list[dict[str, Any]] = job.result("out").to_pylist()
+    return rows
+
+
+def test_images_of_other_fields_are_refused() -> None:
+    with pytest.raises(TypeMismatch, match="must be structs with the same fields"):
+        of_images({**IMAGES, "after": [{"id": 1}, None, None, None]})
 
 
 def test_a_column_of_that_name_is_refused_at_the_sink() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import slackwater as sw
 from benchmarks.engine.random_flows.twin import one_of
 from benchmarks.engine.replicated_flows.sources import draw_source, key_types
-from benchmarks.engine.replicated_flows.steps import KEYED, Drawing, merged, stateless
+from benchmarks.engine.replicated_flows.steps import CHANGING, KEYED, Drawing, merged, stateless
 
 MakeOutput = Callable[[str], "sw.connectors.Output"]
 
@@ -102,6 +102,8 @@ class ReplicatedFlow:
         if rng.random() < 0.3:
             left = stateless(rng, left)
         kind = one_of(rng, list(KEYED))
+        if left.has_changes or right.has_changes:
+            kind = CHANGING
         is_written = rng.random() < 0.85
         own = replicas[drawn.written % len(replicas)] if is_written and replicas else None
         made = KEYED[kind](rng, left, right, own)

@@ -11,8 +11,10 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.random_flows.twin import kind_of, one_of, some_of
+from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
 from slackwater.runtime.operators.aggregate.written import Window
+from slackwater.runtime.plan.changes import carried_by
 
 MS = 1_000_000
 MOST_COLUMNS, MOST_MERGED, MOST_TRIES = 40, 3, 6
@@ -51,6 +53,12 @@ class Drawing:
     def columns(self, *kinds: str) -> list[str]:
         """Return the names of columns of these kinds (`kind_of`); all kinds if none is given."""
         return [one.name for one in self.stream.schema if not kinds or kind_of(one.type) in kinds]
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether its rows update and delete others."""
+        steps = self.stream.flow.steps
+        return carried_by(steps, self.stream.name).changes != "none"
 
     def keys(self, rng: np.random.Generator) -> list[str]:
         """Return one or two key columns; the event time is one only by chance."""
@@ -318,7 +326,41 @@ def processed(
     return given.then_by_order(stream)
 
 
+def tabled(
+    rng: np.random.Generator, given: Drawing, other: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Make a table of the newest rows, or join two tables."""
+    if rng.random() < 0.4:
+        stream = given.stream.to_table(given.keys(rng), on_missing="count", replicas=replicas)
+        return given.then_by_order(stream)
+    keys = [*{*given.columns("whole", "text")} & {*other.columns("whole", "text")}]
+    keys = [name for name in sorted(keys) if _type(given, name) == _type(other, name)]
+    nested = any(
+        family(field.type) == "nested" for s in (given, other) for field in s.stream.schema
+    )
+    if not keys or nested or len(given.columns()) + len(other.columns()) > MOST_COLUMNS:
+        return None
+    how: Any = one_of(rng, ["inner", "left", "right", "outer", "semi", "anti"])
+    stream = given.stream.join(
+        other.stream,
+        one_of(rng, keys),
+        how=how,
+        suffix=f"_{rng.integers(10_000)}",
+        on_missing="count",
+        replicas=replicas,
+    )
+    both = given.then(stream, other)
+    return both.then_by_order(stream) if both.has_changes else both
+
+
+def _type(given: Drawing, name: str) -> pa.DataType:
+    return given.stream.schema.field(name).type
+
+
+CHANGING = "table"
+"""The kind of step that takes streams whose rows change."""
 KEYED: dict[str, Keyed] = {
+    CHANGING: tabled,
     "join": joined,
     "asof": nearest,
     "aggregate": aggregated,

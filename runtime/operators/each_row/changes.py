@@ -27,9 +27,10 @@ from slackwater.runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from slackwater.runtime.model import Batch
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED, are_old_halves
-from slackwater.runtime.model.schema import is_text
+from slackwater.runtime.model import Batch, BoolArray
+from slackwater.runtime.model.nullable import valid_bits
+from slackwater.runtime.model.row_marks import RETRACTED, REVISED, Marks, are_old_halves
+from slackwater.runtime.model.schema import column_of_arrow, inside_type, is_text
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import PlainStateless
 from slackwater.runtime.operators.ground.streams import AnyStream
@@ -77,6 +78,8 @@ class ChangesStep(EachRowStep):
     """{word in the column: kind}."""
     upserts: bool = False
     """Whether updates come without the row that they replace."""
+    images: tuple[str, str] | None = None
+    """Columns with a row before its change, and after, as structs; None if rows have columns."""
 
     @cached_property
     def traits(self) -> StepTraits:
@@ -89,10 +92,11 @@ class ChangesStep(EachRowStep):
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
-        return needed | {self.column}
+        return {self.column, *self.images} if self.images else needed | {self.column}
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        yield f"reads    kinds of changes in {self.column}"
+        of = f", rows in {' and '.join(self.images)}" if self.images else ""
+        yield f"reads    kinds of changes in {self.column}{of}"
 
 
 class ChangesMachine(PlainStateless):
@@ -102,20 +106,61 @@ class ChangesMachine(PlainStateless):
         self._step = step
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        columns = dict(batch.columns)
-        words = columns.pop(self._step.column)
+        marks = self._marks(batch)
+        if self._step.images:
+            return self._of_images(batch, marks, *self._step.images)
+        columns = {n: each for n, each in batch.columns.items() if n != self._step.column}
+        return batch.with_(columns=columns, marks=marks if marks.any() else None)
+
+    def _marks(self, batch: Batch) -> Marks:
+        """Return the kind of each row."""
+        words = batch.columns[self._step.column]
         assert isinstance(words, pa.Array), "it is text"
         encoded = words.dictionary_encode()
         known = [_BITS.get(self._kind(word), 255) for word in encoded.dictionary.to_pylist()]
         codes = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-        marks = np.array([*known, 255], dtype=np.uint8).take(codes)
+        marks: Marks = np.array([*known, 255], dtype=np.uint8).take(codes)
         if (marks == 255).any():
             self._refuse(batch, marks)
-        return batch.with_(columns=columns, marks=marks if marks.any() else None)
+        return marks
+
+    def _of_images(self, batch: Batch, kinds: Marks, before: str, after: str) -> Batch:
+        """Return a row for each image of a change, the old one first."""
+        images: list[pa.Array] = [batch.columns[name] for name in (before, after)]
+        is_old = (kinds & RETRACTED.bit) != 0
+        is_update = ~is_old & ((kinds & REVISED.bit) != 0)
+        has_old = is_old | (is_update & (not self._step.upserts))
+        needs = zip((before, after), images, (has_old, ~is_old), strict=True)
+        for name, image, is_needed in needs:
+            self._refuse_lacking(batch, name, is_needed & ~valid_bits(image))
+        copies = has_old.astype(np.int64) + ~is_old
+        of_row = np.arange(len(batch)).repeat(copies)
+        chosen = of_row + len(batch)  # the new image, after all old ones
+        marks = kinds.take(of_row)
+        first = (copies.cumsum() - copies)[has_old]
+        chosen[first] -= len(batch)
+        marks[first] = np.where(is_old[has_old], RETRACTED.bit, RETRACTED.bit | REVISED.bit)
+        fields = zip(self._step.schema.names, *(image.flatten() for image in images), strict=True)
+        columns = {
+            name: column_of_arrow(pa.concat_arrays([old, new]).take(pa.array(chosen)))
+            for name, old, new in fields
+        }
+        return batch.take(of_row).with_(columns=columns, marks=marks if marks.any() else None)
+
+    def _refuse_lacking(self, batch: Batch, name: str, is_lacking: BoolArray) -> None:
+        if not is_lacking.any():
+            return
+        at = int(is_lacking.argmax())
+        raise OperatorError(
+            f"step {self._step.name!r}: {name!r} is null, and its change needs that row; have the "
+            "database log whole rows, or write upserts=True, and .to_table(…) by the key after it\n"
+            f"{sample_of(batch, at, at + 1)}"
+        )
 
     def _kind(self, word: str) -> str:
         kind = self._step.words.get(word, "")
-        return "" if kind == "update" and not self._step.upserts else kind
+        is_alone = not self._step.upserts and self._step.images is None
+        return "" if kind == "update" and is_alone else kind
 
     def _refuse(self, batch: Batch, marks: npt.NDArray[np.uint8]) -> None:
         """Raise the error of the first row whose kind is not known."""
@@ -177,6 +222,7 @@ class Changing(AnyStream):
         *,
         words: Mapping[str, Kind] | None = None,
         upserts: bool = False,
+        images: tuple[str, str] | None = None,
         name: str | None = None,
     ) -> Self:
         """Read rows as changes: a column says what each row does; it goes.
@@ -191,10 +237,14 @@ class Changing(AnyStream):
                 Flink (+I, -U, +U, -D) or Debezium (c, r, u, d), or insert, update, delete.
             upserts: whether updates come without the row that they replace; then `to_table` is
                 the next step.
+            images: columns with the row before its change and after it, structs of the same
+                fields, as Debezium has them: ("before", "after"). Their fields are the columns
+                that leave. None if rows have columns of their own.
             name: the name of the step.
 
         Raises:
-            ColumnError, TypeMismatch: the column is not there, or is not text.
+            ColumnError, TypeMismatch: a column is not there; the kind is not text, or images are
+                not structs of the same fields.
             FlowError: rows of this stream change already.
             SettingError: a word has a kind that does not exist.
         """
@@ -214,12 +264,14 @@ class Changing(AnyStream):
             raise FlowError(
                 f"step {name!r}: the stream has no column beside {kind!r}; give it those of rows"
             )
+        schema = pa.schema([field for field in self.schema if field.name != kind])
         return self._add(
             ChangesStep(
                 name=name,
                 inputs=self._in,
-                schema=pa.schema([field for field in self.schema if field.name != kind]),
+                schema=schema if images is None else _of_images(self.schema, images, step=name),
                 column=kind,
+                images=images,
                 words=known,
                 upserts=upserts,
             )
@@ -241,3 +293,18 @@ class Changing(AnyStream):
                 schema=self.schema.append(pa.field(CHANGE, pa.string())),
             )
         )
+
+
+def _of_images(schema: pa.Schema, images: tuple[str, str], *, step: str) -> pa.Schema:
+    """Return the columns of rows in two columns of structs.
+
+    Raises:
+        ColumnError, TypeMismatch: they are not there, or not structs of the same fields.
+    """
+    before, after = (checks.column_type(schema, name, step=step) for name in images)
+    if not pa.types.is_struct(before) or before != after:
+        raise TypeMismatch(
+            f"step {step!r}: images {images[0]!r} and {images[1]!r} are {before} and {after}; both "
+            "must be structs with the same fields, in one order"
+        )
+    return pa.schema([(field.name, inside_type(field.name, field.type)) for field in after])
