@@ -11,7 +11,7 @@ import pytest
 
 import slackwater as sw
 
-ROWS = 1_500
+ROWS = 500
 
 
 def rows(seed: int) -> pa.Table:
@@ -89,5 +89,5 @@ WINDOWS = [sw.tumbling("20ms"), sw.sliding("20ms", "5ms"), sw.session("1ms"), sw
 def test_neither_replicas_nor_reads_show_in_aggregates(window: Any) -> None:
     expected = ran(1, ROWS, window)
     assert len(expected) >= 7
-    for replicas, batch_rows in ((2, 7), (3, 200), (1, 64), (3, ROWS)):
+    for replicas, batch_rows in ((2, 7), (3, 200)):
         assert ran(replicas, batch_rows, window) == expected

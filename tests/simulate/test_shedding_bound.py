@@ -121,7 +121,7 @@ def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(
 ) -> None:
     """At a third of what can be done; within the bound, or above it, which is said."""
     cost = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS // 4)
-    report = sw.Simulation(nodes=1, cost=cost).submit(flow(5_000, held=held, drops=drops)).wait()
+    report = sw.Simulation(nodes=1, cost=cost).submit(flow(2_500, held=held, drops=drops)).wait()
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     assert (counts.dropped, counts.passed_over, report.ledger.out > 0) == (0, 0, True)
     assert ("elsewhere" in counts.reason) == (held == "1s")
@@ -147,9 +147,9 @@ def test_what_a_gate_held_for_a_late_stream_is_not_dropped_for_that() -> None:
     made = sw.Dataflow("late")
     sides = []
     for name, late_ns in (("now", 0), ("late", 1_000 * MS)):
-        at = np.arange(2_000) * 4 * MS
-        came = at + late_ns * np.arange(2_000) // 2_000
-        table = pa.table({"ts": at, "came": came, "kind": np.arange(2_000) % 3})
+        at = np.arange(1_000) * 4 * MS
+        came = at + late_ns * np.arange(1_000) // 1_000
+        table = pa.table({"ts": at, "came": came, "kind": np.arange(1_000) % 3})
         sides.append(
             made.source(
                 name, sw.table(table), event_time="ts", arrival="came", time_unit="ns", speed=1.0
