@@ -140,14 +140,14 @@ def spares(job: sw.Job) -> dict[int, psutil.Process]:
 
 def test_a_spare_that_is_killed_is_replaced_at_once(cluster: sw.Cluster, tmp_path: Path) -> None:
     path, over = tmp_path / "rows.db", tmp_path / "over"
-    flow = pairs(TableOutput(str(path)), over=over)
-    job = cluster.submit(flow, checkpoint=EVERY, checkpoint_folder=tmp_path / "checkpoints")
-    until(lambda: len(spares(job)) == 3, within_s=SOON_S, what="a spare on each node")
+    flow, folder = pairs(TableOutput(str(path)), over=over), tmp_path / "checkpoints"
+    job = cluster.submit(flow, placement=IN_TWO, checkpoint=EVERY, checkpoint_folder=folder)
+    until(lambda: len(spares(job)) == 2, within_s=SOON_S, what="a spare on each node")
     before = spares(job)
     for own in before.values():
         own.kill()
     until(
-        lambda: len(now := spares(job)) == 3 and not now.keys() & before.keys(),
+        lambda: len(now := spares(job)) == 2 and not now.keys() & before.keys(),
         within_s=SOON_S,
         what="other spares",
     )
@@ -172,72 +172,33 @@ def test_a_job_that_is_stopped_as_it_goes_back_ends(cluster: sw.Cluster, tmp_pat
     )
 
 
-def test_the_same_command_goes_on_after_a_stop(
+def test_a_flow_with_renamed_steps_goes_on_after_a_stop_in_other_slots(
     cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
 ) -> None:
-    path, folder, over = tmp_path / "rows.db", tmp_path / "checkpoints", tmp_path / "over"
-    file = tmp_path / "rows.jsonl"
-    flow = pairs(TableOutput(str(path)), file=file, over=over)
-    submit = partial(cluster.submit, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
-    job = submit(flow)
-    until(partial(at_least, path, 1_000), within_s=SOON_S, what="rows")
+    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
+    file, over = tmp_path / "rows.jsonl", tmp_path / "over"
+    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
+    job = submit(pairs(TableOutput(str(path)), file=file, over=over), placement=IN_TWO)
+    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
     job.stop()
     assert job.status == "stopped"
     stopped = rows_of(path)
     assert not file.exists(), "a file that readers see is whole"
     over.touch()
-    again = submit(flow)
-    report = again.wait(timeout=LIMIT_S)
-    whole = rows_of(path)
-    assert whole[: len(stopped)] == stopped
-    assert whole == expected
-    assert any("goes on from checkpoint" in note for note in report.notes)
-    assert len(file.read_text(encoding="utf-8").splitlines()) == len(whole)
-
-
-def test_a_job_goes_on_in_other_slots(
-    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
-) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    file, over = tmp_path / "rows.jsonl", tmp_path / "over"
-    flow = pairs(TableOutput(str(path)), file=file, over=over)
-    submit = partial(cluster.submit, checkpoint=EVERY, checkpoint_folder=folder)
-    job = submit(flow, placement=IN_TWO)
-    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
-    then = job.placement
-    job.stop()
-    assert job.status == "stopped"
-    next_of = {"node-1": "node-2", "node-2": "node-3"}
-    places = {stage: next_of[slot] for stage, slot in then.items()}
-    over.touch()
-    again = submit(flow, placement=places)
-    report = again.wait(timeout=LIMIT_S)
-    assert again.placement == places
-    assert report.ledger.is_balanced
-    assert rows_of(path) == expected
-    assert len(file.read_text(encoding="utf-8").splitlines()) == len(expected)
-
-
-def test_a_flow_with_renamed_steps_goes_on(
-    cluster: sw.Cluster, tmp_path: Path, expected: list[tuple[int, str]]
-) -> None:
-    path, folder = tmp_path / "rows.db", tmp_path / "checkpoints"
-    file, over = tmp_path / "rows.jsonl", tmp_path / "over"
-    submit = partial(cluster.submit, placement=IN_ONE, checkpoint=EVERY, checkpoint_folder=folder)
-    job = submit(pairs(TableOutput(str(path)), file=file, over=over))
-    until(partial(at_least, path, 300), within_s=SOON_S, what="rows")
-    job.stop()
-    assert job.status == "stopped"
-    over.touch()
     names = {"left": "first", "joined": "both", "out": "table", "file": "lines"}
     flow = pairs(TableOutput(str(path)), file=file, over=over, names=names)
+    submit = partial(submit, placement={"*": "node-2", "table": "node-3"})
     with pytest.raises(CheckpointError, match=r"steps, say renamed=.*'left': 'first'"):
         submit(flow)
     with pytest.raises(CheckpointError, match=r"has no step 'lefd'; the nearest is 'left'"):
         submit(flow, renamed={"lefd": "first"})
-    report = submit(flow, renamed=names).wait(timeout=LIMIT_S)
+    again = submit(flow, renamed=names)
+    report = again.wait(timeout=LIMIT_S)
+    assert {*again.placement.values()} == {"node-2", "node-3"}
     assert report.ledger.is_balanced
+    assert rows_of(path)[: len(stopped)] == stopped
     assert rows_of(path) == expected
+    assert any("goes on from checkpoint" in note for note in report.notes)
     assert len(file.read_text(encoding="utf-8").splitlines()) == len(expected)
 
 
@@ -299,7 +260,8 @@ def test_replicas_and_partitions_go_on_in_fewer_slots(cluster: sw.Cluster, tmp_p
     assert {*again.placement.values()} == {"node-2"}
     assert any("goes on from checkpoint" in note for note in report.notes)
     whole = tmp_path / "whole.db"
-    cluster.submit(counted(whole), checkpoint=None).wait(timeout=LIMIT_S)
+    with sw.Simulation(nodes=3) as nodes:
+        nodes.submit(counted(whole)).wait()
     assert report.ledger.is_balanced
     assert rows_of(path) == rows_of(whole)
 

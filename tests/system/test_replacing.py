@@ -45,11 +45,11 @@ def goes_on(job: sw.Job) -> None:
     until(lambda: rows_out(job) > before + 50, within_s=SOON_S, what="more results")
 
 
-@pytest.mark.parametrize("detach", [False, True], ids=["attached", "detached"])
 def test_stages_move_while_they_work_and_every_number_comes_once_in_order(
-    cluster: sw.Cluster, tmp_path: Path, detach: bool
+    cluster: sw.Cluster, tmp_path: Path
 ) -> None:
-    job = cluster.submit(twins(tmp_path / "out"), placement=PLACED, detach=detach)
+    """Detached; stages of an attached job move in the tests below and of recovery."""
+    job = cluster.submit(twins(tmp_path / "out"), placement=PLACED, detach=True)
     goes_on(job)
     elsewhere = cluster.predict(twins(tmp_path / "out"), 100, placement={"pairs": "node-1"})
     assert "it is not worth it" in (job.replace(elsewhere).problem or "")  # nothing waits
