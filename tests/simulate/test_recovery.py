@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -67,6 +68,14 @@ class Run:
             return self.simulation.report()
 
 
+@cache
+def undisturbed() -> Run:
+    """Return the run without faults, which has ended."""
+    run = Run()
+    run.ended()
+    return run
+
+
 def slots(number: int) -> str:
     return any_flow(SEED).slot_names[number]
 
@@ -74,8 +83,7 @@ def slots(number: int) -> str:
 @pytest.mark.parametrize("holds", [True, False])
 @pytest.mark.parametrize("says_last", [True, False])
 def test_two_failures_in_a_row_change_no_row(holds: bool, says_last: bool) -> None:
-    expected = Run()
-    expected.ended()
+    expected = undisturbed()
     faults = [SlotRaises(at_ns=S, slot=slots(0)), SlotDies(at_ns=S + 400 * MS, slot=slots(1))]
     run = Run(faults, holds=holds, says_last=says_last)
     report = run.ended()
@@ -96,8 +104,7 @@ def test_two_failures_in_a_row_change_no_row(holds: bool, says_last: bool) -> No
 def test_a_host_that_falls_silent_at_a_mark_or_a_commit_changes_no_row(
     moment: str, checkpoint: int, number: int
 ) -> None:
-    expected = Run()
-    expected.ended()
+    expected = undisturbed()
     complete_ns = expected.simulation.marks.taken[3].at_ns
     at_ns = {"mark": 3 * 200 * MS + 1, "commit": complete_ns + 1}[moment]
     run = Run([HostFallsSilent(at_ns=at_ns, node=slots(number))])
