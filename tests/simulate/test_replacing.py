@@ -117,7 +117,7 @@ def in_order(plan: Plan, results: Results) -> Results:
     return {sink: rows if sink in alone else sorted(rows) for sink, rows in results.items()}
 
 
-@pytest.mark.parametrize("seed", READY_ONLY_SEEDS)
+@pytest.mark.parametrize("seed", READY_ONLY_SEEDS[::2])
 def test_ready_only_results_are_the_same_however_often_stages_move(seed: int) -> None:
     plan = any_flow(seed)
     results, before = ran(plan, seed=seed)
