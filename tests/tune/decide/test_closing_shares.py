@@ -88,16 +88,17 @@ def test_a_lower_bound_of_ones_own_stays_and_types_are_no_matter() -> None:
 
 def test_a_window_leaves_within_a_deadline_far_shorter_than_a_slide_though_no_row_comes() -> None:
     flow = sw.Dataflow("quiet", deadline="50ms")
-    rows = pa.table({"ts": [1, 2, 12, 25], "at": [1, 2, 12, 25], "key": [7] * 4})
+    times = [200, 400, 2_400, 5_000]
+    rows = pa.table({"ts": times, "at": times, "key": [7] * 4})
     stream = flow.source(
-        "rows", sw.table(rows), event_time="ts", arrival="at", time_unit="s", speed=1.0
+        "rows", sw.table(rows), event_time="ts", arrival="at", time_unit="ms", speed=1.0
     )
-    stream.aggregate(window=sw.tumbling("10s"), n=sw.count(), close=sw.closing.probslack(0.1)).sink(
+    stream.aggregate(window=sw.tumbling("2s"), n=sw.count(), close=sw.closing.probslack(0.1)).sink(
         "out", sw.collect_sink()
     )
     with sw.Simulation(nodes=1) as nodes:
         report = nodes.submit(flow).wait()
-    # A tenth of a slide is a second: so long the next word of the source took.
+    # A tenth of a slide is 200 ms: so long the next word of the source took.
     assert report.sinks[0].latency.quantile(1.0) <= 50 * MS
 
 
