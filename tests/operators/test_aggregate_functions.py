@@ -25,6 +25,7 @@ from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.registry.operators import make_operator
 from tests.operators.literal import LiteralAggregate, Row, Segment, any_row, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.examples import twice
 from tests.support.tables import result_of
 
 ROWS = pa.schema(
@@ -154,8 +155,8 @@ def of_column(column: str, plain: Callable[[Values], Any]) -> Callable[[list[dic
     return lambda rows: plain([row[column] for row in rows if row[column] is not None])
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-@given(segments=streams([VALUES]), cut=chance)
+@twice
+@given(window=st.sampled_from(WINDOWS), segments=streams([VALUES]), cut=chance)
 def test_each_function_is_that_of_python(window: Any, segments: list[Segment], cut: Random) -> None:
     step = step_of({name: each for name, (each, _, _) in PLAIN.items()}, window)
     plain = {name: of_column(column, made) for name, (_, column, made) in PLAIN.items()}
@@ -178,8 +179,8 @@ def chosen(column: str, by: str, *, greatest: bool) -> Callable[[list[dict[str, 
     return plain
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-@given(segments=streams([VALUES]), cut=chance)
+@twice
+@given(window=st.sampled_from(WINDOWS), segments=streams([VALUES]), cut=chance)
 def test_a_value_where_another_is_greatest_is_that_of_the_first_such_row(
     window: Any, segments: list[Segment], cut: Random
 ) -> None:
@@ -227,8 +228,7 @@ CONDITIONED: dict[
 }
 
 
-@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
-@given(segments=streams([VALUES]), cut=chance)
+@given(window=st.sampled_from(WINDOWS[:2]), segments=streams([VALUES]), cut=chance)
 def test_only_rows_count_for_which_where_is_true(
     window: Any, segments: list[Segment], cut: Random
 ) -> None:
@@ -512,8 +512,7 @@ EVERY: dict[str, tuple[sw.Aggregate, Plain]] = {
 }
 
 
-@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
-@given(segments=streams([VALUES]), cut=chance)
+@given(window=st.sampled_from(WINDOWS[:2]), segments=streams([VALUES]), cut=chance)
 def test_a_corrected_window_has_in_the_end_what_all_its_rows_give(
     window: Any, segments: list[Segment], cut: Random
 ) -> None:
