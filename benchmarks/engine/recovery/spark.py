@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -188,9 +188,10 @@ class _Job:
     def executor(self) -> int:
         """Return the JVM of an executor, whose child runs Python."""
         for process in psutil.Process(self.process.pid).children(recursive=True):
-            if "pyspark.daemon" in process.cmdline():
-                above = [parent.pid for parent in process.parents() if parent.name() == "java"]
-                return int(above[0])
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                if "pyspark.daemon" in process.cmdline():
+                    above = [parent.pid for parent in process.parents() if parent.name() == "java"]
+                    return int(above[0])
         raise RuntimeError("no executor runs Python")
 
     def slot(self) -> int:
