@@ -39,6 +39,7 @@ from slackwater.cluster import Cluster
 from slackwater.ingest.files import csv, jsonl, parquet
 from slackwater.ingest.memory import table
 from slackwater.ingest.ray_blocks import ray_dataset
+from slackwater.ingest.reread import reread
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
 from slackwater.runtime.calls import checked_call
@@ -154,6 +155,7 @@ __all__ = [
     "print_sink",
     "quantile",
     "ray_dataset",
+    "reread",
     "rewritten",
     "rows",
     "schedule",

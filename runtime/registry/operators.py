@@ -54,6 +54,7 @@ from slackwater.runtime.operators.ground.contract import Operator, Stateless
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.join.asof import AsofJoining, AsofStep
 from slackwater.runtime.operators.join.asof_machine import AsofMachine
+from slackwater.runtime.operators.join.fresh import FreshMachine, FreshStep
 from slackwater.runtime.operators.join.lookup import LookingUp, LookupMachine, LookupStep
 from slackwater.runtime.operators.join.step import Joining, JoinStep
 from slackwater.runtime.operators.join.table_join import TableJoinStep
@@ -86,8 +87,8 @@ class StreamMethods(
     Aggregating,
     RowsOver,
     Joining,
-    AsofJoining,
     LookingUp,
+    AsofJoining,
     Deduping,
     ToTables,
     Ranking,
@@ -118,6 +119,7 @@ MACHINES: dict[type[Step], Callable[..., Any]] = {
     ChangesStep: ChangesMachine,
     ShownChangesStep: ShownChangesMachine,
     LookupStep: LookupMachine,
+    FreshStep: FreshMachine,
     MergeStep: MergeMachine,
     AggregateStep: aggregate_machine,
     IntervalStep: IntervalMachine,

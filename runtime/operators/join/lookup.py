@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +14,23 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.batch import concat_columns
-from slackwater.runtime.model.schema import nulls_of
+from slackwater.runtime.model.schema import inside_schema, nulls_of
 from slackwater.runtime.operators.ground.checks import unique_columns
 from slackwater.runtime.operators.ground.contract import PlainStateless
-from slackwater.runtime.operators.ground.streams import AnyStream, Names
+from slackwater.runtime.operators.ground.streams import Names
+from slackwater.runtime.operators.join.asof import AsofJoining
+from slackwater.runtime.operators.join.fresh import FreshStep
 from slackwater.runtime.operators.join.how import keys_text
 from slackwater.runtime.operators.join.key_places import KeyPlaces
 from slackwater.runtime.operators.join.step import joined_schema, pairwise_keys
 from slackwater.runtime.operators.join.table_rows import TableRows, table_rows
 from slackwater.runtime.plan.step import USERS, EachRowStep, Step
+from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import StepTraits, each_row
 from slackwater.runtime.shown import shown
+from slackwater.runtime.sources.named_reader import called_by_name
+from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS
+from slackwater.runtime.sources.spec import Input, SourceSpec
 
 LookupHow = Literal["left", "inner"]
 
@@ -100,7 +106,20 @@ def _rows_at(columns: list[tuple[str, Column]], places: Int64Array) -> dict[str,
     return {name: column.take(places) for name, column in columns}
 
 
-class LookingUp(AnyStream):
+class Reread(Protocol):
+    """Table that is read again from time to time; `sw.reread` makes it."""
+
+    @property
+    def every_ns(self) -> int:
+        """Time between two readings."""
+        ...
+
+    def with_keys(self, keys: tuple[str, ...]) -> Input:
+        """Return the input of its readings, with its key columns."""
+        ...
+
+
+class LookingUp(AsofJoining):
     """Streams can be given columns of a table."""
 
     @checked_call
@@ -122,7 +141,8 @@ class LookingUp(AnyStream):
 
         Args:
             table: a table of pyarrow, a frame of pandas, Polars or DuckDB, {column: values}, or an
-                input that ends, such as `sw.csv("zones.csv")`.
+                input that ends, such as `sw.csv("zones.csv")`. With `sw.reread` it is read again:
+                then a row waits until the reading that counts at its event time.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
             how: "left": a row whose key the table lacks leaves with nulls; "inner": it does not
                 leave, and counts as filtered.
@@ -140,6 +160,8 @@ class LookingUp(AnyStream):
         """
         name = self.flow.name_for("lookup", name)
         keys = pairwise_keys(on, left_on, right_on, step=name)
+        if hasattr(table, "every_ns") and hasattr(table, "with_keys"):
+            return self._looked_up_again(table, keys, how=how, suffix=suffix, name=name)
         rows = table_rows(table, step=name)
         schema, right_names = joined_schema(
             self.schema, rows.schema, keys, suffix=suffix, step=name, kind="a lookup"
@@ -155,6 +177,42 @@ class LookingUp(AnyStream):
                 right_on=keys[1],
                 right_names=right_names,
                 how=how,
+            )
+        )
+
+    def _looked_up_again(
+        self,
+        table: Reread,
+        keys: tuple[tuple[str, ...], tuple[str, ...]],
+        *,
+        how: LookupHow,
+        suffix: str,
+        name: str,
+    ) -> Self:
+        """Look up in a table that is read again: `asof` in its readings."""
+        given = table.with_keys(keys[1])
+        source = self.flow.name_for("source", f"{name}.table")
+        schema = inside_schema(called_by_name(source, given, "schema"), source=source)
+        joined_schema(self.schema, schema, keys, suffix=suffix, step=name, kind="a lookup")
+        spec = SourceSpec(input=given, event_time=READ_NS, time_unit="ns")
+        readings = self._add(SourceStep(name=source, inputs=(), schema=schema, source=spec))
+        newest = self.asof(
+            readings,
+            left_on=keys[0],
+            right_on=keys[1],
+            suffix=suffix,
+            keep="promise",
+            name=f"{name}.rows",
+        )
+        left = [each for each in newest.schema if each.name not in (READ_NS, UNTIL_NS)]
+        return self._add(
+            FreshStep(
+                name=name,
+                inputs=(newest.name,),
+                schema=pa.schema(left),
+                until=UNTIL_NS,
+                of_table=tuple(each.name for each in left[len(self.columns) :]),
+                is_inner=how == "inner",
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,15 +17,8 @@ from slackwater.runtime.model.schema import column_from_arrow, inside_schema
 from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.named_reader import called_by_name
-from slackwater.runtime.sources.spec import (
-    END_OF_INPUT,
-    BadRows,
-    Block,
-    Input,
-    missing_methods,
-    place_of,
-    traits_of,
-)
+from slackwater.runtime.sources.read_whole import read_whole
+from slackwater.runtime.sources.spec import missing_methods
 
 __all__ = ["TableRows", "table_rows"]
 
@@ -92,8 +85,7 @@ def table_rows(given: Any, *, step: str) -> TableRows:
             "or an input such as sw.csv('zones.csv'); for a stream there are asof and join"
         )
     else:
-        schema = called_by_name(step, given, "schema")
-        table = pa.Table.from_batches(list(_blocks(given, step=step)), schema)
+        table = read_whole(given, who=step)
         text = str(called_by_name(step, given, "describe")).partition("\n")[0]
     return _rows_of(table, text, step=step)
 
@@ -113,35 +105,3 @@ def _rows_of(table: pa.Table, text: str, *, step: str) -> TableRows:
     digest = hashlib.sha256(str(rows.schema).encode())
     digest.update(rows.serialize())
     return TableRows(digest.hexdigest(), text, inside_schema(table.schema), rows)
-
-
-def _blocks(given: Input, *, step: str) -> Iterator[pa.RecordBatch]:
-    """Yield the blocks of an input to its end.
-
-    Raises:
-        SchemaError: it has nothing to read now, or rows that it cannot read.
-        IngestError: it cannot be read.
-    """
-    traits = traits_of(given)
-    names = [""]
-    if traits.has_partitions:
-        names = [part.name for part in called_by_name(step, given, "partitions")]
-    for name in names:
-        reader = called_by_name(step, given, "open", *place_of(traits, name, None))
-        try:
-            while (polled := called_by_name(step, reader, "poll")) is not END_OF_INPUT:
-                rows = polled.rows if isinstance(polled, Block) else polled
-                if isinstance(rows, BadRows):
-                    raise SchemaError(
-                        f"step {step!r}: the table has records that cannot be read, first: "
-                        f"{rows.rows.column('reason')[0].as_py()}; a table must be whole: mend "
-                        "it, or read it with sw.table(…) of the rows that you want"
-                    )
-                if not isinstance(rows, pa.RecordBatch):
-                    raise SchemaError(
-                        f"step {step!r}: {shown(given, 60)} has no more rows now, and is not at "
-                        "its end, and a table is read whole; make it a source, and write asof"
-                    )
-                yield rows
-        finally:
-            called_by_name(step, reader, "close")
