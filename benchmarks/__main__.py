@@ -29,7 +29,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "engine.before_after",
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
     ),
-    "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "flows-at-random": (
+        "engine.flows_at_random",
+        "2,000 flows beside pandas and DuckDB, 50 on Ray",
+    ),
     "any-replicas": ("engine.any_replicas", "2,000 keyed flows, replicas of 1 to 7: equal bytes"),
     "checkpoints": (
         "engine.checkpoints",

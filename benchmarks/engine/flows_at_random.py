@@ -1,4 +1,4 @@
-"""Whole flows at random, in the simulator and on local nodes, beside what pandas makes of them.
+"""Whole flows at random, in the simulator and on local nodes, beside pandas and DuckDB.
 
 A flow is known by a seed and a number. To see one alone, with its graph:
 
@@ -77,7 +77,7 @@ def run(options: Options) -> Result:
         result.claims += [
             Claim(f"{where}: flows", one.flows, ">=", flows if one is simulated else on_ray),
             Claim(f"{where}: errors", one.errors, "<=", 0),
-            Claim(f"{where}: flows that differ from pandas", one.different, "<=", 0),
+            Claim(f"{where}: flows that differ from pandas and DuckDB", one.different, "<=", 0),
         ]
         result.notes += one.failures
     return result
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
     else:
         print(drawn.settings, drawn.limits)
         found, _ = outcome(drawn, lambda one: one.simulated())
-    print("\n".join(found) or "as pandas has it")
+    print("\n".join(found) or "as pandas and DuckDB have it")
     return 1 if found else 0
 
 

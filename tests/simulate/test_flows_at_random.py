@@ -1,4 +1,4 @@
-"""Whole flows drawn at random give what pandas makes of them; the benchmark runs 2,000 of them."""
+"""Whole flows drawn at random give what pandas and DuckDB make of them, as 2,000 in a benchmark."""
 
 from __future__ import annotations
 

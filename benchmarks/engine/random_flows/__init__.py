@@ -1,8 +1,8 @@
-"""Whole flows drawn at random, each with the answer that pandas gives: for a benchmark and a test.
+"""Whole flows drawn at random, each with its answer: for a benchmark and a test.
 
 ```
 draw_flow(seed, number)   sources.py ─▶ steps.py ─▶ … ─▶ sinks     a Dataflow, step by step,
-                          a table       pandas           answers   and its rows beside each step
+                          a table       pandas, DuckDB   answers   and its rows beside each step
 ```
 """
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 import slackwater as sw
+from benchmarks.engine.random_flows.in_sql import SQL_STEPS
 from benchmarks.engine.random_flows.sources import draw_source, draw_types
 from benchmarks.engine.random_flows.steps import STEPS
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
 
 MOST_STEPS = 9
+DRAWN = {**STEPS, **SQL_STEPS}
 
 
 @dataclass
@@ -51,9 +53,9 @@ def draw_flow(seed: int, number: int, *, most_rows: int = 150) -> DrawnFlow:
     for _ in range(int(rng.integers(1, MOST_STEPS))):
         # New ones are taken more often than old ones, so that flows are deep, and fan out.
         recent = twins if rng.random() < 0.4 else twins[-2:]
-        made = STEPS[one_of(rng, list(STEPS))](rng, recent)
+        made = DRAWN[one_of(rng, list(DRAWN))](rng, recent)
         if made is not None:
-            twins.append(made)
+            twins += made if isinstance(made, list) else [made]
     read = {name for step in drawn.flow.steps.values() for name in step.inputs}
     for twin in twins:
         if twin.stream.name not in read or rng.random() < 0.15:
