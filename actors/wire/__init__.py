@@ -12,7 +12,6 @@
 - `local_sockets.py`: Identify processes of one host, and place sockets that only our user can
   reach.
 - `refused_peers.py`: Count the connections that a socket refused, and log each address once.
-- `shared_memory.py`: Share memory between two ends of a channel on one host: long frames go around
-  the socket.
+- `shared_memory.py`: Share memory between two ends of a channel on one host, for long frames.
 - `waiting.py`: Wait for channels, and for other threads, to the microsecond.
 """

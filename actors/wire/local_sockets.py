@@ -81,7 +81,7 @@ def memory_link(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a socket, the link to its memory, and its folder, if still there; either end may."""
+    """Remove a socket, the link to its memory, and their folder; either end may."""
     for name in (path, memory_link(path)):
         with contextlib.suppress(OSError):
             os.unlink(name)

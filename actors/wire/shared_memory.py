@@ -1,4 +1,4 @@
-"""Share memory between two ends of a channel on one host: long frames go around the socket.
+"""Share memory between two ends of a channel on one host, for long frames.
 
 ```
 memory   | freed | ······ frame ▸ frame ▸ frame ······ |     the receiver copies each, and frees it
@@ -87,7 +87,7 @@ class SharedOut(_Shared):
             os.close(file)
 
     def put(self, parts: Sequence[Any], size: int) -> bytes | None:
-        """Write a frame; return what is to be sent in its place, None if it has no room.
+        """Write a frame; return the bytes that tell its place, None without room.
 
         Args:
             parts: contiguous buffers of the frame.
@@ -150,7 +150,7 @@ class SharedIn(_Shared):
             self._file = None
 
     def frame(self, came: bytes) -> bytes:
-        """Return the frame for what came by the socket: its own bytes, or those of a place.
+        """Return the frame that came by the socket, or of the place that came.
 
         Raises:
             FrameError: no frame can be there.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.merge.lanes import order_of_writers
-from slackwater.runtime.model import stable_order_of_pairs
+from slackwater.runtime.model import stable_order, stable_order_of_pairs
 
 MANY = 3_000
 
@@ -41,3 +41,18 @@ def test_pairs_have_the_order_of_a_lexsort(
     seconds = hashes.take(drawn.integers(0, keys, MANY)) if repeats else drawn.permutation(MANY)
     expected = np.lexsort((seconds, firsts))
     assert stable_order_of_pairs(firsts, seconds).tolist() == expected.tolist()
+
+
+@given(
+    rows=st.integers(0, 2_000),
+    late=st.floats(0, 1),
+    far=st.sampled_from([1, 50, 10**6, 2**61]),
+    seed=st.integers(0, 99),
+)
+def test_rows_have_the_order_of_a_stable_argsort(
+    rows: int, late: float, far: int, seed: int
+) -> None:
+    drawn = np.random.default_rng(seed)
+    times = np.arange(rows) // 3
+    times = np.where(drawn.random(rows) < late, times - drawn.integers(0, far, rows), times)
+    assert stable_order(times).tolist() == times.argsort(kind="stable").tolist()
