@@ -32,6 +32,7 @@ from slackwater.runtime.operators.aggregate.interval_words import (
 from slackwater.runtime.operators.aggregate.over_step import OverStep, Reach
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 from slackwater.runtime.operators.dedupe.step import DedupeStep
@@ -362,6 +363,22 @@ OVER = OverStep(
     },
     release=READY_ONLY,
 )
+TOTALS = TotalsStep(
+    name="totals",
+    inputs=("rows",),
+    schema=pa.schema([("area", pa.int64()), *list(OVER.schema)[3:]]),
+    keys=("area",),
+    aggregates=OVER.aggregates,
+    release=READY_ONLY,
+)
+RETRACTED = replace(
+    TOTALS,
+    schema=pa.schema([field for field in TOTALS.schema if field.name not in ("first", "last")]),
+    aggregates={
+        name: each for name, each in TOTALS.aggregates.items() if name not in ("first", "last")
+    },
+    retracts=True,
+)
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("top_k", TOP_K, 1),
@@ -382,6 +399,8 @@ CASES = [
         ),
         1,
     ),
+    Case("totals", TOTALS, 1),
+    Case("totals of parts of time, with counted values", replace(RETRACTED, every_ns=7), 1),
     Case("rows over all before", OVER, 1),
     Case("rows over all before without themselves", replace(OVER, reach=Reach(closed="start")), 1),
     Case("rows over three rows", replace(OVER, keys=("line",), reach=Reach(rows=3)), 1),

@@ -51,6 +51,7 @@
 - `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
 - `totals_machine.py`: The machine of an aggregate without windows: a key's row changes with each of
   its rows.
+- `totals_machine.py`: The machine of an aggregate without windows, whose results change.
 - `totals_step.py`: `aggregate` without windows: its step, whose results change with each row.
 - `whole_sum.py`: Sums of whole numbers that no stream fills, and means.
 - `window.py`: Windows of event time, in whole panes: when each closes, and its panes.

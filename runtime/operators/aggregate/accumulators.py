@@ -49,7 +49,7 @@ class Accumulator(Protocol):
 
 
 def signs_of(batch: Batch) -> npt.NDArray[np.int8] | None:
-    """Return −1 for each row that takes an equal one out, else 1; None if no row does."""
+    """Return −1 for each retracted row, else 1; None if no row is."""
     if batch.marks is None:
         return None
     retracted = are_retracted(batch.marks)

@@ -1,4 +1,4 @@
-"""Values of each cell, each with the number of its rows, so that rows can be taken out.
+"""Values of each cell, each with the number of its rows.
 
 ```
 rows of a cell   5  7  5  −5  −5        numbers   5: 1 1 2 1 0   7: 0 1 1 1 1
@@ -45,7 +45,7 @@ class Distinct(NamedTuple):
 
 
 class CountedPairs(NamedTuple):
-    """Rows with a value: their places in the read, their pairs, and the numbers of these.
+    """Rows with a value: their places, their pairs, and numbers of rows.
 
     Attributes:
         places: shape (rows,), their places in the read.
@@ -95,10 +95,10 @@ class CountedValues:
         return Distinct(self._changed(counted, runs, size))
 
     def unknown(self, batch: Batch, places: Int64Array, cells: Int64Array) -> Int64Array:
-        """Return places of rows that take a value out which is not there; nothing is changed.
+        """Return places of rows that take out a value which is not there.
 
         Args:
-            batch: rows that count.
+            batch: rows that count in the state.
             places: shape (rows,), their places in the read.
             cells: shape (rows,), their cells.
         """
@@ -171,7 +171,7 @@ class CountedValues:
 class CountedExtremes(CountedValues):
     """The least or greatest of counted values of each cell.
 
-    Each cell has a heap of its values; one without rows goes when it comes to the top.
+    Each cell has a heap of its values. A value without rows goes once it is the first there.
 
     Args:
         column: the column of the values.

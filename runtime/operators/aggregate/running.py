@@ -27,7 +27,7 @@ RETRACTED = SCANNED - {"first", "last"}
 """Kinds of aggregates from which a row can be taken out."""
 
 
-def refuse_kept(aggregates: Mapping[str, Aggregate], *, step: str) -> None:
+def refuse_unretracted(aggregates: Mapping[str, Aggregate], *, step: str) -> None:
     """Check that a row can be taken out of the aggregates.
 
     Raises:
@@ -58,7 +58,7 @@ def refuse_unscanned(aggregates: Mapping[str, Aggregate], way_out: str, *, step:
 
 
 class _Part(NamedTuple):
-    """Rows of a condition, their places in the read, and the states that they count in."""
+    """Rows of a condition, their places, and the states that they count in."""
 
     rows: Batch
     places: Int64Array
@@ -96,7 +96,7 @@ class RunningStates(States):
                 state.tidy()
 
     def unknown(self, batch: Batch, cells: Int64Array) -> Int64Array:
-        """Return places of rows that take a value out which is not there; nothing is changed."""
+        """Return places of rows that take out a value which is not there."""
         unknown = [np.empty(0, dtype=np.int64)]
         for rows, places, own in self._parts(batch):
             for _, state in own:

@@ -32,8 +32,8 @@ class Runs(NamedTuple):
         starts: shape (runs,), the entries that have the state before each run.
         at: shape (rows,), the entry of each row of the read.
         size: number of entries: rows and runs.
-        fresh: shape (runs,), whether each begins anew, without the state of its cell; None if
-            none does. A cell may then have several runs, of which the last has its state.
+        fresh: shape (runs,), whether each begins without the state of its cell; None if none
+            does. A cell may then have several runs, of which the last has its state.
     """
 
     cells: Int64Array

@@ -277,9 +277,9 @@ class Aggregating(AnyStream):
             columns: {column: aggregate}, for names that Python cannot spell.
             window: tumbling("1s"), sliding("10s", "2s") or calendar("day", zone="Europe/Warsaw"),
                 which all keys share; or of each key its own: session("30m"), rows(100),
-                opened_by(col("speed") > 80, "15s"), everything(). None: all rows of a key so far;
-                its result changes with each row: an insert, then updates, a deletion if all its
-                rows are taken back.
+                opened_by(col("speed") > 80, "15s"), everything(). Without it the result of a key is
+                of all rows so far, and changes with each: an insert, then updates; a deletion
+                once all its rows are taken back.
             by: the key columns; none: all rows together.
             empty: how long windows without rows leave, too, for each key: "1h" after the end of its
                 last window with rows. Counts are 0 and other aggregates null. Then the key is
@@ -315,7 +315,7 @@ class Aggregating(AnyStream):
                 For counts, sums, means, minima and maxima alone, without where=; not with
                 late="correct", close= or drift=.
             every: length of parts of event time, "1s", in each of which a result without window
-                changes once at most, at its end. None: with each row.
+                changes once at most, at its end; by default with each row.
             on_missing: fate of a row that takes back one which was never there, without window.
                 "error": the job ends. "count": it is counted, and changes nothing.
             time: event time of results. "end": the last moment of the window. "start": its first

@@ -1,4 +1,4 @@
-"""The machine of an aggregate without windows: a key's row changes with each of its rows.
+"""The machine of an aggregate without windows, whose results change.
 
 ```
 rows      a 5   b 1   a 2         every 10   rows   1:a 5   4:a 2 │ 12:a 1
@@ -7,7 +7,7 @@ changes   a 5   b 1   old a 5                changes              │ 9:a 7     
 ```
 
 An update is two rows of one event time: the old one, then the new one. A key without rows leaves
-as a deletion, and begins anew with its next row.
+as a deletion, and begins again with its next row.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class TotalsMachine(LateOperator):
         )
 
     def _without_missing(self, rows: Batch) -> tuple[Batch, Any]:
-        """Return the rows that can be counted, and those after which a key has no row.
+        """Return rows that count, and whether a key has no row after each.
 
         The first row of each key that takes out one that is not there goes, until none is left:
         what was never there changes nothing for the rows after it.
@@ -225,7 +225,7 @@ class TotalsMachine(LateOperator):
 
 
 def _ends_of_parts(rows: Batch, every_ns: int) -> tuple[Int64Array, Int64Array]:
-    """Return the first and the last row of each key and part of time, by part, then first row."""
+    """Return the first and last row of each key and part of time."""
     assert rows.codes is not None, "rows come with codes"
     parts = rows.event_time_ns // every_ns
     order = np.lexsort([rows.codes, parts])

@@ -12,7 +12,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, Release, duration_ns, format_ns
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFunctions
-from slackwater.runtime.operators.aggregate.running import refuse_kept, refuse_unscanned
+from slackwater.runtime.operators.aggregate.running import refuse_unretracted, refuse_unscanned
 from slackwater.runtime.operators.aggregate.schema import aggregate_types, bound
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import key_types, unique_columns
@@ -28,7 +28,7 @@ _OPTIONS = ("window", "by", "every", "on_missing", "slack", "replicas", "name")
 
 @dataclass(frozen=True, kw_only=True)
 class TotalsStep(GatedStep):
-    """The aggregates of all rows of each key so far: a row that changes with each of them.
+    """The aggregates of all rows of each key so far, which change with each.
 
     Columns that leave: the keys, then the aggregates. The event time of a change is that of its
     row, or with `every` the last moment of its part of time.
@@ -51,7 +51,7 @@ class TotalsStep(GatedStep):
 
     @property
     def custom(self) -> Mapping[str, CustomFunctions] | None:
-        """None: custom aggregates have no state after each row."""
+        """Functions of custom aggregates: without windows there are none."""
         return None
 
     @cached_property
@@ -111,8 +111,8 @@ def totals_step(
 
     Args:
         schema: columns of its input.
-        keys: key columns.
-        aggregates: what the user gave for them, by column.
+        keys: names of its key columns.
+        aggregates: {column: aggregate}, as the user gave them.
         every: length of the parts of time of changes, or None.
         on_missing: fate of a row that takes back one which was never there.
         retracts: whether rows of the input are taken back.
@@ -123,7 +123,7 @@ def totals_step(
         FlowError: no aggregates, or one that needs all rows again.
         ColumnError, TypeMismatch: a column is not there, or of another type.
         DuplicateName: an aggregate has the name of a key.
-        SettingError: `every` is no length of time, or `on_missing` no fate.
+        SettingError: `every` is not a length of time, or `on_missing` not a fate.
     """
     if on_missing not in ("error", "count"):
         raise SettingError(
@@ -135,7 +135,7 @@ def totals_step(
     unique_columns([column for column, _ in fields], step=name, way_out=way_out)
     refuse_unscanned(aggregates, "give it a window=, such as sw.everything()", step=name)
     if retracts:
-        refuse_kept(aggregates, step=name)
+        refuse_unretracted(aggregates, step=name)
     every_ns = None
     if every is not None:
         every_ns = duration_ns(every, what=f"step {name!r}: every", positive=True)
