@@ -139,13 +139,13 @@ NUMBERS: Any = {
 
 @query("aggregates")
 def aggregates(flow: sw.Dataflow, case: Case) -> sw.Stream:
-    return impulse(flow, case).aggregate(**NUMBERS)
+    return impulse(flow, case).aggregate(NUMBERS)
 
 
 @query("grouped_aggregates")
 def grouped(flow: sw.Dataflow, case: Case) -> sw.Stream:
     rows = impulse(flow, case).with_columns(counter_mod=COUNTER % 5)
-    return rows.aggregate(by="counter_mod", **NUMBERS)
+    return rows.aggregate(NUMBERS, by="counter_mod")
 
 
 @query("active_drivers")

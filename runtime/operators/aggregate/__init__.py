@@ -40,6 +40,8 @@
 - `pair_moments.py`: Covariances: sums of products of distances to a pair of the cell.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
+- `ranges.py`: Ranges of rows that lie side by side: aggregates of each range, without a copy of its
+  rows.
 - `row_counts.py`: Count windows: so many rows of a key, in the order in which they come.
 - `running.py`: Running aggregates: the states of cells after each row.
 - `runs.py`: Runs of a read: the rows of each key, and the state before them.

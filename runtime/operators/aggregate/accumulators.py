@@ -19,6 +19,7 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks, are_retracted
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.runs import Runs, scan
 from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray, order_of_floats
 
@@ -70,6 +71,20 @@ class RunningAccumulator(Protocol):
         """
 
 
+class RangeAccumulator(Protocol):
+    """An accumulator that knows states of ranges of rows without having taken them."""
+
+    def over(self, batch: Batch, places: Int64Array, rows: int, ranges: Ranges) -> Any:
+        """Return the state of each range; nothing is changed.
+
+        Args:
+            batch: rows that count in the state.
+            places: shape (rows,), their places among all rows, ascending.
+            rows: number of all rows.
+            ranges: ranges of all rows.
+        """
+
+
 class FoldAccumulator:
     """A fold holds one number per cell: `ufunc` over the values, beginning with its identity."""
 
@@ -110,6 +125,19 @@ class FoldAccumulator:
         if signs is not None:  # only sums have rows that are taken out
             values = values * signs.take(rows)
         return self.run(places.take(rows), values, runs, size)
+
+    def over(self, batch: Batch, places: Int64Array, rows: int, ranges: Ranges) -> Any:
+        """Return the state of each range of rows; see `RangeAccumulator`."""
+        own, values = self._values(batch, np.arange(len(places)))
+        return self.reduced(places.take(own), values, rows, ranges)
+
+    def reduced(self, places: Int64Array, values: Any, rows: int, ranges: Ranges) -> Any:
+        """Return the state of each range of so many rows, some of which have values."""
+        if not len(places):
+            return np.full(len(ranges.starts), self._identity, dtype=self._dtype)
+        entries = np.full(rows, self._identity, dtype=self._dtype)
+        entries[places] = values
+        return ranges.reduced(self._ufunc, entries, self._identity)
 
     def cover(self, size: int) -> None:
         """Have a state for each of so many cells."""

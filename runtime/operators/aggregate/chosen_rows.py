@@ -29,6 +29,7 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
+from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.ground.arrays import (
     order_of_floats,
@@ -182,6 +183,15 @@ class ChosenRows:
             cells[:] = runs.cells.repeat(runs.lengths)
             self._take(rows.with_(codes=cells.take(runs.at.take(rows.codes))))
         return Chosen(both, np.where(is_there, chosen, 0), is_there.astype(np.int64))
+
+    def over(self, batch: Batch, places: Int64Array, rows: int, ranges: Ranges) -> Any:
+        """Return the first or last row of each range; see `RangeAccumulator`."""
+        own = self._without_null(batch, places)
+        assert own.codes is not None, "they are the places"
+        among = ranges.among(own.codes)
+        has = among.counts > 0
+        chosen = among.stops - 1 if self._rule.is_latest else among.starts
+        return Chosen(own, np.where(has, chosen, 0), has.astype(np.int64))
 
     def _without_null(self, batch: Batch, codes: Int64Array) -> Batch:
         """Return the rows without nulls, with the columns that are needed and their codes."""

@@ -11,6 +11,7 @@ has the state of its aggregates.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,12 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     Pairs,
 )
 from slackwater.runtime.operators.aggregate.over_step import OverStep, Reach
-from slackwater.runtime.operators.aggregate.running import RunningStates
+from slackwater.runtime.operators.aggregate.ranges import Ranges
+from slackwater.runtime.operators.aggregate.running import (
+    RunningStates,
+    aggregates_of_ranges,
+    columns_of,
+)
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.states import States
 from slackwater.runtime.operators.ground.arrays import (
@@ -147,7 +153,7 @@ class AllBeforeMachine(_Over):
         stimuli = self._stimuli.running(rows, places, runs, size)
         marks = self._marks.running(rows, runs, size)
         at = runs.at if self._step.reach.has_itself else runs.at - 1
-        made = self._states.columns(states, counts)
+        made = columns_of(self._states, states, counts)
         columns = rows.columns | {name: column.take(at) for name, column in made.items()}
         return rows.with_(
             stimulus_time_ns=stimuli.take(runs.at),
@@ -233,8 +239,14 @@ class ReachMachine(_Over):
         assert held.codes is not None, "they are held with codes"
         order = stable_order(held.codes)
         held = held.take(order)
-        starts, stops = _ranges(held, leaving, order, self._reach)
-        columns, stimuli, marks = self._aggregates(held, starts, stops - starts)
+        waiting = [rows.codes for rows in self._waiting if rows.codes is not None]
+        first = len(order) - len(leaving) - sum(int(of_keys.take(own).sum()) for own in waiting)
+        own = ((order >= first) & (order < first + len(leaving))).nonzero()[0]
+        columns, stimuli, marks = self._aggregates(held, _ranges(held, own, order, self._reach))
+        places = np.empty_like(own)
+        places[order.take(own) - first] = np.arange(len(own))
+        columns = {name: column.take(places) for name, column in columns.items()}
+        stimuli, marks = stimuli.take(places), None if marks is None else marks.take(places)
         columns |= leaving.columns
         stimuli = np.maximum(stimuli, np.maximum(leaving.stimulus_time_ns, stimulus_ns))
         if leaving.marks is not None:
@@ -248,28 +260,27 @@ class ReachMachine(_Over):
             arrivals=None,
         )
 
-    def _aggregates(self, held: Batch, starts: Int64Array, counts: Int64Array) -> _Made:
+    def _aggregates(self, held: Batch, ranges: Ranges) -> _Made:
         """Return the aggregates of results: each has a range of the rows that are held."""
-        blocks: list[_Made] = []
-        for block in slices_of_weight(counts + 1, _ROWS_AT_ONCE):
-            results, places = unfold(starts[block], counts[block])
-            blocks.append(self._block(held.take(places), results, block.stop - block.start))
-        names = self._step.aggregates
-        has_marks = held.marks is not None
-        return _Made(
-            {name: concat_columns([block.columns[name] for block in blocks]) for name in names},
-            np.concatenate([block.stimuli for block in blocks]),
-            np.concatenate([block.marks for block in blocks]) if has_marks else None,
-        )
+        step = self._step
+        columns = aggregates_of_ranges(step, held, ranges)
+        rest = {name: each for name, each in step.aggregates.items() if name not in columns}
+        if rest:
+            columns |= self._unfolded(States(replace(step, aggregates=rest)), held, ranges)
+        marks = None if held.marks is None else ranges.reduced(np.bitwise_or, held.marks, 0)
+        return _Made(columns, ranges.reduced(np.maximum, held.stimulus_time_ns, START_NS), marks)
 
-    def _block(self, rows: Batch, results: Int64Array, size: int) -> _Made:
+    def _unfolded(self, states: States, held: Batch, ranges: Ranges) -> Columns:
+        """Return aggregates that look at a copy of all rows of each range."""
+        blocks: list[Columns] = []
+        for block in slices_of_weight(ranges.counts + 1, _ROWS_AT_ONCE):
+            results, places = unfold(ranges.starts[block], ranges.counts[block])
+            blocks.append(self._block(states, held.take(places), results, block.stop - block.start))
+            states = states.fresh()
+        return {name: concat_columns([block[name] for block in blocks]) for name in blocks[0]}
+
+    def _block(self, states: States, rows: Batch, results: Int64Array, size: int) -> Columns:
         """Return the aggregates of so many results; `results` has that of each row."""
-        states, marks = States(self._step), None
-        stimuli = np.full(size, START_NS)
-        np.maximum.at(stimuli, results, rows.stimulus_time_ns)
-        if rows.marks is not None:
-            marks = np.zeros(size, dtype=np.uint8)
-            np.bitwise_or.at(marks, results, rows.marks)
         for condition, accumulators in states.groups([]):
             own, cells = rows, results
             if condition is not None:
@@ -278,12 +289,9 @@ class ReachMachine(_Over):
             with np.errstate(all="ignore"):
                 for accumulator in accumulators:
                     accumulator.add(own, cells, size)
-        of_results = states.combined(Pairs(np.arange(size), np.arange(size), size, True))
-        counts = np.bincount(results, minlength=size)
-        columns = {
-            name: states.finished(name, of_results, counts) for name in self._step.aggregates
-        }
-        return _Made(columns, stimuli, marks)
+        every = np.arange(size)
+        of_results = states.combined(Pairs(every, every, size, are_single=True))
+        return columns_of(states, of_results, np.bincount(results, minlength=size))
 
     # -- rows that stay -----------------------------------------------------------------
 
@@ -322,27 +330,22 @@ def _copied(rows: Batch) -> Batch:
     return rows.take(np.arange(len(rows)))
 
 
-def _ranges(
-    held: Batch, leaving: Batch, order: Int64Array, reach: Reach
-) -> tuple[Int64Array, Int64Array]:
-    """Return places where reaches start and stop, shape (leaving rows,).
+def _ranges(held: Batch, own: Int64Array, order: Int64Array, reach: Reach) -> Ranges:
+    """Return the range of the rows in reach of each leaving row.
 
     Args:
-        held: rows by key, then in order.
-        leaving: rows that leave, in order, with codes.
-        order: shape (held rows,), the places of `held` in the order of the stream, of which the
-            leaving rows are the last where a number of rows limits the reach.
+        held: rows by key, then in the order of the stream.
+        own: shape (leaving rows,), their places among these, ascending.
+        order: shape (held rows,), the place of each in the order of the stream.
         reach: the rows that are in reach.
     """
-    codes, own = held.codes, leaving.codes
+    codes = held.codes
     assert codes is not None, "rows are held with codes"
-    assert own is not None, "rows wait with codes"
     if reach.rows is not None:
-        place_of = np.empty(len(order), dtype=np.int64)
-        place_of[order] = np.arange(len(order))
-        places = place_of[len(order) - len(own) :]
-        stops = places + reach.has_itself
-        return np.maximum(codes.searchsorted(own), stops - reach.rows), stops
+        starts = starts_of_runs(codes)
+        of_keys = starts.repeat(np.diff(starts, append=len(codes))).take(own)
+        stops = own + reach.has_itself
+        return Ranges(np.maximum(of_keys, stops - reach.rows), stops)
     assert reach.last_ns is not None, "one of the two limits it"
     times = np.empty_like(held.event_time_ns)
     times[order] = held.event_time_ns
@@ -352,11 +355,13 @@ def _ranges(
     span = len(distinct) + 1
     keys = codes * span + ranks.take(order)
     has_start, has_end = reach.closed in ("start", "both"), reach.closed in ("end", "both")
-    starts_ns = leaving.event_time_ns - reach.last_ns
-    stops_ns = leaving.event_time_ns + reach.ahead_ns
-    starts = distinct.searchsorted(starts_ns, "left" if has_start else "right")
-    stops = distinct.searchsorted(stops_ns, "right" if has_end else "left")
-    return keys.searchsorted(own * span + starts), keys.searchsorted(own * span + stops)
+    starts = distinct.searchsorted(distinct - reach.last_ns, "left" if has_start else "right")
+    stops = distinct.searchsorted(distinct + reach.ahead_ns, "right" if has_end else "left")
+    rank, of_keys = ranks.take(order.take(own)), codes.take(own) * span
+    return Ranges(
+        keys.searchsorted(of_keys + starts.take(rank)),
+        keys.searchsorted(of_keys + stops.take(rank)),
+    )
 
 
 def _newest(rows: Batch, most: int) -> Batch:

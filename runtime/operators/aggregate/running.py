@@ -9,9 +9,14 @@ import numpy as np
 
 from slackwater.runtime.errors import FlowError, OperatorError
 from slackwater.runtime.model import Batch, Columns, Int64Array
-from slackwater.runtime.operators.aggregate.accumulators import Accumulator, RunningAccumulator
+from slackwater.runtime.operators.aggregate.accumulators import (
+    Accumulator,
+    RangeAccumulator,
+    RunningAccumulator,
+)
 from slackwater.runtime.operators.aggregate.counted_values import CountedValues
 from slackwater.runtime.operators.aggregate.needs import Need
+from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.states import HasAggregates, States
 from slackwater.runtime.operators.aggregate.written import Aggregate
@@ -23,6 +28,8 @@ SCANNED = frozenset(
 """Kinds of aggregates whose next state follows from the last one and a row."""
 
 
+_OF_RANGES = frozenset({"rows", "nulls", "sum", "min", "max", "first", "last"})
+"""Kinds of needs whose state is known of rows that lie side by side."""
 RETRACTED = SCANNED - {"first", "last"}
 """Kinds of aggregates from which a row can be taken out."""
 
@@ -57,7 +64,7 @@ def refuse_unscanned(aggregates: Mapping[str, Aggregate], way_out: str, *, step:
             )
 
 
-class _Part(NamedTuple):
+class ConditionPart(NamedTuple):
     """Rows of a condition, their places, and the states that they count in."""
 
     rows: Batch
@@ -98,7 +105,7 @@ class RunningStates(States):
     def unknown(self, batch: Batch, cells: Int64Array) -> Int64Array:
         """Return places of rows that take out a value which is not there."""
         unknown = [np.empty(0, dtype=np.int64)]
-        for rows, places, own in self._parts(batch):
+        for rows, places, own in self.parts(batch):
             for _, state in own:
                 if isinstance(state, CountedValues):
                     unknown.append(state.unknown(rows, places, cells.take(places)))
@@ -111,7 +118,7 @@ class RunningStates(States):
             OperatorError: a condition or value could not be used; names the row.
         """
         states: dict[Need, Any] = {}
-        for rows, places, own in self._parts(batch):
+        for rows, places, own in self.parts(batch):
             try:
                 with np.errstate(all="ignore"):
                     for need, accumulator in own:
@@ -123,7 +130,7 @@ class RunningStates(States):
                 raise OperatorError(f"{who}{str(problem).removeprefix(who)}{row}") from problem
         return states
 
-    def _parts(self, batch: Batch) -> Iterator[_Part]:
+    def parts(self, batch: Batch) -> Iterator[ConditionPart]:
         """Yield the rows of each condition, their places, and the states that they count in."""
         of_conditions = {
             each.condition_text: each.condition for each in self._step.aggregates.values()
@@ -134,8 +141,46 @@ class RunningStates(States):
                 places = holds(condition, batch, step=self._step.name).nonzero()[0]
                 rows = batch.take(places)
             own = [(need, state) for need, state in self._by_need.items() if need.condition == text]
-            yield _Part(rows, places, own)
+            yield ConditionPart(rows, places, own)
 
-    def columns(self, states: Mapping[Need, Any], rows: Any) -> Columns:
-        """Return the aggregates after each entry; `rows` has the number of rows up to it."""
-        return {name: self.finished(name, states, rows) for name in self._step.aggregates}
+
+def aggregates_of_ranges(step: HasAggregates, rows: Batch, ranges: Ranges) -> Columns:
+    """Return the aggregates that are known of ranges of rows, without a copy of these.
+
+    Args:
+        step: the step that has the aggregates.
+        rows: all rows.
+        ranges: ranges of these rows, a result each.
+    """
+    known: dict[Need, Any] = {}
+    running = RunningStates(step)
+    for part in running.parts(rows):
+        with np.errstate(all="ignore"):
+            for need, state in part.states:
+                if need.kind in _OF_RANGES:
+                    own = cast(RangeAccumulator, state)
+                    known[need] = own.over(part.rows, part.places, len(rows), ranges)
+    return columns_of(running, known, ranges.counts)
+
+
+def columns_of(states: States, of_needs: Mapping[Need, Any], rows: Int64Array) -> Columns:
+    """Return those aggregates of results whose needs are known.
+
+    Args:
+        states: states of the step.
+        of_needs: {need: its state for each result}.
+        rows: shape (results,): the number of rows of each.
+
+    Raises:
+        OperatorError: an aggregate does not fit its type.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return {
+                name: states.finished(name, of_needs, rows)
+                for name, needs in states.needs.items()
+                if all(need in of_needs for need in needs)
+            }
+    except OperatorError as problem:
+        who = f"step {states.step_name!r}: "
+        raise OperatorError(f"{who}{str(problem).removeprefix(who)}") from problem

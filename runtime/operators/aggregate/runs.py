@@ -56,8 +56,8 @@ class Runs(NamedTuple):
         fresh = None
         if is_last is not None:
             after = is_last.take(order)[:-1].nonzero()[0] + 1
-            all_starts = np.union1d(starts, after)
-            starts, fresh = all_starts, ~np.isin(all_starts, starts)
+            of_cells, starts = starts, np.union1d(starts, after)
+            fresh = ~np.isin(starts, of_cells)
         lengths = np.diff(starts, append=len(cells))
         at = np.empty(len(cells), dtype=np.int64)
         at[order] = np.arange(1, len(cells) + 1) + np.arange(len(starts)).repeat(lengths)

@@ -78,6 +78,20 @@ class States:
         """Whether a cell may have as many values as rows."""
         return any(need.keeps_rows for need in self._by_need)
 
+    @property
+    def needs(self) -> Mapping[str, tuple[Need, ...]]:
+        """{aggregate: its needs}."""
+        return self._needs
+
+    @property
+    def step_name(self) -> str:
+        """Name of the step, for errors."""
+        return self._step.name
+
+    def fresh(self) -> States:
+        """Return states of the same aggregates, without a row."""
+        return States(self._step)
+
     def groups(self, others: Sequence[Accumulator]) -> Groups:
         """Return all accumulators by their conditions, `others` among those without."""
         groups: Groups = [(None, [*others])]

@@ -34,7 +34,7 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     MarkAccumulator,
     signs_of,
 )
-from slackwater.runtime.operators.aggregate.running import RunningStates
+from slackwater.runtime.operators.aggregate.running import RunningStates, columns_of
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
@@ -136,7 +136,7 @@ class TotalsMachine(LateOperator):
         every = np.arange(len(rows))
         counts = self._rows.running(rows, every, runs, size)
         states = self._states.running(rows, runs, size)
-        made = self._states.columns(states, counts)
+        made = columns_of(self._states, states, counts)
         stimuli = self._stimuli.run(every, rows.stimulus_time_ns, runs, size)
         others = None if rows.marks is None else rows.marks & ~_KINDS
         others = others if others is not None and others.any() else None

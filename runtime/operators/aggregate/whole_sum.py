@@ -20,6 +20,7 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     Values,
     signs_of,
 )
+from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.runs import Runs
 
 _HALF = 32
@@ -71,6 +72,15 @@ class SumAccumulator:
             if signs is not None:
                 own = part.astype(fold.state.dtype) * signs[: len(part)]
             sums.append(fold.run(places[: len(part)], own, runs, size))
+        return sums[0] if len(sums) == 1 else Halves(*sums)
+
+    def over(self, batch: Batch, places: Int64Array, rows: int, ranges: Ranges) -> Sums:
+        """Return the sum of each range of rows; see `RangeAccumulator`."""
+        places, values = self._of_batch(batch, places)
+        sums = [
+            fold.reduced(places[: len(part)], part, rows, ranges)
+            for fold, part in zip(self._folds_of(values), _parts_of(values), strict=True)
+        ]
         return sums[0] if len(sums) == 1 else Halves(*sums)
 
     def _folds_of(self, values: npt.NDArray[Any]) -> list[FoldAccumulator]:
