@@ -12,7 +12,6 @@ from benchmarks.conformance.cases import Case, Rows, Suite, Way, as_time, read_r
 Row = dict[str, Any]
 CAR = ("timestamp", "driver_id", "event_type", "location")
 IMPULSE = ("timestamp", "counter", "subtask_index")
-TEN_YEARS = "a window longer than the data, so that its results can be joined by time"
 LONGER = "30d"
 """Longer than all rows of these streams."""
 WINDOW = {"window_start": "start", "window_end": "end"}
@@ -232,30 +231,27 @@ def subtasks(flow: sw.Dataflow, case: Case) -> sw.Stream:
 
 def _counted(flow: sw.Dataflow, case: Case, how: Any) -> sw.Stream:
     few = impulse(flow, case).filter(COUNTER < 3)
-    counts = few.with_columns(counter_mod_2=COUNTER % 2).aggregate(
-        by="counter_mod_2", window=sw.tumbling("3650d"), n=sw.count()
-    )
+    counts = few.with_columns(counter_mod_2=COUNTER % 2).aggregate(by="counter_mod_2", n=sw.count())
     both = few.with_columns(left_counter=COUNTER).join(
         counts.with_columns(right_count=sw.col("n")),
         left_on="counter",
         right_on="n",
-        within="3650d",
         how=how,
     )
     return both.select("left_counter", "counter_mod_2", "right_count")
 
 
-@query("updating_left_join", way="detour", note=TEN_YEARS)
+@query("updating_left_join")
 def left_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return _counted(flow, case, "left")
 
 
-@query("updating_right_join", way="detour", note=TEN_YEARS)
+@query("updating_right_join")
 def right_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return _counted(flow, case, "right")
 
 
-@query("updating_full_join", way="detour", note=TEN_YEARS)
+@query("updating_full_join")
 def full_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
     return _counted(flow, case, "outer")
 

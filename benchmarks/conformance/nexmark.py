@@ -30,8 +30,6 @@ RANKS = {
 DAY = sw.col("date_time").dt.format("%Y-%m-%d")
 LONGER = "1m"
 """Longer than any auction, and than all rows of these streams."""
-OF_DAY = sw.tumbling("1d")
-A_DAY = "a window longer than the data, so that its results can be joined by time"
 
 
 class Streams:
@@ -83,14 +81,6 @@ class Streams:
             where=(at >= sw.col("begin")) & (at <= sw.col("expires")),
             **self.keyed,
         )
-
-    def total(
-        self, stream: sw.Stream, by: Any = (), *, window: Any = OF_DAY, **aggregates: Any
-    ) -> sw.Stream:
-        """Return aggregates of all rows of each key."""
-        keyed = self.keyed if by else {}
-        totals = stream.aggregate(by=by, window=window, **aggregates, **keyed)
-        return totals.drop("window_start", "window_end")
 
 
 Query = Callable[[Streams], sw.Stream]
@@ -215,28 +205,27 @@ def q22(s: Streams) -> sw.Stream:
 
 
 def _bidden(s: Streams) -> sw.Stream:
-    """Return auctions with the number of their bids, once for each that has some."""
-    bids = s.total(s.bid, "auction", window=OF_DAY, bids=sw.count())
-    sales = s.auction.select("id", "item_name", "date_time")
-    return sales.join(bids, left_on="id", right_on="auction", within="1d", **s.keyed)
+    """Return auctions with the number of their bids, which changes, if they have some."""
+    bids = s.bid.aggregate(by="auction", bids=sw.count(), **s.keyed)
+    sales = s.auction.select("id", "item_name")
+    return sales.join(bids, left_on="id", right_on="auction", **s.keyed)
 
 
-@query("rw-q102", way="detour", note=A_DAY)
+@query("rw-q102")
 def q102(s: Streams) -> sw.Stream:
-    each = s.total(s.bid, "auction", window=OF_DAY, n=sw.count())
-    mean = s.total(each, window=OF_DAY, mean=sw.mean("n"))
+    each = s.bid.aggregate(by="auction", n=sw.count(), **s.keyed)
+    mean = each.aggregate(mean=sw.mean("n"))
     mean = mean.select(mean=sw.col("mean").floor(), every=sw.lit(1))
-    all_counts = _bidden(s).with_columns(every=sw.lit(1))
-    pairs = all_counts.join(mean, on="every", within="1d", where=sw.col("bids") >= sw.col("mean"))
-    return pairs.select("id", "item_name", "bids")
+    pairs = _bidden(s).with_columns(every=sw.lit(1)).join(mean, on="every")
+    return pairs.filter(sw.col("bids") >= sw.col("mean")).select("id", "item_name", "bids")
 
 
-@query("rw-q103", way="detour", note=A_DAY)
+@query("rw-q103")
 def q103(s: Streams) -> sw.Stream:
     return _bidden(s).filter(sw.col("bids") >= 20).select("id", "item_name")
 
 
-@query("rw-q105", way="detour", note=A_DAY)
+@query("rw-q105")
 def q105(s: Streams) -> sw.Stream:
     return _bidden(s).select("id", "item_name", "bids")
 
@@ -313,19 +302,19 @@ def q19(s: Streams) -> sw.Stream:
     return s.bid.top_k("price", 10, by="auction", rank="rank_number", **s.keyed)
 
 
-@query("rw-q101", way="detour", note=A_DAY)
+@query("rw-q101")
 def q101(s: Streams) -> sw.Stream:
-    highest = s.total(s.bid, "auction", window=OF_DAY, highest=sw.max("price"))
-    sales = s.auction.select("id", "item_name", "date_time")
-    both = sales.join(highest, left_on="id", right_on="auction", how="left", within="1d", **s.keyed)
+    highest = s.bid.aggregate(by="auction", highest=sw.max("price"), **s.keyed)
+    sales = s.auction.select("id", "item_name")
+    both = sales.join(highest, left_on="id", right_on="auction", how="left", **s.keyed)
     return both.select("id", "item_name", "highest")
 
 
-@query("rw-q104", way="detour", note=A_DAY)
+@query("rw-q104")
 def q104(s: Streams) -> sw.Stream:
-    few = s.total(s.bid, "auction", window=OF_DAY, n=sw.count()).filter(sw.col("n") < 20)
-    sales = s.auction.select("id", "item_name", "date_time")
-    others = sales.join(few, left_on="id", right_on="auction", how="anti", within="1d", **s.keyed)
+    few = s.bid.aggregate(by="auction", n=sw.count(), **s.keyed).filter(sw.col("n") < 20)
+    sales = s.auction.select("id", "item_name")
+    others = sales.join(few, left_on="id", right_on="auction", how="anti", **s.keyed)
     return others.select("id", "item_name")
 
 

@@ -166,11 +166,16 @@ def _of_many(kind: str, replicas: int) -> tuple[sw.Dataflow, sw.Stream]:
         pairs = pairs.newest("line", **several)
     if kind == "silence":
         pairs = pairs.silence("line", after="10ms", **several)
+    if kind == "over":
+        pairs = pairs.over(by="line", rows=3, total=sw.sum("v"), **several)
+    if kind == "totals":
+        pairs = pairs.aggregate(by="line", n=sw.count(), most=sw.max("v"), **several)
     return flow, pairs
 
 
 @pytest.mark.parametrize(
-    "kind", ["join", "aggregate", "dedupe", "followed_by", "top_k", "newest", "silence"]
+    "kind",
+    ["join", "aggregate", "dedupe", "followed_by", "top_k", "newest", "silence", "over", "totals"],
 )
 def test_rows_are_the_same_for_any_number_of_replicas_and_their_order_behind_a_gate(
     kind: str,

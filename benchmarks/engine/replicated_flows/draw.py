@@ -103,7 +103,7 @@ class ReplicatedFlow:
             left = stateless(rng, left)
         kind = one_of(rng, list(KEYED))
         if left.has_changes or right.has_changes:
-            kind = CHANGING
+            kind = one_of(rng, CHANGING)
         is_written = rng.random() < 0.85
         own = replicas[drawn.written % len(replicas)] if is_written and replicas else None
         made = KEYED[kind](rng, left, right, own)

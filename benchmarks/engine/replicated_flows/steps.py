@@ -353,14 +353,62 @@ def tabled(
     return both.then_by_order(stream) if both.has_changes else both
 
 
+def over_rows(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Give each row aggregates of those before it."""
+    if len(given.columns()) + 3 > MOST_COLUMNS:
+        return None
+    reaches: list[dict[str, Any]] = [
+        {},
+        {"closed": "start"},
+        {"rows": 3},
+        {"last": "20ms"},
+        {"last": "20ms", "ahead": "5ms", "closed": "both"},
+    ]
+    made = _scanned(rng, given, [sw.sum, sw.min, sw.max, sw.count, sw.first, sw.last])
+    keys = given.keys(rng)
+    stream = given.stream.over(made, by=keys, replicas=replicas, **one_of(rng, reaches))
+    return given.then_by_order(stream)
+
+
+def totalled(
+    rng: np.random.Generator, given: Drawing, _: Drawing, replicas: int | None
+) -> Drawing | None:
+    """Aggregate all rows so far, of a stream whose rows may change."""
+    made = _scanned(rng, given, [sw.sum, sw.min, sw.max, sw.count, sw.count_distinct])
+    stream = given.stream.aggregate(
+        made,
+        by=given.keys(rng),
+        every=one_of(rng, [None, None, "20ms"]),
+        on_missing="count",
+        replicas=replicas,
+    )
+    return given.then_by_order(stream)
+
+
+def _scanned(
+    rng: np.random.Generator, given: Drawing, kinds: list[Callable[[str], Any]]
+) -> dict[str, Any]:
+    """Return aggregates with names of their own: a number of rows, and perhaps others."""
+    place = rng.integers(10_000)
+    made: dict[str, Any] = {f"c{place}": sw.count()}
+    exact = [n for n in given.columns("whole", "float") if not n.startswith(("f", "q"))]
+    for number in range(int(rng.integers(0, 3)) if exact else 0):
+        made[f"a{place}{number}"] = one_of(rng, kinds)(one_of(rng, exact))
+    return made
+
+
 def _type(given: Drawing, name: str) -> pa.DataType:
     return given.stream.schema.field(name).type
 
 
-CHANGING = "table"
-"""The kind of step that takes streams whose rows change."""
+CHANGING = ("table", "totals")
+"""Kinds of steps that take streams whose rows change."""
 KEYED: dict[str, Keyed] = {
-    CHANGING: tabled,
+    "table": tabled,
+    "totals": totalled,
+    "over": over_rows,
     "join": joined,
     "asof": nearest,
     "aggregate": aggregated,
