@@ -13,8 +13,7 @@
 - `close.py`: `close=` of an aggregate: its settings, and their checks where a user writes it.
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
-- `counted_values.py`: Values of each cell, each with the number of its rows, so that rows can be
-  taken out.
+- `counted_values.py`: Values of each cell, each with the number of its rows.
 - `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
   of it.
 - `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.
@@ -40,8 +39,7 @@
 - `pair_moments.py`: Covariances: sums of products of distances to a pair of the cell.
 - `partial_aggregates.py`: Partial aggregates of a batch, made beside a source, and aggregates of
   these.
-- `ranges.py`: Ranges of rows that lie side by side: aggregates of each range, without a copy of its
-  rows.
+- `ranges.py`: Aggregates of ranges of rows that lie side by side, without a copy.
 - `row_counts.py`: Count windows: so many rows of a key, in the order in which they come.
 - `running.py`: Running aggregates: the states of cells after each row.
 - `runs.py`: Runs of a read: the rows of each key, and the state before them.
@@ -51,8 +49,6 @@
 - `states.py`: States of cells: the needs of a step's aggregates, and the columns made of them.
 - `step.py`: `aggregate`: its step, and the method that makes it.
 - `three_windows.py`: `drift=` of an aggregate: each window as it is, and moved by the bound.
-- `totals_machine.py`: The machine of an aggregate without windows: a key's row changes with each of
-  its rows.
 - `totals_machine.py`: The machine of an aggregate without windows, whose results change.
 - `totals_step.py`: `aggregate` without windows: its step, whose results change with each row.
 - `whole_sum.py`: Sums of whole numbers that no stream fills, and means.

@@ -275,7 +275,7 @@ def _order(groups: Int64Array, keys: Keys, *, is_stable: bool) -> Int64Array:
         keys: keys within a group.
         is_stable: whether equal rows stay in their order.
     """
-    if not is_stable and len(keys) == 1 and (both := _in_one(groups, keys[0])) is not None:
+    if not is_stable and len(keys) == 1 and (both := _one_key(groups, keys[0])) is not None:
         return both.argsort()
     order: Int64Array | None = None
     for key in keys:
@@ -290,7 +290,7 @@ def _order(groups: Int64Array, keys: Keys, *, is_stable: bool) -> Int64Array:
     return order.take(_stable(groups.take(order)))
 
 
-def _in_one(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | None:
+def _one_key(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | None:
     """Return group and key as one number a row; None if too large."""
     low, high = ends_of(groups)
     least, most = ends_of(key)

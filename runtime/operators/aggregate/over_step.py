@@ -183,9 +183,9 @@ class RowsOver(AnyStream):
         checks.key_types(self.schema, keys, step=name)
         aggregates = checks.together(columns, named, step=name)
         types = aggregate_types(self.schema, aggregates, options=_OPTIONS, of="over", step=name)
-        if taken := [column for column in types if column in self.schema.names]:
+        if twice := [column for column in types if column in self.schema.names]:
             raise DuplicateName(
-                f"step {name!r}: {taken[0]!r} is a column already, and rows leave with all that "
+                f"step {name!r}: {twice[0]!r} is a column already, and rows leave with all that "
                 "they have; give the aggregate another name"
             )
         if reach.last_ns is None and reach.rows is None:

@@ -1,4 +1,4 @@
-"""Ranges of rows that lie side by side: aggregates of each range, without a copy of its rows."""
+"""Aggregates of ranges of rows that lie side by side, without a copy."""
 
 from __future__ import annotations
 

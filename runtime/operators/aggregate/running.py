@@ -149,7 +149,7 @@ def aggregates_of_ranges(step: HasAggregates, rows: Batch, ranges: Ranges) -> Co
 
     Args:
         step: the step that has the aggregates.
-        rows: all rows.
+        rows: rows of the read, all of them.
         ranges: ranges of these rows, a result each.
     """
     known: dict[Need, Any] = {}

@@ -57,7 +57,7 @@ def aggregated_schema(
 
     Raises:
         FlowError: no aggregates.
-        ColumnError, TypeMismatch: a column is not there, or is no number.
+        ColumnError, TypeMismatch: a column is not there, or of another type.
         DuplicateName: an aggregate has the name of a key or of a window's end.
     """
     types = aggregate_types(schema, aggregates, options=_OPTIONS, of="aggregate", step=step)
@@ -89,7 +89,7 @@ def aggregate_types(
 
     Raises:
         FlowError: no aggregates.
-        ColumnError, TypeMismatch: a column is not there, or is no number.
+        ColumnError, TypeMismatch: a column is not there, or of another type.
     """
     if not aggregates:
         raise FlowError(f"step {step!r}: {of} has no columns; write one, such as n=count()")

@@ -3,8 +3,8 @@
 - `asof.py`: `asof`: its step, and the method that makes it.
 - `asof_machine.py`: As-of join: each left row leaves once, with the nearest right row of its key.
 - `columns.py`: The columns of one side of a join are queues: rows leave at the front.
-- `how.py`: Words of joins: rows that leave, and keys as text.
 - `fresh.py`: Rows of a table that is read again count until the next reading alone.
+- `how.py`: Words of joins: rows that leave, and keys as text.
 - `index.py`: An index finds the held rows of a key within a span of event time.
 - `key_places.py`: Places of keys in a table.
 - `lookup.py`: `lookup` and `cross`: rows with those of a table, by key.
