@@ -258,18 +258,12 @@ def full_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
 
 @query("debezium_agg")
 def orders(flow: sw.Dataflow, case: Case) -> sw.Stream:
-    columns = ("id", "customer_name", "product_name", "quantity")
-    log: list[list[Any]] = []
-    for n, row in enumerate(read_rows(case.folder / "arroyo" / "aggregate_updates.json")):
-        is_update = row["before"] and row["after"]
-        for op, half in zip(
-            ("-U", "+U") if is_update else ("-D", "+I"), ("before", "after"), strict=True
-        ):
-            if row[half]:
-                log.append([n, op, *(row[half][column] for column in columns)])
-    table = dict(zip(("lsn", "op", *columns), zip(*log, strict=True), strict=True))
-    source = flow.source("orders", sw.table(table), event_time="lsn", time_unit="s")
-    left = source.drop("lsn").changes("op")
+    rows = read_rows(case.folder / "arroyo" / "aggregate_updates.json")
+    log = {name: [row[name] for row in rows] for name in ("op", "before", "after")}
+    source = flow.source(
+        "orders", sw.table({"lsn": [*range(len(rows))], **log}), event_time="lsn", time_unit="s"
+    )
+    left = source.changes("op", images=("before", "after"))
     left = left.with_columns(id="p_" + sw.col("product_name"), more=sw.col("quantity") + 5)
     totals = left.aggregate(
         by="id", c=sw.count(), d=sw.count_distinct("customer_name"), q=sw.sum("more")

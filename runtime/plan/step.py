@@ -28,7 +28,7 @@ USERS: Final = {"of": "users"}
 NO_LATE = (
     "step {who!r}: {of!r} is not an operator that keeps rows, so none comes too late "
     "to count there; write .late() on what join, asof, aggregate, dedupe, top_k, newest, oldest, "
-    "over, silence, pattern, followed_by or process returned"
+    "over, to_table, silence, pattern, followed_by or process returned"
 )
 """Error of a step that has no late rows."""
 

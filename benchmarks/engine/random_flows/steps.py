@@ -23,6 +23,8 @@ from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
 MOST_ROWS = 4_000
 MOST_COLUMNS = 24
+ANY_MS = 10**9
+"""Longer than all rows of a flow: a join of tables."""
 
 
 def filtered(rng: np.random.Generator, twins: list[Twin]) -> Twin:
@@ -195,7 +197,7 @@ def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     return Twin(stream, stream.schema, rows, is_ordered=replicas == 1, rough=rough)
 
 
-def paired(  # noqa: PLR0911 - what cannot be joined is not
+def paired(  # noqa: PLR0911, PLR0912 - what cannot be joined is not
     rng: np.random.Generator, twins: list[Twin]
 ) -> Twin | None:
     """Join two streams, or one with itself, perhaps by replicas."""
@@ -230,19 +232,25 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
     how = one_of(rng, ["inner", "inner", "left", "right", "outer", "semi", "anti"])
     if how in ("right", "outer") and types[0] != types[1]:
         how = "left"
+    if how in ("inner", "semi") and rng.random() < 0.3:  # of other tables rows change
+        within_ms = ANY_MS
     before_ms, after_ms = one_of(rng, [(within_ms,) * 2, (within_ms,) * 2, (within_ms, 0)])
+    if within_ms == ANY_MS:
+        after_ms = ANY_MS
     rows = joined(left.rows, right.rows, on, (before_ms * 10**6, after_ms * 10**6), right_names)
     if len(rows) > MOST_ROWS:
         return None
     options: dict[str, Any] = {"within": f"{within_ms}ms", "suffix": suffix, "how": how}
-    if before_ms != after_ms:
+    if within_ms == ANY_MS:
+        options["within"] = None
+    elif before_ms != after_ms:
         options["within"] = (f"{before_ms}ms", f"{after_ms}ms")
     if rng.random() < 0.3:
-        shares = ["keys", "all"] if how == "inner" else ["keys"]
+        shares = ["keys", "all"] if how == "inner" and within_ms != ANY_MS else ["keys"]
         options |= {"replicas": int(rng.integers(2, 4)), "share": one_of(rng, shares)}
     rough = left.rough | {right_names[name] for name in right.rough if name in right_names}
     is_ordered = "replicas" not in options
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and (within_ms != ANY_MS or how == "inner"):
         schema = pa.schema(
             [
                 *left.schema,

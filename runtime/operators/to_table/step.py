@@ -53,10 +53,6 @@ class ToTableStep(GatedStep):
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return needed | set(self.keys)
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
-        # Rows of other keys do not matter to a row.
-        return (column if column in self.keys else None,)
-
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"by       {', '.join(self.keys)}"
         yield "keeps    the newest row of each key until the end: of most_kept_rows keys"
