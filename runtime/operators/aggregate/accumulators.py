@@ -64,10 +64,10 @@ class RunningAccumulator(Protocol):
         """Take rows, and return the state after each entry of their runs.
 
         Args:
-            batch: rows that count.
+            batch: rows that count in the state.
             places: shape (rows,), their places in the read.
             runs: runs of all rows of the read.
-            size: number of cells.
+            size: number of all cells.
         """
 
 
