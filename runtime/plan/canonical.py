@@ -98,6 +98,7 @@ class _Writer:
             f"{_NAMES.get(field.name, field.name)}={self._text_of(value, field.name)}"
             for field in fields(value)
             if field.name not in without
+            and field.compare
             and not (field.name in _LATER and _is_unset(getattr(value, field.name)))
         ]
         return f"{type(value).__name__}({', '.join(texts)})"

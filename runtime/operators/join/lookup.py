@@ -27,6 +27,7 @@ from slackwater.runtime.operators.join.table_rows import TableRows, table_rows
 from slackwater.runtime.plan.step import USERS, EachRowStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import StepTraits, each_row
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS
@@ -274,7 +275,7 @@ def _refuse_doubled(rows: TableRows, keys: tuple[str, ...], *, step: str) -> Non
     first = rows.rows.slice(int(places.doubled[0]), 1).select(list(keys)).to_pylist()[0]
     values = ", ".join(f"{key} = {shown(value)}" for key, value in first.items())
     raise SchemaError(
-        f"step {step!r}: {len(places.doubled)} rows of the table have a key that an earlier row "
-        f"has, first {values}, in row {places.doubled[0]}, counted from 0; a lookup gives one row: "
-        "drop the others, make a list of their values, or add a key column"
+        f"step {step!r}: the table has {count_of(len(places.doubled), 'row')} with the key of an "
+        f"earlier row, first {values}, in row {places.doubled[0]}, counted from 0; a lookup "
+        "gives one row: drop the others, make a list of their values, or add a key column"
     )
