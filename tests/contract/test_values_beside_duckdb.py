@@ -270,13 +270,24 @@ SPREADS: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
 }
 
 
+BITS: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
+    "bit_and": (sw.bit_and, "bit_and({})"),
+    "bit_or": (sw.bit_or, "bit_or({})"),
+    "bit_xor": (sw.bit_xor, "bit_xor({})"),
+}
+
+
 @pytest.mark.parametrize("keys", [(), ("b",), ("u", "b"), ("m", "s")], ids=str)
 @pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
 def test_rows_are_chosen_and_spread_as_duckdb_does(nulls: float, keys: tuple[str, ...]) -> None:
     table = rows(6, nulls=nulls)
     table = table.append_column("order", table["ts"])
     made, sql = {}, []
-    for functions, columns in ((CHOSEN, ("n", "m", "x", "z", "s", "b", "day")), (SPREADS, "nmz")):
+    for functions, columns in (
+        (CHOSEN, ("n", "m", "x", "z", "s", "b", "day")),
+        (SPREADS, "nmz"),
+        (BITS, "nmu"),
+    ):
         for name, (of, text) in functions.items():
             for column in columns:
                 made[f"{name}_{column}"] = of(column)
@@ -318,6 +329,19 @@ def test_a_join_pairs_what_duckdb_pairs_and_null_equals_nothing(nulls: float, ke
     near = "abs(epoch_us(l.ts) - epoch_us(r.ts)) <= 20"
     sql = f"SELECT l.n, l.x, l.s, l.c FROM l JOIN r ON l.{key} = r.{key} AND {near} WHERE l.x < 2"  # noqa: S608
     assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
+
+
+@pytest.mark.parametrize("key", ["n", "m", "u", "b", "s", "x", "day"])
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+def test_a_lookup_finds_what_a_left_join_of_duckdb_does(nulls: float, key: str) -> None:
+    left, right = rows(4, nulls=nulls), rows(5, nulls=nulls)
+    sql = f"SELECT {key}, min(ts) AS at FROM r WHERE {key} IS NOT NULL GROUP BY {key}"  # noqa: S608
+    with duckdb.connect() as database:
+        database.register("r", right)
+        table = database.sql(sql).to_arrow_table()
+    found = result(lambda one: one.lookup(table, on=key).select("ts", "at"), left)
+    sql = f"SELECT l.ts, r.at FROM l LEFT JOIN r ON l.{key} = r.{key}"  # noqa: S608
+    assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=table), key=str)
 
 
 HOWS = {
