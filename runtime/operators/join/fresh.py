@@ -30,7 +30,7 @@ class FreshStep(EachRowStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("lookup")
+        return each_row("lookup_again")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return needed | {self.until}
