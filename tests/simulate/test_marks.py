@@ -101,7 +101,8 @@ def went_on(
     carried: Callable[[int, dict[str, SlotPart]], dict[str, SlotPart]] = travelled,
 ) -> Iterator[tuple[int, dict[str, SlotPart], Results, JobReport]]:
     """Yield each second checkpoint, and the results and the report of a run that goes on there."""
-    for number, taken in [*run.simulation.marks.taken.items()][seed % 2 :: 2]:
+    every = [*run.simulation.marks.taken.items()]
+    for number, taken in every[seed % 2 :: 2] or every:
         again = Marked(plan, seed + number)
         again.simulation.go_on_from(carried(number, taken.parts), taken.at_ns)
         report = again.run()
