@@ -87,7 +87,7 @@ class SharedOut(_Shared):
             os.close(file)
 
     def put(self, parts: Sequence[Any], size: int) -> bytes | None:
-        """Write a frame; return the bytes that tell its place; None if it does not fit.
+        """Write a frame; return bytes that tell its place, None if it has no room.
 
         Args:
             parts: contiguous buffers of the frame.
@@ -126,7 +126,7 @@ class SharedIn(_Shared):
 
     @classmethod
     def made(cls, link: str) -> SharedIn | None:
-        """Make memory, and link it here; return None if the system lacks it."""
+        """Make memory, and link it here; return None if the system makes no such memory."""
         if not (_IS_ORDERED and hasattr(os, "memfd_create")):
             return None
         try:
