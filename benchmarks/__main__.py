@@ -75,6 +75,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
     "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
     "operators": ("operators.run", "CPU of each operator and Nexmark, beside Polars and DuckDB"),
+    "nexmark": ("operators.beside_flink", "Nexmark in event-time order, beside Flink"),
     "conformance": (
         "conformance.run",
         "cases of other engines' tests, as flows of ours; Nexmark with kills (DATA=)",

@@ -39,9 +39,17 @@ class Streams:
         flow: flow of the query, to be built.
         case: a case that names the folder of the rows.
         replicas: replicas of the steps with keys.
+        speeds: {stream: its speed}, of those that are paced.
     """
 
-    def __init__(self, flow: sw.Dataflow, case: Case, replicas: int = 1) -> None:
+    def __init__(
+        self,
+        flow: sw.Dataflow,
+        case: Case,
+        replicas: int = 1,
+        speeds: Mapping[str, float] | None = None,
+    ) -> None:
+        self._speeds = speeds or {}
         self._flow, self._folder = flow, case.folder / "risingwave-nexmark"
         self.keyed: Mapping[str, Any] = {"replicas": replicas} if replicas > 1 else {}
 
@@ -51,7 +59,9 @@ class Streams:
         for column in TIMES:
             if column in columns:
                 columns[column] = [as_time(text) for text in columns[column]]
-        return self._flow.source(name, sw.table(columns), event_time="date_time")
+        return self._flow.source(
+            name, sw.table(columns), event_time="date_time", speed=self._speeds.get(name)
+        )
 
     @cached_property
     def bid(self) -> sw.Stream:

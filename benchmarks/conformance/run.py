@@ -20,6 +20,7 @@ from benchmarks.conformance.kafka import KAFKA
 from benchmarks.conformance.kills import REPLICAS, killed, replicas_problem
 from benchmarks.conformance.ksql import KSQL, with_checkout
 from benchmarks.conformance.nexmark import NEXMARK, QUERIES
+from benchmarks.conformance.on_ray import on_ray
 from benchmarks.conformance.page import page
 from benchmarks.conformance.polars import POLARS
 from benchmarks.conformance.siddhi import SIDDHI
@@ -82,7 +83,9 @@ def run(options: Options) -> Result:
     result.claims += claims(cases)
     result.claims.append(Claim("unexplained differences", sum(map(bool, problems)), "<=", 0))
     if not options.quick:
-        _run_nexmark([case for case in cases if case.name in QUERIES], result)
+        nexmark = [case for case in cases if case.name in QUERIES]
+        _run_nexmark(nexmark, result)
+        _run_on_ray(nexmark, options.seed, result)
     return result
 
 
@@ -133,6 +136,18 @@ def _run_nexmark(cases: Sequence[Case], result: Result) -> None:
             ">=",
             len(kills),
         ),
+    ]
+
+
+def _run_on_ray(cases: Sequence[Case], seed: int, result: Result) -> None:
+    """Run Nexmark on Ray on replicas, each once without and once with a kill."""
+    runs = on_ray(cases, seed=seed)
+    problems = _texts(each.problem for pair in runs for each in pair)
+    result.notes += problems
+    recovered = sum(killed.recoveries > 0 for _, killed in runs)
+    result.claims += [
+        Claim("Nexmark on Ray: runs with other rows", len(problems), "<=", 0),
+        Claim("Nexmark on Ray: runs that recovered", recovered, ">=", len(runs)),
     ]
 
 
