@@ -2,7 +2,7 @@
 
 ```
 events in order of arrival ─▶ ours: the source sorts for q5 and q8        ─▶ query ─▶ sink
-                           └▶ Flink: watermarks 1 s behind the newest     ─▶ query ─▶ count, hash
+                           └▶ Flink: watermarks 1 s below the newest     ─▶ query ─▶ count, hash
 ```
 """
 
