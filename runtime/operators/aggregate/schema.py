@@ -37,7 +37,7 @@ CHANCE = "chance_missing"
 WINDOW_COLUMNS = ("window_start", "window_end")
 _OPTIONS = (
     "window", "by", "empty", "early", "slack", "late", "close", "drift", "replicas", "combine",
-    "time", "name",
+    "every", "on_missing", "time", "name",
 )  # fmt: skip
 _MIDDLE = 0.5
 """Level of the quantile that is a median."""
