@@ -154,6 +154,7 @@ REFUSE: dict[str, Callable[[Stream, Stream], Any]] = {
     "top_k": lambda log, _: log.top_k("n", 1, by="id"),
     "newest": lambda log, _: log.newest("id"),
     "limit": lambda log, _: log.limit(3),
+    "over": lambda log, _: log.over(by="id", last="5s", rows_so_far=sw.count()),
     "silence": lambda log, _: log.silence(by="id", after="5s"),
     "followed_by": lambda log, _: log.followed_by(
         by="id", first=col("n") > 1, then=col("n") > 2, within="5s"
