@@ -157,7 +157,11 @@ def _seen_through(
             yield f"no more rows after the last kill; {job.said()}"
             return
         feed.stops.set()
-        if not _until(lambda: _count(path) >= feed.rows, MORE_S):
+        there = -1
+        while there < _count(path) < feed.rows:  # as long as more rows come
+            there = _count(path)
+            _until(lambda: _count(path) > there, MORE_S)  # noqa: B023
+        if _count(path) < feed.rows:
             yield f"{_count(path):,} rows of {feed.rows:,}; {job.said()}"
         job.process.terminate()
         _until(lambda: job.code() is not None, END_S)
