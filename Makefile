@@ -20,7 +20,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # On Ray a third process has work for the cores while two wait for theirs to start; it is given the
 # files that have such tests only, for to collect all takes each process eight seconds.
 ON_RAY := -n 3 --dist loadfile --no-loadscope-reorder
-# Files of tests lie in memory where it has 4 GB for them: of pure tests, a disk is awaited 10,000 times.
+# Files of tests lie in memory where it has 4 GB for them: of a disk, thousands of syncs are awaited.
 IN_MEMORY = env $$([ "$$(df --output=avail -B G /dev/shm 2>/dev/null | tr -dc '0-9\n' | tail -1)" -ge 4 ] \
   2>/dev/null && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 RAY_FILES = $$(grep -rlE 'mark\.(ray|spark)' tests --include='test_*.py')
