@@ -29,6 +29,8 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
+from slackwater.runtime.operators.aggregate.ranges import Ranges
+from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.ground.arrays import (
     order_of_floats,
     places_in_runs,
@@ -52,12 +54,14 @@ class Rule(NamedTuple):
         size: number of rows that are chosen; None if all are.
         is_distinct: whether rows of equal keys count as one.
         is_by_value: whether rows of equal keys are the same, so that their order does not show.
+        is_latest: whether the last row is chosen.
     """
 
     keys: Callable[[Int64Array, Column], Keys]
     size: int | None = None
     is_distinct: bool = False
     is_by_value: bool = False
+    is_latest: bool = False
 
     @property
     def cuts(self) -> bool:
@@ -91,16 +95,22 @@ def _greatest_values(_: Int64Array, values: Column) -> Keys:
     return (~ordered(values, zeros_differ=True),)
 
 
+def _greatest_distinct(_: Int64Array, values: Column) -> Keys:
+    # Of −0.0 and 0.0, which are one value, the greater stays.
+    return ~ordered(values, zeros_differ=True), ~ordered(values)
+
+
 def _same(_: Int64Array, values: Column) -> Keys:
     return (codes_of(values),)
 
 
 _RULES: Mapping[str, Rule] = {
     "first": Rule(_earliest, 1),
-    "last": Rule(_latest, 1),
+    "last": Rule(_latest, 1, is_latest=True),
     "arg_min": Rule(_least, 1),
     "arg_max": Rule(_greatest, 1),
     "top_k": Rule(_greatest_values, is_by_value=True),
+    "top_distinct": Rule(_greatest_distinct, is_distinct=True, is_by_value=True),
     "count_distinct": Rule(_same, is_distinct=True, is_by_value=True),
     "collect": Rule(_earliest),
 }
@@ -138,17 +148,66 @@ class ChosenRows:
         self._parts: list[Batch] = []  # by cell; a part is twice as long as the next, or long
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - no state per cell
+        rows = self._without_null(batch, cells)
+        if len(rows):
+            self._take(rows)
+
+    def running(self, batch: Batch, places: Int64Array, runs: Runs, size: int) -> Chosen:
+        """Take rows, and return the first or last row up to each entry.
+
+        See `RunningAccumulator`.
+        """
+        rows = self._without_null(batch, places)
+        assert rows.codes is not None, "they are the places"
+        of_runs = np.arange(len(runs.cells))
+        known, _starts, counts = self.combined(Pairs(runs.cells, of_runs, len(of_runs), True))
+        parts = [] if known is None else [known.with_(codes=None)]
+        first_new = 0 if known is None else len(known)
+        both = concat_batches([*parts, rows.with_(codes=None)])
+        # Number of a row of `both` at the entry where it comes; −1 elsewhere.
+        numbers = np.full(runs.size, -1, dtype=np.int64)
+        numbers[runs.at.take(rows.codes)] = np.arange(first_new, first_new + len(rows))
+        has = counts > 0
+        numbers[runs.starts[has]] = np.arange(first_new)
+        entries = np.where(numbers >= 0, np.arange(runs.size), -1)
+        if self._rule.is_latest:
+            entries = np.maximum.accumulate(entries)
+        else:
+            far = np.where(entries < 0, runs.size, entries)
+            firsts = np.minimum.reduceat(far, runs.starts).repeat(runs.lengths)
+            entries = np.where(firsts <= np.arange(runs.size), firsts, -1)
+        is_there = entries >= runs.starts.repeat(runs.lengths)
+        chosen = numbers.take(np.where(is_there, entries, 0))
+        if len(rows):
+            cells = np.empty(runs.size, dtype=np.int64)
+            cells[:] = runs.cells.repeat(runs.lengths)
+            self._take(rows.with_(codes=cells.take(runs.at.take(rows.codes))))
+        return Chosen(both, np.where(is_there, chosen, 0), is_there.astype(np.int64))
+
+    def over(self, batch: Batch, places: Int64Array, rows: int, ranges: Ranges) -> Any:
+        """Return the first or last row of each range; see `RangeAccumulator`."""
+        own = self._without_null(batch, places)
+        assert own.codes is not None, "they are the places"
+        among = ranges.among(own.codes)
+        has = among.counts > 0
+        chosen = among.stops - 1 if self._rule.is_latest else among.starts
+        return Chosen(own, np.where(has, chosen, 0), has.astype(np.int64))
+
+    def _without_null(self, batch: Batch, codes: Int64Array) -> Batch:
+        """Return the rows without nulls, with the columns that are needed and their codes."""
         columns: Columns = {name: batch.columns[name] for name in self._columns}
         there = _there(columns)
         times = batch.event_time_ns
         if there is not None:
-            cells, times = cells.take(there), times.take(there)
+            codes, times = codes.take(there), times.take(there)
             columns = {name: column.take(there) for name, column in columns.items()}
-        if not len(cells):
-            return
         columns = {name: _without_nulls(column) for name, column in columns.items()}
-        rows = Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns, codes=cells)
-        part = self._chosen(rows, cells)
+        return Batch(event_time_ns=times, stimulus_time_ns=times, columns=columns, codes=codes)
+
+    def _take(self, rows: Batch) -> None:
+        """Keep what is chosen of rows, at least one, whose codes are their cells."""
+        assert rows.codes is not None, "they are the cells"
+        part = self._chosen(rows, rows.codes)
         while self._parts and self._is_one(self._parts[-1], part):
             both = concat_batches([self._parts.pop(), part])
             assert both.codes is not None, "parts have the cells of their rows"
@@ -186,12 +245,11 @@ class ChosenRows:
         order = _order(groups, keys, is_stable=not rule.is_by_value)
         groups = groups.take(order)
         if rule.is_distinct:
-            (values,) = keys
-            values = values.take(order)
+            values = keys[-1].take(order)
             is_new = np.ones(len(order), dtype=np.bool_)
             is_new[1:] = (groups[1:] != groups[:-1]) | (values[1:] != values[:-1])
-            order = order[is_new]
-        elif rule.size is not None:
+            order, groups = order[is_new], groups[is_new]
+        if rule.size is not None:
             starts = starts_of_runs(groups)
             order = order[places_in_runs(starts, len(groups)) < rule.size]
         return rows.take(order if best is None else best.take(order))
