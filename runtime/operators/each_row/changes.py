@@ -42,7 +42,6 @@ from slackwater.runtime.shown import shown
 
 CHANGE = "change"
 """Column of a sink with the kind of a row."""
-_SHOWN = pa.array(["insert", "update", "delete"])
 Kind = Literal["insert", "update", "old", "new", "delete"]
 """Kind of a row of a changelog: "update" lacks the row that it replaces; else that is the row
 before, "old", and the update is "new"."""
@@ -199,6 +198,7 @@ class ShownChangesMachine(PlainStateless):
 
     def __init__(self, step: ShownChangesStep) -> None:
         del step
+        self._words = pa.array(["insert", "update", "delete"])  # not at import: it loads pandas
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         marks = batch.marks
@@ -209,7 +209,7 @@ class ShownChangesMachine(PlainStateless):
         if marks is not None:
             kinds[(marks & REVISED.bit) != 0] = 1
             kinds[(marks & RETRACTED.bit) != 0] = 2
-        return Batch.like(batch, {**batch.columns, CHANGE: _SHOWN.take(pa.array(kinds))})
+        return Batch.like(batch, {**batch.columns, CHANGE: self._words.take(pa.array(kinds))})
 
 
 class Changing(AnyStream):
