@@ -123,7 +123,7 @@ def offset_join(flow: sw.Dataflow, case: Case) -> sw.Stream:
 @query("updating_inner_join")
 def odd(flow: sw.Dataflow, case: Case) -> sw.Stream:
     rows = impulse(flow, case)
-    pairs = rows.join(rows.filter(COUNTER % 2 == 1), on="counter")
+    pairs = rows.join(rows.filter(COUNTER % 2 == 1), on="counter", within=None)
     return pairs.select(left_count="counter", right_count="counter")
 
 

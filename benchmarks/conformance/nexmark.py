@@ -133,7 +133,11 @@ def q3(s: Streams) -> sw.Stream:
     sellers = s.person.filter(sw.col("state").is_in(["or", "id", "ca"]))
     sales = sales.select("id", "seller", "date_time")
     pairs = sales.join(
-        sellers.rename({"id": "person"}), left_on="seller", right_on="person", **s.keyed
+        sellers.rename({"id": "person"}),
+        left_on="seller",
+        right_on="person",
+        within=None,
+        **s.keyed,
     )
     return pairs.select("name", "city", "state", "id")
 
@@ -192,7 +196,7 @@ def q14(s: Streams) -> sw.Stream:
 def q20(s: Streams) -> sw.Stream:
     bids = s.bid.rename({"date_time": "bid_time", "extra": "bid_extra"})
     sales = s.auction.filter(sw.col("category") == 10)
-    return bids.join(sales, left_on="auction", right_on="id", **s.keyed)
+    return bids.join(sales, left_on="auction", right_on="id", within=None, **s.keyed)
 
 
 @query("rw-q21")
@@ -218,7 +222,7 @@ def _bidden(s: Streams) -> sw.Stream:
     """Return auctions with the number of their bids, which changes, if they have some."""
     bids = s.bid.aggregate(by="auction", bids=sw.count(), **s.keyed)
     sales = s.auction.select("id", "item_name")
-    return sales.join(bids, left_on="id", right_on="auction", **s.keyed)
+    return sales.join(bids, left_on="id", right_on="auction", within=None, **s.keyed)
 
 
 @query("rw-q102")

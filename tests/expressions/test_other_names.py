@@ -243,7 +243,7 @@ def test_each_place_has_answers_and_none_is_of_a_name_that_is_there(
         (lambda: sw.col("x").is_in(), "missing a required argument: 'values'"),  # type: ignore[call-arg]
         (lambda: sw.col("x").abs(), "write abs(sw.col('x'))"),  # type: ignore[attr-defined]
         (lambda: sw.col("x").alias("y"), "write stream.with_columns(new=sw.col('x') * 2)"),  # type: ignore[attr-defined]
-        (lambda: sw.col("x").over("k"), "in a class of yours: write stream.process("),  # type: ignore[attr-defined]
+        (lambda: sw.col("x").over("k"), "it is a step: write stream.over(by='key'"),  # type: ignore[attr-defined]
         (lambda: sw.col("x").log(10), "too many positional arguments; it is log(); write"),  # type: ignore[call-arg]
         (lambda: sw.col("x").round("a"), "digits='a' must be a whole number"),  # type: ignore[arg-type]
         (lambda: sw.col("x").cast("bigint"), "there is no type 'bigint'; write 'int64'"),

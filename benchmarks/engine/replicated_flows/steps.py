@@ -344,6 +344,7 @@ def tabled(
     stream = given.stream.join(
         other.stream,
         one_of(rng, keys),
+        within=None,
         how=how,
         suffix=f"_{rng.integers(10_000)}",
         on_missing="count",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Literal
 
 import pyarrow as pa
@@ -29,6 +30,16 @@ _TEXTS: dict[How, str] = {
     "semi": "left rows with a partner, once",
     "anti": "left rows without a partner",
 }
+
+
+class IfTables(Enum):
+    """The type of IF_TABLES."""
+
+    IF_TABLES = "if tables"
+
+
+IF_TABLES = IfTables.IF_TABLES
+"""No `within=` was written: partners have any distance if the rows of a side change."""
 
 
 def alone_of(how: How) -> tuple[int, ...]:

@@ -27,7 +27,9 @@ from slackwater.runtime.operators.ground.streams import (
     names_of,
 )
 from slackwater.runtime.operators.join.how import (
+    IF_TABLES,
     How,
+    IfTables,
     alone_of,
     how_text,
     keys_text,
@@ -417,7 +419,7 @@ class Joining(AnyStream):
         other: Self,
         on: Names = (),
         *,
-        within: Duration | tuple[Duration, Duration] | None = None,
+        within: Duration | tuple[Duration, Duration] | IfTables | None = IF_TABLES,
         how: How = "inner",
         left_on: Names = (),
         right_on: Names = (),
@@ -434,8 +436,8 @@ class Joining(AnyStream):
     ) -> Self:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
 
-        Without `within` both sides are tables: all their rows stay, and rows of this join change
-        as those do. Its results have the event time of the row that caused them.
+        Without `within` both sides are tables, one of which changes: all their rows stay, and rows
+        of this join change as those do. Results have the event time of the row that caused them.
 
         With `how="left"`, `"right"` or `"outer"` rows of that side or both that have no partner
         leave too, once, with nulls for the other side. Keys have the left names. Such a row has its
@@ -448,7 +450,8 @@ class Joining(AnyStream):
             other: the right stream; may be this one.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
             within: longest distance of partners, "5s"; or a pair, how far the right row may be
-                before the left one, and how far after: ("5s", "0s"). None if any distance.
+                before the left one, and how far after: ("5s", "0s"). None: any distance, as of tables,
+                also where no side changes.
             how: rows that leave: "inner", "left", "right", "outer", "semi" or "anti".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
@@ -482,7 +485,8 @@ class Joining(AnyStream):
             FlowError: no keys; or `drift=` or `share="all"` with a `how` other than "inner".
             ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
             DuplicateName: two columns would leave under one name.
-            SettingError: an unknown `how`; a length of `within` is none.
+            SettingError: an unknown `how`; a length of `within` is none, or it is omitted and
+                neither side changes.
         """
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)
@@ -495,10 +499,16 @@ class Joining(AnyStream):
             where = checks.predicate(where, schema, step=name, what="where")
         schemas, inputs = [self.schema, other.schema], (self.name, other.name)
         sides = Sides((self.schema, left_keys), (other.schema, right_keys), inputs)
-        if within is None:
+        if within is None or isinstance(within, IfTables):
             _check_time(time, how=how, drift=False, share="keys", step=name, is_table=True)
             changes = [carried_by(self.flow.steps, side).changes for side in inputs]
             retracts = (changes[0] != "none", changes[1] != "none")
+            if within is IF_TABLES and not any(retracts):
+                raise SettingError(
+                    f"step {name!r}: no row of either side changes or goes, so say how far apart "
+                    "partners are: write .join(other, on='key', within='5s'); within=None pairs "
+                    "rows of all times, and all rows stay"
+                )
             check_table_join(
                 how, schemas, retracts, where=where, share=share, step=name, drift=drift, keep=keep
             )

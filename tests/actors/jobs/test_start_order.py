@@ -20,8 +20,9 @@ class NeverStarts(Coordinator):
 
     def __init__(self, folder: Path) -> None:
         self._checkpoints = Checkpointing(1.0, str(folder))
-        self._record: Any = SimpleNamespace(id="city-1")
-        self._records: Any = SimpleNamespace(delete=lambda _: None)
+        self._record: Any = SimpleNamespace(id="city-1", has_ended=False, is_stopping=False)
+        self._records: Any = SimpleNamespace(delete=lambda _: None, read=lambda _: None)
+        self._is_unwanted = False
         self._has_settled, self._has_ended = threading.Event(), threading.Event()
 
     def _write(self, **_: Any) -> None:
