@@ -450,8 +450,8 @@ class Joining(AnyStream):
             other: the right stream; may be this one.
             on: key columns of both; or `left_on` and `right_on`, pairwise.
             within: longest distance of partners, "5s"; or a pair, how far the right row may be
-                before the left one, and how far after: ("5s", "0s"). None: any distance, as of tables,
-                also where no side changes.
+                before the left one, and how far after: ("5s", "0s"). With None,
+                as without it where a side changes, any distance.
             how: rows that leave: "inner", "left", "right", "outer", "semi" or "anti".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
