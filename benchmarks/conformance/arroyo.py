@@ -280,6 +280,7 @@ def every_aggregate(flow: sw.Dataflow, case: Case) -> sw.Stream:
     true = trips.with_columns(bool=sw.col(driver) > 0)
     totals = true.aggregate(
         by="event_type",
+        window=sw.everything(),
         avg_driver=sw.mean(driver),
         bit_and_driver=sw.bit_and(driver),
         bit_or_driver=sw.bit_or(driver),
@@ -320,7 +321,7 @@ def every_aggregate(flow: sw.Dataflow, case: Case) -> sw.Stream:
         regr_sxy=(sw.col("covar_pop_driver_ts") * count).round(4),
         approx_median_driver=sw.col("median_driver"),
         approx_percentile_cont_driver=sw.col("median_driver"),
-    ).drop("var_pop_ts")
+    ).drop("var_pop_ts", "window_start", "window_end")
 
 
 ARROYO.differs(
