@@ -343,7 +343,7 @@ class JobReport(JsonObject):
         return sum(c.promises for c in between), sum(c.withheld for c in between)
 
     def __str__(self) -> str:
-        """Return a few lines: state, ledger, and the latency of each sink."""
+        """Return a few lines: state, ledger, latency of each sink, checkpoints, recoveries."""
         lines = [
             f"flow {self.flow!r} on {self.host}: {self.state} after {self.elapsed_s:.2f} s",
             f"ledger: {self.ledger}",
@@ -352,6 +352,9 @@ class JobReport(JsonObject):
             median, most = (format_ns(sink.latency.quantile(q)) for q in (0.5, 0.99))
             latency = f", latency p50 {median}, p99 {most}" if sink.measured else ""
             lines.append(f"sink {sink.name!r}: {sink.rows:,} rows{latency}")
+        if self.checkpoint is not None:
+            lines.append(self.checkpoint.text)
+        lines += [recovery.text for recovery in self.recoveries]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines if self.error is None else [*lines, f"error: {self.error}"])
 

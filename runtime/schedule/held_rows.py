@@ -4,14 +4,22 @@
 add ─▶ … 4 5 │1 6 7 │2 8     cut(1), cut(2): notes of how much belongs to each checkpoint
              └─▶ release(1): 4 5 leave
 ```
+
+Small batches become one, since a checkpoint pays for each: some 0.2 ms, as for 1,000 rows.
 """
 
 from __future__ import annotations
 
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.batch import concat_batches
 from slackwater.runtime.model.state import Fields
 
 __all__ = ["HeldRows"]
+
+TOGETHER = 64
+"""Number of small batches that become one."""
+SMALL_ROWS = 1_024
+"""Rows of a batch that is not small."""
 
 
 class HeldRows:
@@ -39,7 +47,16 @@ class HeldRows:
         """Hold rows, and perhaps the end of the stream."""
         if batch is not None:
             self._batches.append(batch)
+            self._put_together()
         self.has_ended |= is_end
+
+    def _put_together(self) -> None:
+        begin = len(self._batches) - TOGETHER
+        if begin < (self._cuts[-1][1] if self._cuts else 0):
+            return
+        last = self._batches[begin:]
+        if all(len(batch) < SMALL_ROWS for batch in last):
+            self._batches[begin:] = [concat_batches(last)]
 
     def cut(self, number: int) -> None:
         """Note that what is held now belongs to a checkpoint."""
