@@ -21,7 +21,7 @@ from slackwater.runtime.plan.traits import Changes, Role
 __all__ = ["Carried", "carried_by", "changes_text", "check_changes", "splitting"]
 
 _TEXTS: dict[Changes, str] = {
-    "revisions": "rows may leave again, corrected",
+    "revisions": "rows may leave again, with more rows in them",
     "upserts": "inserts, updates without the rows that they replace, deletions",
     "retractions": "inserts, updates with the rows that they replace, deletions",
 }
@@ -114,8 +114,8 @@ def _refusal(step: Step, carried: Carried) -> str:
     by = repr(carried.made_by)
     if carried.changes == "revisions":
         return (
-            f"step {step.name!r} is downstream of {by}, whose windows leave again when late rows "
-            "correct them, and would count each revision; write late='drop' there, or keep the "
+            f"step {step.name!r} is downstream of {by}, whose windows leave again with more rows, "
+            "and would count each revision; write late='drop' there, without early=, or keep the "
             "highest revision in a sink"
         )
     if carried.changes == "upserts":

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,21 @@ def test_known_keys_leave_windows_without_rows_for_so_long(
     assert sorted(whole) == sorted(expected)
     assert [row[0] for row in whole] == [row[0] for row in expected]
     assert run(make_operator(step), reads_of(segments, [ROWS], cut)) == whole
+
+
+def test_a_day_that_a_zone_leaves_out_is_no_window() -> None:
+    """Samoa had no 30 December 2011."""
+    hours = np.array(["2011-12-29T12", "2012-01-01T20"], "datetime64[ns]")
+    flow = sw.Dataflow("days")
+    rows = flow.source("rows", sw.table({"t": hours, "user": ["a", "a"]}), event_time="t")
+    window = sw.calendar("day", zone="Pacific/Apia")
+    rows.aggregate(by="user", window=window, empty="3d", n=sw.count()).sink(
+        "out", sw.collect_sink()
+    )
+    job, _ = simulated(flow)
+    out = job.result("out")
+    assert out["n"].to_pylist() == [1, 0, 0, 1, 0, 0, 0]
+    assert all(pc.less(out["window_start"], out["window_end"]).to_pylist())
 
 
 @pytest.mark.parametrize("replicas", [None, 1, 3])

@@ -75,7 +75,8 @@ class EmptyWindows:
         known = self.codes()
         gone = self._limits(self._lasts.values[known]) <= until
         self._lasts.values[known[gone]] = START_NS
-        return windows, code.take(entries)
+        has_time = self._window.end_ns(windows) > self._window.start_ns(windows)
+        return windows[has_time], code.take(entries[has_time])  # a zone may leave a day out
 
     def _limits(self, lasts: Int64Array) -> Int64Array:
         """Return the last window that leaves without rows after each of some windows."""
