@@ -11,9 +11,6 @@ unit of work. So a step's units are poured over the slots like water: the fulles
 possible. This is the rule where a flow does nothing else, and as fast as it can. Elsewhere all
 replicas have equal shares, since what a row of a join costs is not known.
 
-The sink of these two replicas goes to slot 1: aggregating a row costs somewhat more than reading
-and sending it, so slot 2 has more to do.
-
 Groups have different numbers of rows. Where a sample of keys shows them, the groups of a replica
 are those that have its share of rows:
 
@@ -43,7 +40,6 @@ __all__ = [
     "balanced",
     "balanced_groups",
     "group_weights",
-    "idle_feeder",
     "key_groups_of",
     "poured",
     "with_groups",
@@ -93,23 +89,6 @@ def with_key_groups(stages: Sequence[Stage], slots: Mapping[str, str]) -> tuple[
         own = tuple(stop - start for start, stop in pairwise(stops))
         groups |= dict.fromkeys((stage.name for stage in replicas), own)
     return _with_groups(stages, groups)
-
-
-def idle_feeder(sink: Stage, stages: Sequence[Stage]) -> str | None:
-    """Return the replica without keys that feeds a sink, where another has all; else None.
-
-    Args:
-        sink: stage of a sink.
-        stages: stages of its flow, as `with_key_groups` returns them.
-    """
-    feeders = {channel.source for channel in sink.inputs}
-    for stage in stages:
-        owned = next((c.owned for c in stage.inputs if c.owned is not None), None)
-        if stage.name not in feeders or owned is None or KEY_GROUPS not in owned.groups:
-            continue
-        if not owned.groups[owned.replica] and len(feeders) == len(owned.groups) == 2:
-            return stage.name
-    return None
 
 
 def key_groups_of(plan: Plan) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.placement.key_shares import idle_feeder, with_key_groups
+from slackwater.runtime.placement.key_shares import with_key_groups
 from slackwater.runtime.plan.parts import parts_named
 from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
@@ -69,13 +69,9 @@ def place(
             placed_by[stage.name] = "placement"
         elif isinstance(stage.step, SinkStep) and stage.step.writer is not None:
             chosen[stage.name] = chosen[stage.inputs[0].source]  # beside its replica
-    placed = with_key_groups(stages, {stage: slot.name for stage, slot in chosen.items()})
-    for stage in placed:
-        is_free = stage.kind == "sink" and placed_by[stage.name] == "feed"
-        if is_free and (idle := idle_feeder(stage, placed)) is not None:
-            chosen[stage.name], placed_by[stage.name] = chosen[idle], "balance"
     used = {slot.name: slot for slot in chosen.values()}
     slot_of = {stage: slot.name for stage, slot in chosen.items()}
+    placed = with_key_groups(stages, slot_of)
     return Plan(
         flow,
         placed,
@@ -115,9 +111,8 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[s
     these the slot with the fewest of both kinds. Among these, sources take the first slot from the
     first node on, operators the first from the last node backwards, nodes before cores. Sources
     leave the last slot to the operators, unless the stages of one step take all; stateless stages
-    and sinks stay with the stage that feeds them, but see `idle_feeder`. With two sources, a join
-    and a sink on three nodes of one core, each source has its own node, and an event goes from slot
-    to slot once.
+    and sinks stay with the stage that feeds them. With two sources, a join and a sink on three
+    nodes of one core, each source has its own node, and an event goes from slot to slot once.
     """
     number = {node: n for n, node in enumerate(dict.fromkeys(slot.node for slot in slots))}
     forward = sorted(slots, key=lambda slot: (slot.core, number[slot.node]))

@@ -16,7 +16,6 @@ __all__ = ["placement_lines"]
 _TEXTS = {
     "placement": "placement= says so",
     "search": "so the search found the least latency",
-    "balance": "the other slot has all keys",
 }
 
 
@@ -56,10 +55,6 @@ def _groups_text(plan: Plan, stage: Stage) -> str:
     return text
 
 
-def _follows(plan: Plan, stage: Stage) -> bool:
-    return plan.placed_by.get(stage.name) in ("feed", "balance")
-
-
 def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
     by = {other.name: plan.placed_by.get(other.name) for other in (stage, *others)}
     if (text := _TEXTS.get(by[stage.name] or "rule")) is not None:
@@ -72,7 +67,7 @@ def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
     moved = [other.name for other in others if by[other.name] == "placement"]
     if moved and not any(by[other.name] == "rule" for other in others):
         return f"placement= has put {listed(moved)} here"
-    spread = [other for other in plan.stages if not _follows(plan, other)]
+    spread = [other for other in plan.stages if plan.placed_by.get(other.name) != "feed"]
     sources = sum(other.kind == "source" for other in spread)
     slots = count_of(plan.offered, "slot")
     if len(spread) <= plan.offered:  # sources share the slots except the one left to operators

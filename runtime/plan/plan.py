@@ -88,9 +88,9 @@ source apart (SourceSpec.writer). So ties break alike wherever the stages run.""
 _PART_SHIFT = 16
 """Replicas of a step have its rank; the low bits tell them apart, shifted by this."""
 
-PlacedBy = Literal["rule", "feed", "balance", "placement", "search"]
-"""Reason for a stage's slot: the simple rule, its feeder's slot, what its feeders' slots have to
-do, the user's placement, or the search for the least latency."""
+PlacedBy = Literal["rule", "feed", "placement", "search"]
+"""Reason for a stage's slot: the simple rule, its feeder's slot, the user's placement, or the
+search for the least latency."""
 
 
 class KeyPart(NamedTuple):

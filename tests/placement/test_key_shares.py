@@ -215,17 +215,4 @@ def test_explain_says_who_owns_no_keys_and_why() -> None:
     lines = list(placement_lines(plan_of(averages(2), 2)))
     assert lines[1] == "  m.1  node-1/2; owns 128 of 128 key groups"
     assert lines[2].endswith("; owns no keys, as its slot reads a source")
-    assert lines[3] == "  out  node-1/1  with s0, m.2: the other slot has all keys"
     assert not [line for line in placement_lines(plan_of(averages(2), 1)) if "as its" in line]
-
-
-def test_a_sink_goes_beside_the_replica_without_keys_of_two() -> None:
-    plan = plan_of(averages(2), 2)
-    assert plan.slots["out"] == plan.slots["s0"] == plan.slots["m.2"]
-    for replicas, slots in ((3, 3), (3, 2), (2, 1)):
-        plan = plan_of(averages(replicas), slots)
-        assert plan.slots["out"] == plan.slots["m.1"]
-    flow = averages(2)
-    plan = sw.Simulation(nodes=1, cores=2).plan(flow, placement={"out": "node-1/2"})
-    assert plan.slots["out"] == "node-1/2"
-    assert plan.placed_by["out"] == "placement"
