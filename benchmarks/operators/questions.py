@@ -17,6 +17,7 @@ from benchmarks.operators.rows import Tables
 __all__ = ["QUESTIONS", "Question"]
 
 Streams = Mapping[str, sw.Stream]
+"""Streams by name; a table without times is an input, for look-ups."""
 Frames = Mapping[str, Any]
 
 
@@ -236,12 +237,67 @@ Q8_SQL = """
     AND time_bucket(INTERVAL 10 SECOND, p.t) = time_bucket(INTERVAL 10 SECOND, a.t)
 """
 
+
+def _places(tables: Tables) -> dict[str, pa.Table]:
+    return {"rows": tables.rows, "places": tables.places}
+
+
+def _lookup(s: Streams) -> sw.Stream:
+    places: Any = s["places"]
+    return s["rows"].lookup(places, on="k")
+
+
+def _lookup_polars(pl: Any, f: Frames) -> Any:  # noqa: ARG001 - as the others
+    return f["rows"].join(f["places"], on="k", how="left")
+
+
+LOOKUP_SQL = "SELECT rows.*, place FROM rows LEFT JOIN places USING (k)"
+
+
+def _changes(s: Streams) -> sw.Stream:
+    return s["rows"].aggregate(by="k", n=sw.count(), total=sw.sum("x"))
+
+
+def _changes_polars(pl: Any, f: Frames) -> Any:
+    n = pl.int_range(1, pl.len() + 1).over("k")
+    rows = f["rows"].select("k", n=n, total=pl.col("x").cum_sum().over("k"))
+    first = pl.when(pl.col("n") == 1).then(pl.lit("insert"))
+    return rows.with_columns(change=first.otherwise(pl.lit("update")))
+
+
+CHANGES_SQL = """
+    SELECT k, n, total, if(n = 1, 'insert', 'update') AS change FROM (
+        SELECT k, row_number() OVER key AS n, sum(x) OVER key AS total FROM rows
+        WINDOW key AS (PARTITION BY k ORDER BY t ROWS UNBOUNDED PRECEDING)
+    )
+"""
+
+
+def _over(s: Streams) -> sw.Stream:
+    return s["rows"].over(by="k", last="1s", total=sw.sum("x"))
+
+
+def _over_polars(pl: Any, f: Frames) -> Any:
+    total = pl.col("x").rolling_sum_by("t", "1s").over("k")
+    return f["rows"].with_columns(total=total)
+
+
+OVER_SQL = """
+    SELECT *, sum(x) OVER (
+        PARTITION BY k ORDER BY t RANGE BETWEEN INTERVAL 999999 MICROSECOND PRECEDING
+        AND CURRENT ROW
+    )::BIGINT AS total FROM rows
+"""
+
 QUESTIONS = (
     Question("session", _rows, _session, _session_polars, SESSION_SQL),
     Question("as-of", _halves, _asof, _asof_polars, ASOF_SQL),
     Question("left join", _halves, _left, _left_polars, LEFT_SQL),
     Question("top-k", _rows, _top_k, _top_k_polars, TOP_K_SQL),
     Question("count_distinct", _rows, _distinct, _distinct_polars, DISTINCT_SQL),
+    Question("lookup", _places, _lookup, _lookup_polars, LOOKUP_SQL),
+    Question("changes", _rows, _changes, _changes_polars, CHANGES_SQL),
+    Question("over", _rows, _over, _over_polars, OVER_SQL),
     Question("q1", _bids, _q1, _q1_polars, Q1_SQL),
     Question("q2", _bids, _q2, _q2_polars, Q2_SQL),
     Question("q5", _bids, _q5, _q5_polars, Q5_SQL),

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import slackwater as sw
 from benchmarks.frame import Claim, NotHereError, Options, Result, Spread, check
@@ -116,7 +117,10 @@ def _measure(
 
 def _ours(question: Question, inputs: Mapping[str, sw.connectors.Input]) -> pa.Table:
     flow = sw.Dataflow("question")
-    streams = {name: flow.source(name, rows, event_time="t") for name, rows in inputs.items()}
+    streams: dict[str, Any] = {
+        name: flow.source(name, rows, event_time="t") if "t" in rows.schema().names else rows
+        for name, rows in inputs.items()
+    }
     question.ours(streams).sink("answer", sw.collect_sink())
     with sw.Simulation() as nodes:
         job = nodes.submit(flow)
@@ -133,7 +137,10 @@ def _cpu_s(ask: Ask) -> float:
 
 
 def _sorted(table: pa.Table) -> dict[str, Any]:
-    """Return the columns by name, in one order of rows; times in microseconds, null as −1."""
+    """Return the columns by name, in one order of rows: numbers alone, null as −1.
+
+    Times are microseconds, and a text is its place among those of the column.
+    """
     columns = {name: _plain(table[name]) for name in sorted(table.column_names)}
     order = np.lexsort(list(columns.values()))
     return {name: values[order] for name, values in columns.items()}
@@ -142,6 +149,9 @@ def _sorted(table: pa.Table) -> dict[str, Any]:
 def _plain(column: pa.ChunkedArray) -> Any:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us")).cast(pa.int64())
+    elif column.type in (pa.string(), pa.large_string(), pa.string_view()):
+        words = column.cast(pa.string())
+        column = pc.index_in(words, pc.unique(words).sort()).cast(pa.int64())
     elif not pa.types.is_floating(column.type):
         column = column.cast(pa.int64())
     return column.fill_null(-1).to_numpy()
