@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -154,6 +155,35 @@ def test_more_rows_than_may_be_kept_are_an_error(reach: Reach) -> None:
     rows.columns["n"] = keys
     with pytest.raises(OperatorError, match=r"5,000 .* are kept, more than most_kept_rows=2,000"):
         machine.work(gate_read([rows], [None], 5, 0, 5), 0)
+
+
+def test_values_that_are_counted_are_kept_too() -> None:
+    machine = over_machine(replace(STEP, keys=()), most_kept_rows=2_000)
+    rows = batch_of([5] * 2_000, {"k": np.arange(2_000), "n": np.arange(2_000)})
+    rows.columns |= {"text": pa.array(map(str, range(2_000))), "x": np.arange(2_000) / 2}
+    with pytest.raises(OperatorError, match=r"2,001 keys and values are kept"):
+        machine.work(gate_read([rows], [None], 5, 0, 5), 0)
+
+
+@pytest.mark.parametrize("reach", [{}, {"rows": 2}, {"last": "9s"}])
+@pytest.mark.parametrize(
+    ("values", "made", "says"),
+    [
+        ([2**62, 2**62], sw.sum("v"), "sum of column 'v': 9223372036854775808 does not fit"),
+        (pa.array(map(Decimal, ("1", "1e17")), pa.decimal128(20, 2)), sw.sum("v"), "'v' is 1000"),
+    ],
+)
+def test_an_error_of_a_value_names_step_and_row(
+    reach: dict[str, Any], values: Any, made: Any, says: str
+) -> None:
+    flow = sw.Dataflow("orders")
+    rows = sw.table(pa.table({"t": [1, 2], "who": ["ann", "ann"], "v": values}))
+    orders = flow.source("orders", rows, event_time="t", time_unit="s")
+    orders.over(by="who", of=made, name="running", **reach).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes, pytest.raises(OperatorError) as problem:
+        nodes.submit(flow).wait()
+    assert f"step 'running': {says}" in str(problem.value)
+    assert "row with event_time_ns=2000000000" in str(problem.value)
 
 
 ORDERS = {

@@ -12,6 +12,7 @@ has the state of its aggregates.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,9 +41,11 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 from slackwater.runtime.operators.aggregate.over_step import OverStep, Reach
 from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.running import (
+    RowText,
     RunningStates,
     aggregates_of_ranges,
     columns_of,
+    naming_rows,
 )
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.states import States
@@ -55,7 +58,7 @@ from slackwater.runtime.operators.ground.contract import LateOperator, Operator,
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.ground.user_code import holds
+from slackwater.runtime.operators.ground.user_code import holds, row_of
 
 _ROWS_AT_ONCE = 1 << 20
 """Rows in reach that are looked at together."""
@@ -114,7 +117,7 @@ class AllBeforeMachine(_Over):
 
     Args:
         step: the keys and aggregates.
-        most_kept_rows: more keys than this are an error, since none is ever forgotten.
+        most_kept_rows: more keys and counted values than this are an error, as none is forgotten.
     """
 
     STATE = Fields(
@@ -141,7 +144,7 @@ class AllBeforeMachine(_Over):
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
-        return len(self._keys)
+        return len(self._keys) + self._states.values_held
 
     def _results(self, rows: Batch) -> Batch:
         runs = Runs.of(self._codes_of(rows))
@@ -150,10 +153,12 @@ class AllBeforeMachine(_Over):
         places = np.arange(len(rows))
         counts = self._rows.running(rows, places, runs, size)
         states = self._states.running(rows, runs, size)
+        held = size + self._states.values_held
+        self._refuse_more(held, "keys and values", "give over() last= or rows=")
         stimuli = self._stimuli.running(rows, places, runs, size)
         marks = self._marks.running(rows, runs, size)
         at = runs.at if self._step.reach.has_itself else runs.at - 1
-        made = columns_of(self._states, states, counts)
+        made = columns_of(self._states, states, counts, partial(runs.row_at, rows))
         columns = rows.columns | {name: column.take(at) for name, column in made.items()}
         return rows.with_(
             stimulus_time_ns=stimuli.take(runs.at),
@@ -242,7 +247,10 @@ class ReachMachine(_Over):
         waiting = [rows.codes for rows in self._waiting if rows.codes is not None]
         first = len(order) - len(leaving) - sum(int(of_keys.take(own).sum()) for own in waiting)
         own = ((order >= first) & (order < first + len(leaving))).nonzero()[0]
-        columns, stimuli, marks = self._aggregates(held, _ranges(held, own, order, self._reach))
+        ranges = _ranges(held, own, order, self._reach)
+        columns, stimuli, marks = self._aggregates(
+            held, ranges, lambda result: row_of(leaving, order.item(own.item(result)) - first)
+        )
         places = np.empty_like(own)
         places[order.take(own) - first] = np.arange(len(own))
         columns = {name: column.take(places) for name, column in columns.items()}
@@ -260,10 +268,10 @@ class ReachMachine(_Over):
             arrivals=None,
         )
 
-    def _aggregates(self, held: Batch, ranges: Ranges) -> _Made:
+    def _aggregates(self, held: Batch, ranges: Ranges, row_text: RowText) -> _Made:
         """Return the aggregates of results: each has a range of the rows that are held."""
         step = self._step
-        columns = aggregates_of_ranges(step, held, ranges)
+        columns = aggregates_of_ranges(step, held, ranges, row_text)
         rest = {name: each for name, each in step.aggregates.items() if name not in columns}
         if rest:
             columns |= self._unfolded(States(replace(step, aggregates=rest)), held, ranges)
@@ -286,7 +294,7 @@ class ReachMachine(_Over):
             if condition is not None:
                 is_true = holds(condition, rows, step=self._step.name)
                 own, cells = rows.keep(is_true), results[is_true]
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), naming_rows(own, step=self._step.name):
                 for accumulator in accumulators:
                     accumulator.add(own, cells, size)
         every = np.arange(size)

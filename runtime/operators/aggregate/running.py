@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -28,6 +30,8 @@ SCANNED = frozenset(
 """Kinds of aggregates whose next state follows from the last one and a row."""
 
 
+RowText = Callable[[int], str]
+"""Returns the row of a result as text, given the result's place."""
 _OF_RANGES = frozenset({"rows", "nulls", "sum", "min", "max", "first", "last"})
 """Kinds of needs whose state is known of rows that lie side by side."""
 RETRACTED = SCANNED - {"first", "last"}
@@ -119,15 +123,10 @@ class RunningStates(States):
         """
         states: dict[Need, Any] = {}
         for rows, places, own in self.parts(batch):
-            try:
-                with np.errstate(all="ignore"):
-                    for need, accumulator in own:
-                        running = cast(RunningAccumulator, accumulator)
-                        states[need] = running.running(rows, places, runs, size)
-            except OperatorError as problem:
-                row = "" if problem.place is None else f"\n{row_of(rows, problem.place)}"
-                who = f"step {self._step.name!r}: "
-                raise OperatorError(f"{who}{str(problem).removeprefix(who)}{row}") from problem
+            with np.errstate(all="ignore"), naming_rows(rows, step=self._step.name):
+                for need, accumulator in own:
+                    running = cast(RunningAccumulator, accumulator)
+                    states[need] = running.running(rows, places, runs, size)
         return states
 
     def parts(self, batch: Batch) -> Iterator[ConditionPart]:
@@ -144,32 +143,64 @@ class RunningStates(States):
             yield ConditionPart(rows, places, own)
 
 
-def aggregates_of_ranges(step: HasAggregates, rows: Batch, ranges: Ranges) -> Columns:
+@contextmanager
+def naming_rows(rows: Batch, *, step: str) -> Iterator[None]:
+    """Name the step and the row in errors of values.
+
+    Raises:
+        OperatorError: as in the block.
+    """
+    try:
+        yield
+    except OperatorError as problem:
+        raise _named(problem, partial(row_of, rows), step) from problem
+
+
+def _named(problem: OperatorError, row_text: RowText | None, step: str) -> OperatorError:
+    who, row = f"step {step!r}: ", ""
+    if row_text is not None and problem.place is not None:
+        row = row_text(problem.place)
+    return OperatorError(f"{who}{str(problem).removeprefix(who)}" + (f"\n{row}" if row else ""))
+
+
+def aggregates_of_ranges(
+    step: HasAggregates, rows: Batch, ranges: Ranges, row_text: RowText
+) -> Columns:
     """Return the aggregates that are known of ranges of rows, without a copy of these.
 
     Args:
         step: the step that has the aggregates.
         rows: rows of the read, all of them.
         ranges: ranges of these rows, a result each.
+        row_text: the row of a result, for errors.
+
+    Raises:
+        OperatorError: a value or an aggregate does not fit its type; names the row.
     """
     known: dict[Need, Any] = {}
     running = RunningStates(step)
     for part in running.parts(rows):
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), naming_rows(part.rows, step=step.name):
             for need, state in part.states:
                 if need.kind in _OF_RANGES:
                     own = cast(RangeAccumulator, state)
                     known[need] = own.over(part.rows, part.places, len(rows), ranges)
-    return columns_of(running, known, ranges.counts)
+    return columns_of(running, known, ranges.counts, row_text)
 
 
-def columns_of(states: States, of_needs: Mapping[Need, Any], rows: Int64Array) -> Columns:
+def columns_of(
+    states: States,
+    of_needs: Mapping[Need, Any],
+    rows: Int64Array,
+    row_text: RowText | None = None,
+) -> Columns:
     """Return those aggregates of results whose needs are known.
 
     Args:
         states: states of the step.
         of_needs: {need: its state for each result}.
         rows: shape (results,): the number of rows of each.
+        row_text: the row of a result, for errors; None if results have no row.
 
     Raises:
         OperatorError: an aggregate does not fit its type.
@@ -182,5 +213,4 @@ def columns_of(states: States, of_needs: Mapping[Need, Any], rows: Int64Array) -
                 if all(need in of_needs for need in needs)
             }
     except OperatorError as problem:
-        who = f"step {states.step_name!r}: "
-        raise OperatorError(f"{who}{str(problem).removeprefix(who)}") from problem
+        raise _named(problem, row_text, states.step_name) from problem

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.operators.ground.arrays import starts_of_runs
+from slackwater.runtime.operators.ground.user_code import row_of
 
 _CALL = 3
 """Cost of a step over many runs, relative to that of a scan of one run."""
@@ -63,6 +64,11 @@ class Runs(NamedTuple):
         at[order] = np.arange(1, len(cells) + 1) + np.arange(len(starts)).repeat(lengths)
         size = len(cells) + len(starts)
         return cls(in_order.take(starts), starts + np.arange(len(starts)), at, size, fresh)
+
+    def row_at(self, rows: Batch, entry: int) -> str:
+        """Return the row of an entry as text; "" if it has none."""
+        places = (self.at == entry).nonzero()[0]
+        return row_of(rows, int(places[0])) if len(places) else ""
 
     @property
     def lengths(self) -> Int64Array:

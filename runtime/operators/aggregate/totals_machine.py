@@ -12,6 +12,7 @@ as a deletion, and begins again with its next row.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ class TotalsMachine(LateOperator):
         every = np.arange(len(rows))
         counts = self._rows.running(rows, every, runs, size)
         states = self._states.running(rows, runs, size)
-        made = columns_of(self._states, states, counts)
+        made = columns_of(self._states, states, counts, partial(runs.row_at, rows))
         stimuli = self._stimuli.run(every, rows.stimulus_time_ns, runs, size)
         others = None if rows.marks is None else rows.marks & ~_KINDS
         others = others if others is not None and others.any() else None
