@@ -658,7 +658,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 42
+VERSION = 43
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

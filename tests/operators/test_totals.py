@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import inf, isfinite, nan
 from random import Random
 from typing import Any
 
@@ -22,7 +24,10 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.totals_machine import TotalsMachine
 from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.aggregate.written import Aggregate
@@ -32,7 +37,8 @@ from tests.support.rows import bound
 from tests.support.told import gate_read
 
 ROWS = pa.schema({"k": pa.int64(), "x": pa.float64(), "n": pa.int64(), "sign": pa.int64()})
-VALUES = any_row([1, 2], [0.1, -1.0, None], [3, -(2**40), 5], [1, 1, -1])
+VALUES = any_row([1, 2], [0.1, -1.0, None, inf, 1e300, 5e-324], [3, -(2**40), 5], [1, 1, -1])
+DYADIC = any_row([1, 2], [0.5, -1.0, None], [3, -(2**40), 5], [1])
 N_OVER_4 = bound(col("n") > 4, pa.int64())
 AGGREGATES = {
     "count": (pa.int64(), Aggregate("count")),
@@ -63,7 +69,6 @@ class LiteralTotals:
     def __init__(self, step: TotalsStep) -> None:
         self.step = step
         self.rows: dict[int, list[tuple[Any, ...]]] = {}
-        self.sums: dict[int, float] = {}
         self.missing = 0
 
     def run(self, segments: Sequence[Segment]) -> list[Change]:
@@ -99,10 +104,6 @@ class LiteralTotals:
             rows.remove((x, n) if (x, n) in rows else self._nearest(rows, x, n))
         else:
             rows.append((x, n))
-        if x is not None:
-            self.sums[key] = self.sums.get(key, 0.0) + sign * x
-        if not rows:
-            self.sums.pop(key, None)
 
     @staticmethod
     def _nearest(rows: list[tuple[Any, ...]], x: Any, n: int) -> tuple[Any, ...]:
@@ -116,9 +117,14 @@ class LiteralTotals:
         ns = [n for _, n in rows]
         return (
             *(key, len(rows), sum(x is not None and n > 4 for x, n in rows)),
-            *(self.sums.get(key) if xs else None, sum(ns), sum(ns) / len(ns)),
+            *(fsum_of(xs) if xs else None, sum(ns), sum(ns) / len(ns)),
             *(min(xs, default=None), max(ns), len(set(ns))),
         )
+
+
+def fsum_of(xs: Sequence[float]) -> float:
+    finite = [x for x in xs if isfinite(x)]
+    return inf if len(finite) < len(xs) else float(sum(map(Fraction, finite)))
 
 
 def whole(segments: Sequence[Segment]) -> list[Segment]:
@@ -199,7 +205,7 @@ def test_rows_that_were_never_there_change_nothing_however_reads_are_cut(
     assert len({values[0] for values in there}) == len(there)
 
 
-@given(segments=streams([VALUES], late=False), cut=chance)
+@given(segments=streams([DYADIC], late=False), cut=chance)
 def test_inserts_alone_make_the_same_changes_without_counted_values(
     segments: list[Segment], cut: Random
 ) -> None:
@@ -207,6 +213,44 @@ def test_inserts_alone_make_the_same_changes_without_counted_values(
     machine, counted = (TotalsMachine(s, most_kept_rows=10**6) for s in (step, STEP))
     expected = changes_of(counted, reads_of(segments, [ROWS]))
     assert changes_of(machine, reads_of(segments, [ROWS], cut)) == expected
+
+
+@pytest.mark.parametrize(
+    ("xs", "sums"),
+    [
+        ([(1.0, 1), (nan, 1), (nan, -1), (2.0, 1)], [1.0, nan, 1.0, 3.0]),
+        ([(1.0, 1), (inf, 1), (-inf, 1), (inf, -1), (-inf, -1)], [1.0, inf, nan, -inf, 1.0]),
+        ([(1.0, 1), (1e300, 1), (1e300, -1)], [1.0, 1e300, 1.0]),
+        ([(-1e308, 1), (-1e308, 1), (-1e308, -1)], [-1e308, -inf, -1e308]),
+        ([(0.1, 1), (0.2, 1), (0.3, 1), (0.1, -1), (0.2, -1)], [0.1, 0.1 + 0.2, 0.6, 0.5, 0.3]),
+    ],
+)
+def test_a_float_that_was_taken_back_leaves_nothing_in_sums(
+    xs: list[tuple[float, int]], sums: list[float]
+) -> None:
+    first, second = (TotalsMachine(STEP, most_kept_rows=100) for _ in range(2))
+    made = []
+    for number, (x, sign) in enumerate(xs):
+        rows = batch_of([number], {"k": [1], "n": [1], "sign": [sign]})
+        rows.columns["x"] = np.array([x])
+        (read,) = marked(iter([gate_read([rows], [None], number, 0, number)]))
+        made.append(changes_of(first, iter([read]))[-1][5])
+        restore(second, from_plain(to_plain(save(first))))
+        first, second = second, TotalsMachine(STEP, most_kept_rows=100)
+    assert made == list(map(repr, sums))
+
+
+def test_a_key_begins_again_at_0_in_reads_without_nulls_too() -> None:
+    machine = TotalsMachine(STEP, most_kept_rows=100)
+    xs = [(0.5, 5, 1), (None, 5, -1), (-1.0, 3, 1), (0.5, 5, 1)]
+    made: list[Any] = []
+    for number, (x, n, sign) in enumerate(xs):
+        rows = batch_of([number], {"k": [1], "n": [n], "sign": [sign]})
+        rows.columns["x"] = Nullable(np.array([x or 0.0]), np.array([x is not None]))
+        if x is not None:
+            rows.columns["x"] = np.array([x])
+        made += changes_of(machine, marked(iter([gate_read([rows], [None], number, 0, number)])))
+    assert made[-1][2:5] == ("1", "2", "1")
 
 
 def test_a_row_that_was_never_there_is_an_error() -> None:
@@ -217,6 +261,14 @@ def test_a_row_that_was_never_there_is_an_error() -> None:
         machine.work(read, 0)
     assert "'x': 1.5" in str(problem.value)
     assert "write on_missing='count'" in str(problem.value)
+
+
+def test_a_sum_that_does_not_fit_names_its_row() -> None:
+    rows = batch_of([5, 6], {"k": [1, 1], "x": [0.5, 1.5], "n": [2**62, 2**62]})
+    read = gate_read([rows], [None], 6, 0, 6)
+    with pytest.raises(OperatorError, match="step 'totals': sum of column 'n'") as problem:
+        TotalsMachine(STEP, most_kept_rows=10).work(read, 0)
+    assert "row with event_time_ns=6:\n  {'k': 1" in str(problem.value)
 
 
 def test_keys_without_rows_are_forgotten_and_others_are_limited() -> None:

@@ -20,6 +20,7 @@
 - `early_results.py`: Early results: a window leaves before its end, again and again, as its rows
   come.
 - `empty_windows.py`: Windows without rows: each known key leaves them for a time after its rows.
+- `exact_sums.py`: Exact sums of floats, from which rows can be taken out.
 - `interval_cells.py`: Cells of intervals: each has rows of a key, and is held until a time.
 - `interval_machine.py`: The machine of intervals: rows extend them, and they leave when they are
   over.

@@ -161,6 +161,8 @@ class FoldAccumulator:
         if runs.fresh is not None:
             before[runs.fresh] = self._identity
         if not len(places):
+            if runs.fresh is not None:
+                self._state.put(runs.cells, before)
             return before.repeat(runs.lengths)
         entries = np.full(runs.size, self._identity, dtype=self._dtype)
         entries[runs.at.take(places)] = values

@@ -24,6 +24,7 @@ from slackwater.runtime.operators.aggregate.counted_values import (
     CountedExtremes,
     CountedValues,
 )
+from slackwater.runtime.operators.aggregate.exact_sums import ExactSums
 from slackwater.runtime.operators.aggregate.moments import MomentAccumulator
 from slackwater.runtime.operators.aggregate.pair_moments import PairAccumulator
 from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator
@@ -50,10 +51,12 @@ class Need(NamedTuple):
         """Whether a cell may have as many values as rows."""
         return self.kind in ("values", "top_k", "collect", "count_distinct")
 
-    def counted(self) -> CountedValues | None:
+    def counted(self) -> CountedValues | ExactSums | None:
         """Return an accumulator from which rows can be taken out; None if `accumulator` is one."""
         if self.kind == "count_distinct":
             return CountedValues(self.column)
+        if self.kind == "sum":
+            return ExactSums(_values_or(0, self.column, np.dtype(np.float64)))
         if self.kind not in ("min", "max"):
             return None
         dtype = np.dtype(self.dtype)
