@@ -343,7 +343,7 @@ class JobReport(JsonObject):
         return sum(c.promises for c in between), sum(c.withheld for c in between)
 
     def __str__(self) -> str:
-        """Return a few lines: state, ledger, latency of each sink, checkpoints, recoveries."""
+        """Return a few lines: state, ledger, sinks, checkpoints, recoveries, first bad rows."""
         lines = [
             f"flow {self.flow!r} on {self.host}: {self.state} after {self.elapsed_s:.2f} s",
             f"ledger: {self.ledger}",
@@ -356,6 +356,11 @@ class JobReport(JsonObject):
             lines.append(self.checkpoint.text)
         lines += [recovery.text for recovery in self.recoveries]
         lines += [f"note: {note}" for note in self.notes]
+        lines += [
+            f"note: stage {stage.name!r} could not use a row: {stage.first_bad[0]}"
+            for stage in self.stages
+            if stage.first_bad
+        ]
         return "\n".join(lines if self.error is None else [*lines, f"error: {self.error}"])
 
     def _repr_html_(self) -> str:

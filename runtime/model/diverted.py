@@ -59,7 +59,8 @@ class DivertedRow(NamedTuple):
     def __str__(self) -> str:
         place = "" if self.file is None else f"{self.file}: "
         place += "" if self.line is None else f"line {self.line}: "
-        return f"{place}{self.error}: {self.row[:_SHOWN]}"
+        row = f": {self.row[:_SHOWN]}" if self.row else ""
+        return f"{place}{self.error}{row}"
 
 
 def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, Column]:

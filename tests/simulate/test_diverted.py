@@ -114,6 +114,7 @@ def test_rows_without_a_time_are_skipped_and_counted(batch_rows: int) -> None:
     assert [row["n"] for row in found["out"]] == [0, 1, 4]
     assert report.ledger.counts.of_job()["bad_time"] == 3
     assert len(report.stages[0].first_bad) == 3
+    assert f"could not use a row: {report.stages[0].first_bad[0]}" in str(report)
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])
