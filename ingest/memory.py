@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
 from slackwater.ingest.positions import check_name, digest_of, facts_of, row_positions
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.copies import copied_block, copied_table
+from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import is_nested
-from slackwater.runtime.model.unset import with_nulls
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import a_kind, shown, text_of
+from slackwater.runtime.shown import a_kind
+from slackwater.runtime.sources.frames import ArrowArray, ArrowStream, plain_table
 from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput, Replay
 
 MOST_BATCH_ROWS = 2**31 - 1
@@ -56,60 +55,8 @@ def table(
         SettingError: batch_rows < 1, or ≥ 2³¹.
     """
     check_batch_rows(batch_rows)
-    try:
-        # A frame of pandas has columns as a dict has, and NaN is null there.
-        has_columns = hasattr(type(data), "items")
-        rows = copied_table(pa.table(_columns(data))) if has_columns else arrow_table(data)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-        raise SchemaError(
-            f"table: {text_of(problem)}; every column needs as many values as the others, of one "
-            "type"
-        ) from problem
-    schema = without_views(rows.schema)
-    if schema != rows.schema:
-        rows = rows.cast(schema)  # whole: Arrow casts no slice of lists of nulls
-    return BlocksInput(tuple(rows.to_batches(max_chunksize=batch_rows)), schema)
-
-
-def _columns(data: Any) -> dict[str, Any]:
-    """Return columns that Arrow takes; an error names the column, which Arrow's does not.
-
-    Raises:
-        SchemaError: whole numbers beyond 64 bits, values of several types, or no UTF-8 text.
-    """
-    names = list(data)
-    for name in names:
-        if not isinstance(name, str):
-            raise SchemaError(f"table: column name {name!r} is not text; write it as text")
-        if names.count(name) > 1:  # from a pandas frame
-            raise SchemaError(
-                f"table: column name {name!r} occurs {names.count(name)} times; rename all but one"
-            )
-    columns = {}
-    for name, values in dict(data).items():
-        try:
-            columns[name] = _array(values)
-        except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as problem:
-            raise SchemaError(
-                f"table: column {name!r}: {text_of(problem)}; every column needs as many values as "
-                "the others, of one type: whole numbers of 64 bits, floats, text that is UTF-8, …"
-            ) from problem
-    return columns
-
-
-def _array(values: Any) -> Any:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if isinstance(values, str | bytes):  # which Arrow takes for a list of letters
-        raise TypeError(f"{shown(values, 60)} is one value")
-    if isinstance(values, list | tuple):
-        some = next((one for one in values if one is not None), None)
-        if isinstance(some, list | tuple | Mapping | np.ma.MaskedArray):
-            values = list(map(with_nulls, values))
-    try:
-        return pa.array(values)
-    except OverflowError:
-        return pa.array(values, pa.uint64())  # whole numbers from 2**63 on
+    rows = plain_table(data)
+    return BlocksInput(tuple(rows.to_batches(max_chunksize=batch_rows)), rows.schema)
 
 
 @checked_call

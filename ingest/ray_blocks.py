@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slackwater.ingest.capsules import without_views
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.model.meeting_types import meeting_type
+from slackwater.runtime.sources.frames import without_views
 
 if TYPE_CHECKING:
     from ray.data import Dataset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +14,16 @@ from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.schema import column_from_arrow, inside_schema
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import shown, text_of
+from slackwater.runtime.shown import shown
+from slackwater.runtime.sources.frames import plain_table
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.read_whole import read_whole
 from slackwater.runtime.sources.spec import missing_methods
 
 __all__ = ["TableRows", "table_rows"]
+
+_OF_TABLES = ("items", "__arrow_c_stream__", "__arrow_c_array__")
+"""Methods of tables and frames, of which one is enough."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +70,15 @@ def table_rows(given: Any, *, step: str) -> TableRows:
         SchemaError: columns of two names, or of a type that no step reads.
         IngestError: the input cannot be read.
     """
-    if isinstance(given, Mapping) or hasattr(given, "__arrow_c_stream__"):
-        try:
-            table = pa.table(dict(given) if isinstance(given, Mapping) else given)
-        except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise SchemaError(
-                f"step {step!r}: {shown(given, 60)} cannot become a table: {text_of(problem)}; "
-                "every column needs as many values as the others, of one type"
-            ) from None
-        text = f"a table of {count_of(len(table), 'row')}"
-    elif isinstance(given, pa.RecordBatch):
-        table = pa.Table.from_batches([given])
+    kind = type(given)
+    if any(hasattr(kind, name) for name in _OF_TABLES):
+        table = plain_table(given, who=f"step {step!r}, its table")
         text = f"a table of {count_of(len(table), 'row')}"
     elif isinstance(given, type) or missing_methods(given):
         raise TypeMismatch(
-            f"step {step!r}: {shown(given, 60)} is not a table; give a table of pyarrow or pandas, "
-            "or an input such as sw.csv('zones.csv'); for a stream there are asof and join"
+            f"step {step!r}: {shown(given, 60)} is not a table; give {{column: values}}, a table "
+            "of pyarrow, a frame of pandas, Polars or DuckDB (a lazy one: .collect() it), or an "
+            "input such as sw.csv('zones.csv'); for a stream there are asof and join"
         )
     else:
         table = read_whole(given, who=step)
