@@ -23,10 +23,18 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError, SlackwaterError
-from slackwater.runtime.model import EARLIEST_NS, Duration, duration_ns, format_ns
+from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Duration, duration_ns, format_ns
 from slackwater.runtime.shown import shown, text_of
-from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS, read_whole
-from slackwater.runtime.sources.spec import BadRows, Block, Input, Polled, Replay, missing_methods
+from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS, doubled_key, read_whole
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    BadRows,
+    Block,
+    Input,
+    Polled,
+    Replay,
+    missing_methods,
+)
 
 __all__ = ["RereadInput", "reread"]
 
@@ -60,21 +68,34 @@ class RereadInput:
         inner: input that is read whole.
         every_ns: time between two readings.
         keys: key columns, of which no two rows may be equal.
+        step: name of the step that looks up, for errors.
         clock_ns: clock of readings, nanoseconds since 1970.
+        is_once: whether it is read once, and its rows count for all events.
     """
 
     inner: Input
     every_ns: int
     keys: tuple[str, ...] = ()
+    step: str = "lookup"
     clock_ns: Callable[[], int] = time.time_ns
+    is_once: bool = False
 
     replay: ClassVar[Replay] = "none"
     skips_spooled: ClassVar[bool] = True
     on_bad: ClassVar[str] = "skip"
 
-    def with_keys(self, keys: tuple[str, ...]) -> RereadInput:
-        """Return the table with its key columns."""
-        return replace(self, keys=keys)
+    def with_keys(self, keys: tuple[str, ...], *, step: str) -> RereadInput:
+        """Return the table with its key columns, and the name of its step."""
+        return replace(self, keys=keys, step=step)
+
+    def simulated(self) -> RereadInput:
+        """Return the table as a simulation reads it: once, so that runs are the same."""
+        return replace(self, is_once=True)
+
+    @property
+    def table(self) -> str:
+        """The input in a few words."""
+        return self.inner.describe().partition("\n")[0]
 
     def describe(self) -> str:
         """Return the input, and how often it is read."""
@@ -124,6 +145,8 @@ class RereadReader:
         Raises:
             SlackwaterError: the first reading failed.
         """
+        if self._of.is_once:
+            return self._only()
         now_ns, every_ns = self._of.clock_ns(), self._of.every_ns
         if self._due_ns > now_ns:
             return None
@@ -141,22 +164,33 @@ class RereadReader:
         )
         return Block(self._version(self._rows, from_ns, self._due_ns), str(self._due_ns).encode())
 
+    def _only(self) -> Polled:
+        """Return the rows of the one reading, which count for all events; then the end."""
+        if self._due_ns != EARLIEST_NS:
+            return END_OF_INPUT
+        self._due_ns = LATEST_NS
+        rows = self._version(self._read(), EARLIEST_NS, LATEST_NS)[:-1]  # the end promises as much
+        return Block(rows, str(LATEST_NS).encode())
+
     def close(self) -> None:
         """Drop the rows. Idempotent."""
         self._rows = None
 
     def _read(self) -> pa.Table:
-        rows = read_whole(self._of.inner, who="table")
+        rows = read_whole(self._of.inner, who=self._of.step)
         own = pa.schema(list(self._schema)[:-2])
         if not rows.schema.equals(own):
             raise SchemaError(
-                f"the table has columns {rows.schema.names} with types "
-                f"{[str(kind) for kind in rows.schema.types]} now, unlike the first "
+                f"step {self._of.step!r}: {self._of.table} has columns {rows.schema.names} with "
+                f"types {[str(kind) for kind in rows.schema.types]} now, unlike the first "
                 "time; write it as it was, or start the job again"
             )
-        keys = rows.select(list(self._of.keys)).drop_null()
-        if len(keys.group_by(self._of.keys).aggregate([])) < len(keys):
-            raise SchemaError(f"two rows of the table have one key, {', '.join(self._of.keys)}")
+        keys = rows.select(list(self._of.keys))
+        keys = keys.append_column(READ_NS, pa.array(np.arange(len(rows)))).drop_null()
+        firsts = keys.group_by(self._of.keys).aggregate([(READ_NS, "min")])
+        doubled = np.setdiff1d(keys[READ_NS].to_numpy(), firsts[f"{READ_NS}_min"].to_numpy())
+        if len(doubled):
+            raise doubled_key(rows, self._of.keys, doubled, who=self._of.step, table=self._of.table)
         return rows
 
     def _version(self, rows: pa.Table, from_ns: int, until_ns: int) -> pa.RecordBatch:
@@ -172,7 +206,7 @@ class RereadReader:
     def _failed(self, problem: SlackwaterError) -> BadRows:
         problem_line = text_of(problem).partition("\n")[0]
         record = {
-            "file": self._of.inner.describe().partition("\n")[0],
+            "file": self._of.table,
             "line": None,
             "reason": f"a reading failed, and the old rows count on: {problem_line}",
             "text": "",

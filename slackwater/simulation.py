@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from slackwater.flow_host import FlowHost
@@ -10,7 +11,9 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import check_admission
+from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.runtime.simulate.models import MeasuredCost
@@ -40,6 +43,17 @@ def _check_models(seed: int, cost: object, link: object) -> None:
             f"link={shown(link)} is not a model of links; write "
             "sw.testing.LinkModel(delay_ns=20_000_000)"
         )
+
+
+def _repeatable(plan: Plan) -> Plan:
+    """Return a plan whose inputs do not depend on the clock."""
+    stages = list(plan.stages)
+    for number, stage in enumerate(stages):
+        step = stage.step
+        if isinstance(step, SourceStep) and hasattr(step.source.input, "simulated"):
+            spec = replace(step.source, input=step.source.input.simulated())
+            stages[number] = replace(stage, step=replace(step, source=spec))
+    return replace(plan, stages=tuple(stages))
 
 
 class Simulation(FlowHost):
@@ -112,7 +126,7 @@ class Simulation(FlowHost):
                 from slackwater.runtime.foresight.observed.flow_sample import costs_of  # noqa: PLC0415
 
                 how["rates"], cost = prediction, costs_of(prediction.sample)
-        plan = copied_plan(self._ready(flow, how))
+        plan = _repeatable(copied_plan(self._ready(flow, how)))
         job = SimulatedJob(
             plan,
             seed=self._seed,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.plurals import count_of
 from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import (
@@ -19,7 +21,7 @@ from slackwater.runtime.sources.spec import (
     traits_of,
 )
 
-__all__ = ["READ_NS", "UNTIL_NS", "read_whole"]
+__all__ = ["READ_NS", "UNTIL_NS", "doubled_key", "read_whole"]
 
 READ_NS: Final = "reread_from_ns"
 """Column of a table that is read again: event time from which a row counts."""
@@ -40,6 +42,32 @@ def read_whole(given: Input, *, who: str) -> pa.Table:
     """
     schema = called_by_name(who, given, "schema")
     return pa.Table.from_batches(list(_blocks(given, who=who)), schema)
+
+
+def doubled_key(
+    rows: pa.Table | pa.RecordBatch,
+    keys: Sequence[str],
+    doubled: Int64Array,
+    *,
+    who: str,
+    table: str,
+) -> SchemaError:
+    """Return the error of a table with several rows of one key.
+
+    Args:
+        rows: rows of the table.
+        keys: names of the key columns.
+        doubled: numbers of rows whose key an earlier row has, ascending.
+        who: name of the step that looks up.
+        table: words for the table.
+    """
+    first = rows.slice(int(doubled[0]), 1).select(list(keys)).to_pylist()[0]
+    values = ", ".join(f"{key} = {shown(value)}" for key, value in first.items())
+    return SchemaError(
+        f"step {who!r}: {table} has {count_of(len(doubled), 'row')} with the key of an earlier "
+        f"row, first {values}, in row {doubled[0]}, counted from 0; a lookup gives one row: drop "
+        "the others, make a list of their values, or add a key column"
+    )
 
 
 def _blocks(given: Input, *, who: str) -> Iterator[pa.RecordBatch]:

@@ -150,6 +150,34 @@ def test_cross_gives_each_row_the_one_row() -> None:
     assert found["rate"].to_pylist() == [0.5] * 5
 
 
+WORDS = pa.array(["c", "a"], pa.string_view())
+NAMED = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.uint32()), WORDS)
+VIEWS = {
+    "text": WORDS,
+    "bytes": pa.array([b"c", b"a"], pa.binary_view()),
+    "texts": pa.array([["c"], ["a"]], pa.large_list(pa.string_view())),
+    "named": NAMED,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_as_polars_has_them_are_looked_up_and_crossed(name: str) -> None:
+    frame = pa.table({"zone": [3, 1], name: VIEWS[name]})
+    last, first = VIEWS[name].to_pylist()
+    found = result_of(lambda s: s.lookup(frame, on="zone"), EVENTS, batch_rows=2)
+    assert found[name].to_pylist() == [first, None, last, None, first]
+    row = frame.slice(0, 1).select([name])
+    assert result_of(lambda s: s.cross(row), EVENTS, batch_rows=2)[name].to_pylist() == [last] * 5
+
+
+@pytest.mark.parametrize("keys", [WORDS, NAMED])
+def test_a_key_of_views_is_found(keys: pa.Array) -> None:
+    events = EVENTS.append_column("name", pa.array(["a", "b", "c", None, "d"]))
+    frame = pa.table({"name": keys, "place": [1, 2]})
+    found = result_of(lambda s: s.lookup(frame, on="name"), events, batch_rows=2)
+    assert found["place"].to_pylist() == [2, None, 1, None, None]
+
+
 class Waits:
     """An input that has nothing to read, and no end."""
 
@@ -180,7 +208,8 @@ DOUBLED = pa.table({"zone": [3, 1, 1], "name": ["c", "a", "b"]})
         (DOUBLED, {"on": "zone"}, SchemaError, "zone = 1, in row 2"),
         (ZONES, {}, FlowError, "write cross"),
         (ZONES, {"on": "zone", "left_on": "zone"}, FlowError, "not both"),
-        ("zones.csv", {"on": "zone"}, TypeMismatch, "is not a table"),
+        ("zones.csv", {"on": "zone"}, TypeMismatch, "is not a table; .* Polars or DuckDB"),
+        ({"zone": [1], "x": [1, "a"]}, {"on": "zone"}, SchemaError, "its table: column 'x'"),
         (Waits(), {"on": "zone"}, SchemaError, "no more rows now"),
         ({"zone": [1], "ts": [1], "ts_right": [1]}, {"on": "zone"}, DuplicateName, "ts_right"),
     ],
@@ -194,5 +223,5 @@ def test_a_table_that_cannot_be_looked_up_is_refused(
 
 @pytest.mark.parametrize("rows", [0, 2])
 def test_cross_refuses_no_row_and_two(rows: int) -> None:
-    with pytest.raises(SchemaError, match=f"one row, and a table of {rows} rows has {rows}"):
+    with pytest.raises(SchemaError, match=f"one row, and got {rows} rows;"):
         result_of(lambda s: s.cross({"x": pa.array(range(rows), pa.int64())}), EVENTS, batch_rows=5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.ingest.reread import RereadInput
-from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.sources.spec import BadRows, Block
 from tests.support.tables import result_of
 
@@ -49,9 +49,9 @@ class Recorded:
     every_ns: int = EVERY_NS
     failed: list[str] = field(default_factory=list)
 
-    def with_keys(self, keys: tuple[str, ...]) -> Any:
+    def with_keys(self, keys: tuple[str, ...], *, step: str = "tariffs") -> Any:
         now = [START_NS]
-        given = RereadInput(self.table, EVERY_NS, keys, clock_ns=lambda: now[0])
+        given = RereadInput(self.table, EVERY_NS, keys, step, clock_ns=lambda: now[0])
         reader, parts = given.open(), []
         for at in range(len(self.table.versions)):
             self.table.at, now[0] = at, START_NS + at * EVERY_NS + 3
@@ -111,7 +111,7 @@ def test_a_reading_that_fails_is_named_and_the_first_ends_the_job() -> None:
     table = Recorded(Table([{1: 1}, None]))
     table.with_keys(("zone",))
     (reason,) = table.failed
-    assert reason.startswith("a reading failed, and the old rows count on: source 'table': ")
+    assert reason.startswith("a reading failed, and the old rows count on: source 'tariffs': ")
     assert "the table is gone" in reason
     with pytest.raises(IngestError, match="the table is gone"):
         Recorded(Table([None])).with_keys(("zone",))
@@ -142,20 +142,26 @@ def test_a_table_that_is_not_an_input_or_has_doubled_keys_is_refused() -> None:
     with pytest.raises(SettingError, match="give it to lookup as it is"):
         sw.reread({"zone": [1]}, every="1h")
     doubled = sw.table({"zone": [1, 1], "cents": [1, 2]})
-    reader = sw.reread(doubled, every="1h").with_keys(("zone",)).open()
-    with pytest.raises(SchemaError, match="two rows of the table have one key, zone"):
+    reader = sw.reread(doubled, every="1h").with_keys(("zone",), step="t").open()
+    said = r"step 't': table of 2 rows has 1 row .* first zone = 1, in row 1, .*drop"
+    with pytest.raises(SchemaError, match=said):
         reader.poll()
 
 
-def test_a_job_ends_by_a_stop_and_has_looked_up_by_the_clock() -> None:
+def test_cross_takes_no_reread() -> None:
+    tariffs = sw.reread(sw.table({"cents": [10]}), every="1h")
+    with pytest.raises(TypeMismatch, match=r"takes no sw\.reread\(…\); give it the input alone"):
+        sw.Dataflow("f").source("s", sw.table({"ts": [1]}), event_time="ts").cross(tariffs)
+
+
+def test_a_simulation_reads_once_whatever_the_clock() -> None:
     flow = sw.Dataflow("tariffs")
-    events = pa.table({"ts": pa.array([1, 2], pa.timestamp("s")), "zone": [1, 2]})
+    events = pa.table({"ts": pa.array([1, 2**32], pa.timestamp("s")), "zone": [1, 1]})
     rides = flow.source("rides", sw.table(events), event_time="ts")
     tariffs = sw.reread(sw.table({"zone": [1], "cents": [10]}), every="1h")
     rides.lookup(tariffs, on="zone").sink("out", sw.collect_sink())
     assert "read again every 60.0 min" in flow.explain()
-    stops = [sw.testing.UserStops(at_ns=10**9)]
     with sw.Simulation() as nodes:
-        job = nodes.submit(flow, faults=stops)
-        job.wait()
-        assert job.result("out")["cents"].to_pylist() == [10, None]
+        job = nodes.submit(flow)
+        assert job.wait().state == "done"
+        assert job.result("out")["cents"].to_pylist() == [10, 10]

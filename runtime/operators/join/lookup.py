@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
-from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.batch import concat_columns
 from slackwater.runtime.model.schema import inside_schema, nulls_of
@@ -28,9 +28,8 @@ from slackwater.runtime.plan.step import USERS, EachRowStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import StepTraits, each_row
 from slackwater.runtime.plurals import count_of
-from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.named_reader import called_by_name
-from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS
+from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS, doubled_key
 from slackwater.runtime.sources.spec import Input, SourceSpec
 
 LookupHow = Literal["left", "inner"]
@@ -115,8 +114,8 @@ class Reread(Protocol):
         """Time between two readings."""
         ...
 
-    def with_keys(self, keys: tuple[str, ...]) -> Input:
-        """Return the input of its readings, with its key columns."""
+    def with_keys(self, keys: tuple[str, ...], *, step: str) -> Input:
+        """Return the input of its readings, with its key columns and its step's name."""
         ...
 
 
@@ -161,7 +160,7 @@ class LookingUp(AsofJoining):
         """
         name = self.flow.name_for("lookup", name)
         keys = pairwise_keys(on, left_on, right_on, step=name)
-        if hasattr(table, "every_ns") and hasattr(table, "with_keys"):
+        if _is_reread(table):
             return self._looked_up_again(table, keys, how=how, suffix=suffix, name=name)
         rows = table_rows(table, step=name)
         schema, right_names = joined_schema(
@@ -191,7 +190,7 @@ class LookingUp(AsofJoining):
         name: str,
     ) -> Self:
         """Look up in a table that is read again: `asof` in its readings."""
-        given = table.with_keys(keys[1])
+        given = table.with_keys(keys[1], step=name)
         source = self.flow.name_for("source", f"{name}.table")
         schema = inside_schema(called_by_name(source, given, "schema"), source=source)
         joined_schema(self.schema, schema, keys, suffix=suffix, step=name, kind="a lookup")
@@ -224,7 +223,7 @@ class LookingUp(AsofJoining):
         The table is read whole at this call. Rows keep their event times and their order.
 
         Args:
-            table: a table of one row, as of `lookup`.
+            table: a table of one row, as of `lookup`; but none of `sw.reread`.
             suffix: suffix of the table's columns whose name the stream has too.
             name: the name of the step.
 
@@ -235,14 +234,20 @@ class LookingUp(AsofJoining):
             IngestError: the table cannot be read.
         """
         name = self.flow.name_for("cross", name)
+        if _is_reread(table):
+            raise TypeMismatch(
+                f"step {name!r}: cross reads its table once, when the flow is built, and takes no "
+                "sw.reread(…); give it the input alone, or give stream and table a column of one "
+                "value, and write lookup(sw.reread(…), on=…)"
+            )
         rows = table_rows(table, step=name)
         if len(rows) != 1:
             way_out = "for several rows write lookup with a key"
             if not len(rows):
                 way_out = "without a row there is nothing to give: write with_columns of nulls"
             raise SchemaError(
-                f"step {name!r}: cross takes a table of one row, and {rows.text} has {len(rows)}; "
-                f"{way_out}"
+                f"step {name!r}: cross takes a table of one row, and got "
+                f"{count_of(len(rows), 'row')}; {way_out}"
             )
         names = rows.schema.names
         right_names = {own: own + suffix if own in self.schema.names else own for own in names}
@@ -263,6 +268,10 @@ class LookingUp(AsofJoining):
         )
 
 
+def _is_reread(table: object) -> bool:
+    return hasattr(table, "every_ns") and hasattr(table, "with_keys")
+
+
 def _refuse_doubled(rows: TableRows, keys: tuple[str, ...], *, step: str) -> None:
     """Check that no two rows of a table have one key.
 
@@ -270,12 +279,5 @@ def _refuse_doubled(rows: TableRows, keys: tuple[str, ...], *, step: str) -> Non
         SchemaError: some have; shows the first.
     """
     places = KeyPlaces([rows.column(key, step=step) for key in keys], len(rows))
-    if not len(places.doubled):
-        return
-    first = rows.rows.slice(int(places.doubled[0]), 1).select(list(keys)).to_pylist()[0]
-    values = ", ".join(f"{key} = {shown(value)}" for key, value in first.items())
-    raise SchemaError(
-        f"step {step!r}: the table has {count_of(len(places.doubled), 'row')} with the key of an "
-        f"earlier row, first {values}, in row {places.doubled[0]}, counted from 0; a lookup "
-        "gives one row: drop the others, make a list of their values, or add a key column"
-    )
+    if len(places.doubled):
+        raise doubled_key(rows.rows, keys, places.doubled, who=step, table=rows.text)
