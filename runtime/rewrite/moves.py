@@ -162,6 +162,7 @@ class Before:
     - no other step reads that step's output, late rows included;
     - the filter reads only columns that the step passes on unchanged: none that it makes; of a
       window and a dedupe only keys; and the event time only if rows keep theirs;
+    - the step makes no changes: a filter after it turns updates into deletions and insertions;
     - it only compares keys that are floats: rows of −0.0 and 0.0 meet, and a filter before could
       keep some of them;
     - its condition has a value for every row, where it now sees more rows: another filter, a join
@@ -242,6 +243,10 @@ class Before:
         ]
         if others:
             raise self._refused(f"{others[0]!r} takes what leaves {step.name!r}, too")
+        if step.traits.changes in ("upserts", "retractions"):
+            raise self._refused(
+                f"{step.name!r} makes updates, which leave the filter as deletions and insertions"
+            )
         keeps_time = step.traits.passes_on and not any(step.traits.port_keys)
         if reads_event_time(moved.predicate) and not keeps_time:
             raise self._refused(

@@ -168,6 +168,24 @@ REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
         {},
         r"asks event_time\(\), and 'step' makes rows of other times",
     ),
+    "totals, by their keys": (
+        lambda a, _: a.aggregate(rows=sw.count(), by="k", name="step"),
+        sw.col("k") == 1,
+        {},
+        "'step' makes updates, which leave the filter as deletions and insertions",
+    ),
+    "a changelog": (
+        lambda a, _: a.with_columns(op=sw.lit("+I")).changes("op", name="step"),
+        LATE,
+        {},
+        "'step' makes updates",
+    ),
+    "a table": (
+        lambda a, _: a.to_table("k", name="step"),
+        sw.col("k") == 1,
+        {},
+        "'step' makes updates",
+    ),
     "what may be refused, past a filter": (
         lambda a, _: a.filter(sw.col("n") > 0, name="step"),
         12 // sw.col("n") > 3,
