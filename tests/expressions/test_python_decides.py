@@ -32,6 +32,9 @@ BARE: dict[str, Callable[[], Any]] = {
     "or before": lambda: NONE | (T > 1),
     "numpy": lambda: rows().filter(np.bool_(True)),  # type: ignore[arg-type]
     "join": lambda: (one := rows()).join(one, on="s", within="1s", where=NONE),
+    "count": lambda: sw.count(where=NONE),
+    "sum": lambda: sw.sum("t", where=NONE),
+    "custom": lambda: sw.custom(list, max, max, max, "int64", where=NONE),
     "first": lambda: rows().followed_by(first=NONE, then=T > 1, within="1s"),
 }
 

@@ -6,12 +6,13 @@ from typing import Any, TypeAlias
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
-from slackwater.runtime.expressions.expressions import Expr, lit
+from slackwater.runtime.expressions.expressions import Expr, checked_condition
 from slackwater.runtime.operators.aggregate.written import Aggregate, AggregateName
 from slackwater.runtime.shown import shown
 
-Where: TypeAlias = Expr | bool | None
+Where: TypeAlias = Expr | None
 """Condition of the rows that count: those for which it is true, neither false nor null."""
+_WHERE = "where="
 _MOST_DDOF = 10**9
 
 
@@ -24,7 +25,7 @@ def count(column: str | None = None, *, where: Where = None) -> Aggregate:
         where: condition of the rows that count; all rows if it is None.
     """
     if column is None:
-        return Aggregate("count", condition=_condition(where))
+        return Aggregate("count", condition=checked_condition(where, _WHERE))
     return _of("count", column, where)
 
 
@@ -281,11 +282,7 @@ def _checked_ddof(kind: str, column: str, ddof: int) -> int:
 
 def _of(kind: AggregateName, column: str, where: Where, **options: Any) -> Aggregate:
     column = _checked_column(kind, column)
-    return Aggregate(kind, column, condition=_condition(where), **options)
-
-
-def _condition(where: Where) -> Expr | None:
-    return lit(where) if isinstance(where, bool) else where
+    return Aggregate(kind, column, condition=checked_condition(where, _WHERE), **options)
 
 
 def _checked_column(kind: str, column: str) -> str:

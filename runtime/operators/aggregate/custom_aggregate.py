@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, TypeMismatch
-from slackwater.runtime.expressions.expressions import lit
+from slackwater.runtime.expressions.expressions import checked_condition
 from slackwater.runtime.expressions.result_types import type_declared
 from slackwater.runtime.operators.aggregate.aggregate_functions import Where
 from slackwater.runtime.operators.aggregate.written import Aggregate
@@ -94,7 +94,7 @@ def custom(
         raise TypeMismatch(f"custom(): type={shown(type)}: {problem}") from None
     return CustomAggregate(
         "custom",
-        condition=lit(where) if isinstance(where, bool) else where,
+        condition=checked_condition(where, "where="),
         functions=functions,
         returns=returns,
         row_columns=None if columns is None else tuple(columns),
