@@ -39,7 +39,7 @@ _UNIT_NS = {  # unit: nanoseconds
     "h": 3_600 * NS_PER_SECOND,
     "d": 86_400 * NS_PER_SECOND,
 }
-_PATTERN = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*$")
+_PATTERN = re.compile(r"^\s*(-?[0-9]*\.?[0-9]+)\s*([a-z]+)\s*$")
 
 
 def duration_ns(value: Duration, *, what: str = "duration", positive: bool = False) -> int:
@@ -57,7 +57,10 @@ def duration_ns(value: Duration, *, what: str = "duration", positive: bool = Fal
     nanoseconds = _parse(value, what)
     if nanoseconds < 0 or (positive and nanoseconds == 0):
         rule = "more than zero" if positive else "zero or more"
-        raise SettingError(f"{what}={shown(value)} must be {rule}; write it like '500ms' or '6s'")
+        negative = "is negative, and " if nanoseconds < 0 else ""
+        raise SettingError(
+            f"{what}={shown(value)} {negative}must be {rule}; write it like '500ms' or '6s'"
+        )
     if nanoseconds > LONGEST_NS:
         raise SettingError(f"{what}={shown(value)} must be 73 years at most; write it like '6s'")
     return nanoseconds

@@ -78,7 +78,7 @@ def test_integer_event_time_keeps_its_type_as_a_column() -> None:
         ({"speed": 0}, SettingError, "source 'a': speed=0 must be a positive number"),
         ({"out_of_order": "sort"}, SettingError, "source 'a': out_of_order='sort' needs disorder"),
         ({"idle": "0s"}, SettingError, "source 'a': idle='0s' must be more than zero"),
-        ({"ahead": "-2s"}, SettingError, "source 'a': ahead='-2s' is not a length of time"),
+        ({"ahead": "-2s"}, SettingError, "source 'a': ahead='-2s' is negative, and must be"),
         ({"disorder": "soon"}, SettingError, "source 'a': disorder='soon' is not a length"),
         ({"arival": "ts"}, SettingError, "no option 'arival'; the nearest is 'arrival'"),
     ],

@@ -43,7 +43,7 @@ def averages(stream: sw.Stream, **given: Any) -> sw.Stream:
 @pytest.mark.parametrize(
     ("drift", "error", "words"),
     [
-        ("-5ms", SettingError, "drift='-5ms' is not a length of time"),
+        ("-5ms", SettingError, "drift='-5ms' is negative, and must be"),
         (-1, SettingError, "must be zero or more"),
         (True, SettingError, "is not a length of time"),
         ([5], SettingError, "is not a length of time"),
