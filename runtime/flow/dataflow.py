@@ -31,7 +31,7 @@ from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.plan.after_failure import guarantee_lines
 from slackwater.runtime.plan.by_default import default_line
-from slackwater.runtime.plan.changes import changes_text
+from slackwater.runtime.plan.changes import changes_text, late_changes_text
 from slackwater.runtime.plan.division import UNDIVIDED, Division
 from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
@@ -293,6 +293,8 @@ def explain_graph(graph: StepGraph) -> str:
             lines += [f"    {line}" for line in gate_texts(step, graph.steps)]
         if changes := changes_text(graph.steps, step.name):
             lines.append(f"    {changes}")
+        if note := late_changes_text(graph.steps, step):
+            lines.append(f"    {note}")
         if step.traits.role is not Role.SINK:
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")

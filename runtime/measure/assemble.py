@@ -31,6 +31,7 @@ from slackwater.runtime.measure.wall_clock import clock_notes
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.row_marks import rows_by_mark
 from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plurals import count_of
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 _LOOK_AT = {
@@ -219,6 +220,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         notes=[
             *notes,
             *unused_notes(ordered),
+            *_missing_notes(ordered),
             *published_notes(state, sinks),
             *_untold_notes(state, carried),
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
@@ -236,6 +238,16 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         standstills=still,
         skews=skewed,
     )
+
+
+def _missing_notes(stages: Iterable[StageReport]) -> list[str]:
+    """Return notes on rows that took out others which were not there."""
+    return [
+        f"stage {stage.name!r}: {count_of(ignored, 'row')} took out what was not there, and "
+        "changed nothing (on_missing='count')"
+        for stage in stages
+        if (ignored := stage.counted.get("missing_rows"))
+    ]
 
 
 def unused_notes(stages: Iterable[StageReport]) -> list[str]:

@@ -9,22 +9,32 @@ trades ──▶ to_table ──▶ filter ──▶ aggregate     to_table  mak
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.plan.step import EachRowStep, Step
-from slackwater.runtime.plan.steps import LateStep
+from slackwater.runtime.plan.steps import LateStep, SourceStep
 from slackwater.runtime.plan.traits import Changes, Role
 
-__all__ = ["Carried", "carried_by", "changes_text", "check_changes", "splitting"]
+__all__ = [
+    "Carried",
+    "carried_by",
+    "changes_text",
+    "check_changes",
+    "late_changes_text",
+    "splitting",
+]
 
 _TEXTS: dict[Changes, str] = {
     "revisions": "rows may leave again, with more rows in them",
     "upserts": "inserts, updates without the rows that they replace, deletions",
     "retractions": "inserts, updates with the rows that they replace, deletions",
 }
+_WHOLE: frozenset[Changes] = frozenset({"upserts", "retractions"})
+"""Changes of which each must be there, in its place."""
 _USES = "an aggregate without window=, a join without within=, to_table, or a sink"
 
 
@@ -67,7 +77,7 @@ def check_changes(steps: Mapping[str, Step], step: Step) -> None:
         step: the step that is added.
 
     Raises:
-        FlowError: it cannot; names the step that makes them.
+        FlowError: it cannot, or its gate has a slack; names the step that makes them.
     """
     if step.traits.role is Role.SIDE_ROWS:
         return
@@ -78,6 +88,8 @@ def check_changes(steps: Mapping[str, Step], step: Step) -> None:
         carried = carried_by(steps, name)
         if most != "any" and carried.changes not in ("none", most):
             raise FlowError(_refusal(step, carried))
+        if carried.changes in _WHOLE and step.traits.has_gate:
+            _check_in_time(steps, step, name, carried)
         if carried.changes != "none":
             kinds.setdefault(carried.changes, carried)
         if carried.changes == "upserts" and step.traits.role is Role.SINK:
@@ -88,6 +100,14 @@ def check_changes(steps: Mapping[str, Step], step: Step) -> None:
             f"step {step.name!r} puts changes of two forms together, those of {first!r} and of "
             f"{other!r}: with the rows that updates replace, and without; give each its own sink"
         )
+
+
+def late_changes_text(steps: Mapping[str, Step], step: Step) -> str:
+    """Return the line of `explain` on changes that come late; "" without."""
+    reads = any(carried_by(steps, name).changes in _WHOLE for name in step.inputs)
+    if not (reads and step.traits.has_gate and _may_be_late(steps, step)):
+        return ""
+    return "note     a change that comes late (idle=, out_of_order=) is lost, and results are wrong"
 
 
 def splitting(steps: Mapping[str, Step], step: Step) -> Step:
@@ -108,6 +128,40 @@ def changes_text(steps: Mapping[str, Step], name: str) -> str:
     if isinstance(step, EachRowStep) and step.splits_updates:
         of += "; an update leaves as a deletion and an insertion"
     return f"changes  {_TEXTS[changes]}{of}"
+
+
+def _check_in_time(steps: Mapping[str, Step], step: Step, name: str, carried: Carried) -> None:
+    """Check that no gate on the way of changes into a step has a slack.
+
+    Raises:
+        FlowError: one has; names it.
+    """
+    hurried: Step | None = step if step.traits.release != READY_ONLY else None
+    for above in () if hurried else _way_of(steps, name):
+        if above.traits.has_gate and above.traits.release != READY_ONLY:
+            hurried = above
+    if hurried is not None:
+        where = "its gate" if hurried is step else f"the gate of {hurried.name!r} before it"
+        raise FlowError(
+            f"step {step.name!r} reads changes, of {carried.made_by!r}, and {where} does not wait "
+            f"until they are ready ({hurried.traits.release.text}): a change that came late would "
+            "be lost, or out of its place, and results be wrong; write slack=None in "
+            f"{hurried.name!r}"
+        )
+
+
+def _way_of(steps: Mapping[str, Step], name: str) -> Iterator[Step]:
+    """Yield a step and those that its rows came through."""
+    step = steps[name]
+    yield step
+    if step.traits.passes_on:
+        for above in step.inputs:
+            yield from _way_of(steps, above)
+
+
+def _may_be_late(steps: Mapping[str, Step], step: Step) -> bool:
+    ways = (above for name in step.inputs for above in _way_of(steps, name))
+    return any(isinstance(above, SourceStep) and above.source.may_be_late for above in ways)
 
 
 def _refusal(step: Step, carried: Carried) -> str:

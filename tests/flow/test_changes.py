@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import DuplicateName, FlowError, OperatorError, TypeMismatch
+from slackwater.runtime.errors import (
+    DuplicateName,
+    FlowError,
+    OperatorError,
+    SettingError,
+    TypeMismatch,
+)
 from slackwater.runtime.flow import Dataflow, Stream, col
 
 LOG = {
@@ -181,6 +187,62 @@ def test_updates_without_what_they_replace_go_into_a_table_first() -> None:
     whole = log.flow.source("other", sw.table(LOG), event_time="t", time_unit="s").changes("op")
     with pytest.raises(FlowError, match="changes of two forms"):
         log.merge(whole)
+
+
+def slow(flow: Dataflow, **options: Any) -> Stream:
+    table = sw.table({name: LOG[name] for name in ("t", "op", "id", "n")})
+    return flow.source("log", table, event_time="t", time_unit="s", **options)
+
+
+READERS: dict[str, Callable[[Stream], Stream]] = {
+    "totals": lambda log: log.aggregate(by="id", rows=sw.count(), name="reader"),
+    "to_table": lambda log: log.to_table("id", name="reader"),
+    "join": lambda log: log.join(log, "id", name="reader"),
+    "merge": lambda log: log.merge(log, name="reader"),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_slack_where_changes_are_read_is_refused(name: str) -> None:
+    log = slow(Dataflow("changes", slack="0s")).changes("op")
+    says = r"'reader' reads changes.*and its gate does not wait.*write slack=None in 'reader'"
+    with pytest.raises(FlowError, match=says):
+        READERS[name](log)
+
+
+def test_a_slack_before_changes_are_read_is_refused() -> None:
+    both = (log := slow(Dataflow("changes"))).merge(log, slack="1s", name="both")
+    both.to_table("id", name="plain")  # rows that do not change may come late
+    with pytest.raises(FlowError, match=r"gate of 'both' before it.*write slack=None in 'both'"):
+        both.changes("op").aggregate(by="id", rows=sw.count())
+
+
+def test_explain_says_where_changes_may_come_late() -> None:
+    for idle in ("1s", None):
+        flow = Dataflow("changes")
+        slow(flow, idle=idle).changes("op").to_table("id").sink("out", sw.collect_sink())
+        assert ("note     a change that comes late" in flow.explain()) == (idle is not None)
+
+
+def test_rows_that_took_out_nothing_are_in_the_report() -> None:
+    log = {**LOG, "op": ["-D", *LOG["op"][1:2], "+I", "-D", *LOG["op"][4:]]}
+    report, _ = outcome(lambda stream: stream.to_table("id", on_missing="count"), log)
+    assert "1 row took out what was not there, and changed nothing" in str(report)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rows: rows.to_table("id", on_missing="count"),
+        lambda rows: rows.aggregate(by="id", n=sw.count(), on_missing="count"),
+        lambda rows: rows.join(rows, "id", within=None, on_missing="count"),
+        lambda rows: rows.join(rows, "id", within="1s", on_missing="count"),
+        lambda rows: rows.changes("op", words={}),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(call: Callable[[Stream], Stream]) -> None:
+    with pytest.raises(SettingError, match="; omit it"):
+        call(slow(Dataflow("changes")))
 
 
 def test_explain_says_which_rows_change_and_why() -> None:

@@ -201,7 +201,7 @@ def test_a_row_that_was_never_there_is_an_error_unless_counted(name: str) -> Non
     nothing: list[Batch | None] = [None] * ports
     sides = [rows_of(nowhere), *nothing[1:]]
     counting.work(gate_read(sides, nothing, 5, 0, 5), 0)
-    assert (counting.counts(), counting.rows_held) == ({"missing": 1}, 1)
+    assert (counting.counts(), counting.rows_held) == ({"missing_rows": 1}, 1)
 
 
 @pytest.mark.parametrize("name", MISSING)

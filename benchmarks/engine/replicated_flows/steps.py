@@ -331,7 +331,7 @@ def tabled(
 ) -> Drawing | None:
     """Make a table of the newest rows, or join two tables."""
     if rng.random() < 0.4:
-        stream = given.stream.to_table(given.keys(rng), on_missing="count", replicas=replicas)
+        stream = given.stream.to_table(given.keys(rng), replicas=replicas, **_fate(given))
         return given.then_by_order(stream)
     keys = [*{*given.columns("whole", "text")} & {*other.columns("whole", "text")}]
     keys = [name for name in sorted(keys) if _type(given, name) == _type(other, name)]
@@ -347,8 +347,8 @@ def tabled(
         within=None,
         how=how,
         suffix=f"_{rng.integers(10_000)}",
-        on_missing="count",
         replicas=replicas,
+        **_fate(given, other),
     )
     both = given.then(stream, other)
     return both.then_by_order(stream) if both.has_changes else both
@@ -382,10 +382,15 @@ def totalled(
         made,
         by=given.keys(rng),
         every=one_of(rng, [None, None, "20ms"]),
-        on_missing="count",
         replicas=replicas,
+        **_fate(given),
     )
     return given.then_by_order(stream)
+
+
+def _fate(*inputs: Drawing) -> dict[str, Any]:
+    """Return the fate of rows that take out what is not there, where rows go."""
+    return {"on_missing": "count"} if any(each.has_changes for each in inputs) else {}
 
 
 def _scanned(

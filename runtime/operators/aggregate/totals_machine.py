@@ -41,7 +41,7 @@ from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import Missed
+from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
@@ -187,7 +187,7 @@ class TotalsMachine(LateOperator):
                 row = row_of(rows, int(missing[0]))
                 raise OperatorError(
                     f"step {self._step.name!r}: a row is taken back that was never there, or has "
-                    f"been taken back before\n{row}\nif the input may lack rows, write "
+                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATE}; or write "
                     "on_missing='count'; such rows then change nothing"
                 )
             _, first = np.unique(rows.codes.take(missing), return_index=True)

@@ -15,7 +15,7 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFuncti
 from slackwater.runtime.operators.aggregate.running import refuse_unretracted, refuse_unscanned
 from slackwater.runtime.operators.aggregate.schema import aggregate_types, bound
 from slackwater.runtime.operators.aggregate.written import Aggregate
-from slackwater.runtime.operators.ground.checks import key_types, unique_columns
+from slackwater.runtime.operators.ground.checks import key_types, none_missing, unique_columns
 from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
@@ -134,7 +134,9 @@ def totals_step(
     way_out = "give the aggregate, or the key before it (.rename), another name"
     unique_columns([column for column, _ in fields], step=name, way_out=way_out)
     refuse_unscanned(aggregates, "give it a window=, such as sw.everything()", step=name)
-    if retracts:
+    if not retracts:
+        none_missing(on_missing, step=name)
+    else:
         refuse_unretracted(aggregates, step=name)
     every_ns = None
     if every is not None:

@@ -246,7 +246,7 @@ class Changing(AnyStream):
             ColumnError, TypeMismatch: a column is not there; the kind is not text, or images are
                 not structs of the same fields.
             FlowError: rows of this stream change already.
-            SettingError: a word has a kind that does not exist.
+            SettingError: there are no words, or one has a kind that does not exist.
         """
         name = self._step_name("changes", name)
         if not is_text(kind_type := checks.column_type(self.schema, kind, step=name)):
@@ -255,6 +255,11 @@ class Changing(AnyStream):
                 "text, so .with_columns it before with .cast('string')"
             )
         known = _WORDS if words is None else dict(words)
+        if not known:
+            raise SettingError(
+                f"step {name!r}: words= is empty, so no row would be known; omit it for +I, -U, +U "
+                "and others, or write {'word': 'insert'}"
+            )
         if unknown := [other for other in known.values() if other not in _BITS]:
             raise SettingError(
                 f"step {name!r}: words= has a kind {shown(unknown[0])}; there are "

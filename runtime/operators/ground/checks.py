@@ -192,6 +192,19 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
+def none_missing(on_missing: str, *, step: str) -> None:
+    """Check that `on_missing` is not written where no row goes.
+
+    Raises:
+        SettingError: one is.
+    """
+    if on_missing != "error":
+        raise SettingError(
+            f"step {step!r}: on_missing={shown(on_missing)} is for inputs whose rows change or go, "
+            "and no row goes here; omit it"
+        )
+
+
 def replicas(written: Replicas, *, keys: Sequence[str], step: str) -> None:
     """Check a step's number of replicas, if it was written.
 

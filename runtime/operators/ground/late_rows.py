@@ -11,6 +11,9 @@ import numpy as np
 from slackwater.runtime.model import START_NS, Batch, BoolArray, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
 
+OR_LATE = "; if it came late (idle= of a source, a slack before), .late() has it"
+"""What an error of a change says of its cause where rows before it may be missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class LateRows:

@@ -475,7 +475,7 @@ class Joining(AnyStream):
                 stores its share of them, and compares all with what it stores: for few keys,
                 or if a few keys have most of the rows; only for `how="inner"`.
             on_missing: fate of a row that takes out one that is not there, without `within`:
-                "error" ends the job, "count" counts it as `missing`.
+                "error" ends the job, "count" counts it as `missing_rows`.
             time: event time of a pair: that of its "later" row, of its "left" or its "right" one.
                 With these a pair waits until no older one can follow, as far as `within` reaches;
                 not with `drift=`, `share="all"`, and `how="semi"` or `"anti"`.
@@ -509,6 +509,8 @@ class Joining(AnyStream):
                     "partners are: write .join(other, on='key', within='5s'); within=None pairs "
                     "rows of all times, and all rows stay"
                 )
+            if not any(retracts):
+                checks.none_missing(on_missing, step=name)
             check_table_join(
                 how, schemas, retracts, where=where, share=share, step=name, drift=drift, keep=keep
             )
@@ -528,6 +530,7 @@ class Joining(AnyStream):
                     replicas=replicas,
                 )
             )
+        checks.none_missing(on_missing, step=name)
         between_ns = lengths_ns(within, step=name)
         within_ns = max(between_ns)
         is_even = min(between_ns) == within_ns

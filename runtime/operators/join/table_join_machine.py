@@ -34,7 +34,7 @@ from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
-from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
+from slackwater.runtime.operators.ground.late_rows import OR_LATE, LateRows, Missed
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
 from slackwater.runtime.operators.ground.user_code import holds, sample_of
 from slackwater.runtime.operators.join.table_join import TableJoinStep
@@ -165,7 +165,7 @@ class TableJoinMachine(LateOperator):
         most_kept_rows: more rows than this on both sides are an error.
 
     Attributes:
-        missing: rows so far that should have gone and were not there.
+        missing_rows: rows so far that should have gone and were not there.
     """
 
     STATE = Fields(
@@ -174,7 +174,7 @@ class TableJoinMachine(LateOperator):
         Field("_right", of="_keys"),
         "_done_ns",
         "_missed",
-        "missing",
+        "missing_rows",
     )
 
     def __init__(self, step: TableJoinStep, *, most_kept_rows: int) -> None:
@@ -183,7 +183,7 @@ class TableJoinMachine(LateOperator):
         self._left, self._right = (_Side(retracts=takes_out) for takes_out in step.retracts)
         self._done_ns = START_NS
         self._missed = Missed(keeps=step.keeps_late)
-        self.missing = 0
+        self.missing_rows = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         sides = [self._in_time(released, port) for port in (0, 1)]
@@ -194,7 +194,7 @@ class TableJoinMachine(LateOperator):
         return Result(results, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"missing": self.missing} if self.missing else {}
+        return {"missing_rows": self.missing_rows} if self.missing_rows else {}
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -311,13 +311,13 @@ class TableJoinMachine(LateOperator):
             pairs.add(side, place, -1, _DELETE)
 
     def _refuse_missing(self, rows: Batch | None, at: int, side: int) -> None:
-        self.missing += 1
+        self.missing_rows += 1
         if self._step.on_missing == "error":
             assert rows is not None, "a row of it is taken out"
             raise OperatorError(
                 f"step {self._step.name!r}: a row of its {'right' if side else 'left'} side is "
                 f"taken out, and no equal one is there\n{sample_of(rows, at, at + 1)}\n"
-                "omit columns that differ, such as the time of the change; or write "
+                f"omit columns that differ, such as the time of the change{OR_LATE}; or write "
                 "on_missing='count' to count such rows"
             )
 

@@ -29,7 +29,7 @@ from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import Missed
+from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.operators.to_table.step import ToTableStep
@@ -45,11 +45,11 @@ class ToTableMachine(LateOperator):
         most_kept_rows: rows of more keys than this are an error.
 
     Attributes:
-        missing: deletions so far of keys that had no row.
+        missing_rows: deletions so far of keys that had no row.
     """
 
     STATE = Fields(
-        Field("_keys", by=OWNER), Field("_rows", of="_keys"), "_done_ns", "_missed", "missing"
+        Field("_keys", by=OWNER), Field("_rows", of="_keys"), "_done_ns", "_missed", "missing_rows"
     )
 
     def __init__(self, step: ToTableStep, *, most_kept_rows: int) -> None:
@@ -59,7 +59,7 @@ class ToTableMachine(LateOperator):
         self._newest = np.empty(0, dtype=np.int64)  # by code: the place of its row; −1 for none
         self._done_ns = START_NS
         self._missed = Missed(keeps=step.keeps_late)
-        self.missing = 0
+        self.missing_rows = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         rows = self._missed.in_time(released, self._done_ns)
@@ -71,7 +71,7 @@ class ToTableMachine(LateOperator):
         return Result(results, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"missing": self.missing} if self.missing else {}
+        return {"missing_rows": self.missing_rows} if self.missing_rows else {}
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -117,13 +117,14 @@ class ToTableMachine(LateOperator):
     def _refuse_missing(self, rows: Batch, is_missing: BoolArray) -> None:
         if not is_missing.any():
             return
-        self.missing += int(np.count_nonzero(is_missing))
+        self.missing_rows += int(np.count_nonzero(is_missing))
         if self._step.on_missing == "error":
             at = int(is_missing.argmax())
             raise OperatorError(
                 f"step {self._step.name!r}: a row deletes that of its key, which has none\n"
                 f"{sample_of(rows, at, at + 1)}\n"
-                "look for what inserted it, or write on_missing='count' to count such rows"
+                f"look for what inserted it{OR_LATE}; or write on_missing='count' to "
+                "count such rows"
             )
 
     def _store(

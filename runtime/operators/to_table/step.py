@@ -12,6 +12,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import Release
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
+from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
@@ -79,7 +80,7 @@ class ToTables(AnyStream):
         Args:
             by: the key columns; nulls are equal to each other.
             on_missing: fate of a deletion whose key has no row: "error" ends the job, "count"
-                counts it as `missing`.
+                counts it as `missing_rows`.
             slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, late rows
                 are dropped and counted.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
@@ -88,12 +89,15 @@ class ToTables(AnyStream):
         Raises:
             FlowError: no key.
             ColumnError, TypeMismatch: a key is not there, or is a list, struct or map.
+            SettingError: `on_missing="count"`, and no row of the input goes.
         """
         name = self.flow.name_for("to_table", name)
         keys = names_of(by)
         if not keys:
             raise FlowError(f"step {name!r}: to_table has no key; name one, to_table('id')")
         checks.key_types(self.schema, keys, step=name)
+        if carried_by(self.flow.steps, self.name).changes == "none":
+            checks.none_missing(on_missing, step=name)
         return self._add(
             ToTableStep(
                 name=name,
