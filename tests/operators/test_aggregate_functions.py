@@ -202,7 +202,7 @@ CONDITIONS: dict[str, tuple[Any, Callable[[dict[str, Any]], bool]]] = {
     "b": (sw.col("b"), lambda row: row["b"] is True),
     "c": (~sw.col("b"), lambda row: row["b"] is False),
     "d": (sw.col("area") > 9, lambda _: False),
-    "e": (True, lambda _: True),
+    "e": (sw.lit(True), lambda _: True),
 }
 CONDITIONED: dict[
     str, tuple[Callable[..., sw.Aggregate], Callable[[list[dict[str, Any]]], Any]]
