@@ -241,11 +241,11 @@ class TableJoinMachine(LateOperator):
         for pairs.cause in order.tolist():
             side, place, code, meets, value = turns[pairs.cause]
             if place >= 0:
-                self._comes(pairs, side, place, code if meets else -1)
+                self._moves(pairs, side, place, code if meets else -1, comes=True)
                 sides[side].insert(place, code, value)
             elif (there := sides[side].take_out(code, value)) >= 0:
                 gone[side].append(there)
-                self._goes(pairs, side, there, code if meets else -1)
+                self._moves(pairs, side, there, code if meets else -1, comes=False)
             else:
                 self._refuse_missing(came[side], ~place, side)
         results = self._results(pairs, [rows for rows in came if rows is not None])
@@ -260,55 +260,36 @@ class TableJoinMachine(LateOperator):
         other = self._left if side else self._right
         return other.by_key.get(code, _NOBODY) if code >= 0 else _NOBODY
 
-    def _comes(self, pairs: _Pairs, side: int, place: int, code: int) -> None:
-        """Add results of a new row, which is not stored yet.
+    def _moves(self, pairs: _Pairs, side: int, place: int, code: int, *, comes: bool) -> None:
+        """Add results of a row that is new and not stored yet, or is not stored any more.
 
         Args:
             pairs: results of the read so far.
             side: 0 left, 1 right.
             place: place of the row.
             code: code of its key; −1 if no key equals it.
+            comes: whether the row is new.
         """
         partners, how = self._partners(side, code), self._step.how
-        is_first = code >= 0 and not self._partners(1 - side, code)
+        is_only = code >= 0 and not self._partners(1 - side, code)
+        own, opposite = (_INSERT, _DELETE) if comes else (_DELETE, _INSERT)
         if how in ("semi", "anti"):
             if side == 0:
                 if bool(partners) is (how == "semi"):
-                    pairs.add(0, place, -1, _INSERT)
-            elif is_first:
+                    pairs.add(0, place, -1, own)
+            elif is_only:
                 for partner in partners:
-                    pairs.add(0, partner, -1, _INSERT if how == "semi" else _DELETE)
+                    pairs.add(0, partner, -1, own if how == "semi" else opposite)
             return
-        was_alone = is_first and (1 - side) in self._step.alone
-        for partner in partners:
-            if was_alone:
-                pairs.add(side, -1, partner, _DELETE)
-            pairs.add(side, place, partner, _INSERT)
+        is_alone = is_only and (1 - side) in self._step.alone
+        for partner in partners:  # what is deleted leaves first
+            if comes and is_alone:
+                pairs.add(side, -1, partner, opposite)
+            pairs.add(side, place, partner, own)
+            if is_alone and not comes:
+                pairs.add(side, -1, partner, opposite)
         if not partners and side in self._step.alone:
-            pairs.add(side, place, -1, _INSERT)
-
-    def _goes(self, pairs: _Pairs, side: int, place: int, code: int) -> None:
-        """Add results of a row that is not stored any more.
-
-        The arguments are those of `_comes`.
-        """
-        partners, how = self._partners(side, code), self._step.how
-        was_last = code >= 0 and not self._partners(1 - side, code)
-        if how in ("semi", "anti"):
-            if side == 0:
-                if bool(partners) is (how == "semi"):
-                    pairs.add(0, place, -1, _DELETE)
-            elif was_last:
-                for partner in partners:
-                    pairs.add(0, partner, -1, _DELETE if how == "semi" else _INSERT)
-            return
-        is_alone = was_last and (1 - side) in self._step.alone
-        for partner in partners:
-            pairs.add(side, place, partner, _DELETE)
-            if is_alone:
-                pairs.add(side, -1, partner, _INSERT)
-        if not partners and side in self._step.alone:
-            pairs.add(side, place, -1, _DELETE)
+            pairs.add(side, place, -1, own)
 
     def _refuse_missing(self, rows: Batch | None, at: int, side: int) -> None:
         self.missing_rows += 1
