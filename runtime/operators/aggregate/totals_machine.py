@@ -29,6 +29,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
+from slackwater.runtime.model.stable_order import stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
     FoldAccumulator,
@@ -229,7 +230,7 @@ def _ends_of_parts(rows: Batch, every_ns: int) -> tuple[Int64Array, Int64Array]:
     """Return the first and last row of each key and part of time."""
     assert rows.codes is not None, "rows come with codes"
     parts = rows.event_time_ns // every_ns
-    order = np.lexsort([rows.codes, parts])
+    order = stable_order_of_pairs(parts, rows.codes)
     codes, parts = rows.codes.take(order), parts.take(order)
     is_first = np.ones(len(order), dtype=np.bool_)
     is_first[1:] = (codes[1:] != codes[:-1]) | (parts[1:] != parts[:-1])
