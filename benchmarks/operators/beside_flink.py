@@ -184,8 +184,8 @@ def _flink(name: str, streams: dict[str, pa.Table], slots: int, own: Flink) -> t
         }
         given = [f"{option}={value}" for option, value in options.items()]
         out = output_of([str(own.java), *MEMORY, *JVM, "-cp", own.classes, PROGRAM.stem, *given])
-    told = json.loads(out.strip().splitlines()[-1])
-    return Answer(told["rows"], told["sum"] % 2**64), told["cpu_s"]
+    figures = json.loads(out.strip().splitlines()[-1])
+    return Answer(figures["rows"], figures["sum"] % 2**64), figures["cpu_s"]
 
 
 def _save(path: Path, streams: dict[str, pa.Table]) -> None:

@@ -27,10 +27,10 @@ class Question:
 
     Attributes:
         name: name of the operator or query.
-        tables: returns {input: rows}.
+        tables: function that returns {input: rows}.
         ours: makes the last stream of a flow.
         polars: makes a lazy frame; the first argument is the module.
-        sql: SQL of DuckDB.
+        sql: the question in DuckDB's SQL.
     """
 
     name: str

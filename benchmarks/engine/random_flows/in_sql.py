@@ -68,7 +68,7 @@ def silent_keys(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     after_ms = one_of(rng, [100, 2_000, 60_000])
     options = _divided(rng)
     stream = twin.stream.silence(keys, after=f"{after_ms}ms", **options)
-    found = _ask(
+    answer = _ask(
         f"""
         SELECT {_names(keys)}, _t, _t + {after_ms * MS} FROM rows
         QUALIFY coalesce(
@@ -76,7 +76,7 @@ def silent_keys(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         """,
         rows=_table(twin),
     )
-    rows = pd.DataFrame(found, columns=[*keys, "silent_since", TIME], dtype=object)
+    rows = pd.DataFrame(answer, columns=[*keys, "silent_since", TIME], dtype=object)
     return _made(twin, stream, rows, is_ordered=not options)
 
 
@@ -104,8 +104,8 @@ def once(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         """,
         rows=_table(twin),
     )
-    kept = _like(twin, stream, [row for (row,) in chosen])
-    return replace(kept, is_ordered=not options)
+    firsts = _like(twin, stream, [row for (row,) in chosen])
+    return replace(firsts, is_ordered=not options)
 
 
 def first_rows(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
@@ -129,11 +129,11 @@ def divided(rng: np.random.Generator, twins: list[Twin]) -> list[Twin]:
         conditions[name], known = predicate(rng, twin)
         tables = tables.append_column(f"_is{place}", pa.array(known))
     streams = twin.stream.split(conditions)
-    found = _ask(
+    answer = _ask(
         "SELECT _row, CASE WHEN _is0 THEN 0 WHEN _is1 THEN 1 ELSE 2 END FROM rows", rows=tables
     )
     return [
-        _like(twin, stream, [row for row, of in found if of == part])
+        _like(twin, stream, [row for row, of in answer if of == part])
         for part, stream in enumerate(streams)
     ]
 
@@ -148,10 +148,10 @@ def filled(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         return None
     stream = left.stream.merge(right.stream, fill=True)
     names = ", ".join(f'"{name}"' for name in [*stream.schema.names, "_t"])
-    found = _ask(
+    answer = _ask(
         f"SELECT {names} FROM (FROM a UNION ALL BY NAME FROM b)", a=_table(left), b=_table(right)
     )
-    rows = pd.DataFrame(found, columns=[*stream.schema.names, TIME], dtype=object)
+    rows = pd.DataFrame(answer, columns=[*stream.schema.names, TIME], dtype=object)
     made = _made(left, stream, rows)
     return replace(made, rough=left.rough | right.rough)
 
@@ -201,12 +201,12 @@ def in_intervals(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         columns.append(sql)
     options = _divided(rng) if keys else {}
     stream = twin.stream.aggregate(aggregates, by=keys, window=window, **options)
-    found = _ask(
+    answer = _ask(
         f"{cells} SELECT {by} {bounds}, {', '.join(columns)} FROM cells GROUP BY {by} _cell",
         rows=table,
     )
     names = [*keys, "window_start", "window_end", TIME, *aggregates]
-    rows = pd.DataFrame(found, columns=names, dtype=object)
+    rows = pd.DataFrame(answer, columns=names, dtype=object)
     return _made(twin, stream, rows, is_ordered=not options)
 
 
