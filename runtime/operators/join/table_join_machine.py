@@ -261,7 +261,7 @@ class TableJoinMachine(LateOperator):
         return other.by_key.get(code, _NOBODY) if code >= 0 else _NOBODY
 
     def _moves(self, pairs: _Pairs, side: int, place: int, code: int, *, comes: bool) -> None:
-        """Add results of a row that is new and not stored yet, or is not stored any more.
+        """Add results of a row that comes or goes; it is not stored.
 
         Args:
             pairs: results of the read so far.
