@@ -18,6 +18,7 @@
 - `read_ahead.py`: Read custom sources in their own threads: a poll that waits delays no other
   stage.
 - `report.py`: Report a slot to its job: its identity, and its counters.
+- `short_collections.py`: Collections of cyclic garbage that are short, whatever a job keeps.
 - `silence.py`: End slots that stand still, by their node's supervisor.
 - `slot_samples.py`: Define a slot's samples for its job's tuner.
 - `spooled.py`: Spool rows of an input that is read once, so that a restore has them.

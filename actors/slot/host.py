@@ -40,6 +40,7 @@ from slackwater.actors.slot.moving_stages import MovingStages
 from slackwater.actors.slot.peers import look_at_peers, lost_peers
 from slackwater.actors.slot.read_ahead import read_ahead
 from slackwater.actors.slot.report import News, SlotIdentity, SlotReport, stuck
+from slackwater.actors.slot.short_collections import short_collections
 from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.wire.channel import ChannelKeys, Waker
 from slackwater.actors.wire.local_sockets import host_identity
@@ -317,11 +318,9 @@ class SlotHost(MovingStages, CuttingSlot):
     # -- the loop --------------------------------------------------------------------------
 
     def _main(self) -> None:
-        # What exists lives as long as the job: no collection need scan it, the first for 50 ms.
-        gc.freeze()
         state, error, kind = "failed", None, None
         try:
-            with closing(OccupiedClock(self._readers_ns)) as occupied_ns:
+            with short_collections(), closing(OccupiedClock(self._readers_ns)) as occupied_ns:
                 try:
                     state = self._loop(occupied_ns)
                 finally:

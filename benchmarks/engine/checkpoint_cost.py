@@ -273,7 +273,12 @@ def _measured(
             _when(job, lambda seen: _number(seen) > last, extent.window_s)
         begin, begin_cpu_s, begin_s = job.report(), _cpu_s(processes), time.monotonic()
         if folder is None:
-            end = _when(job, lambda _: time.monotonic() - begin_s >= length_s, length_s + 1)
+            ready_s, first = begin_s + length_s, begin.ledger.entered
+            end = _when(
+                job,
+                lambda seen: time.monotonic() >= ready_s and seen.ledger.entered > first,
+                length_s + extent.window_s,
+            )
         else:
             interval_s = math.inf if begin.checkpoint is None else begin.checkpoint.interval_s
             last = _number(begin) + (extent.checkpoints if interval_s < RARE_S else 1)

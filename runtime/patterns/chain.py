@@ -51,7 +51,7 @@ class Chain:
         copies: ends of the first, second, … time of each place that is repeated, as often as it
             must be; the last of these are the place's ends.
         fit: all events that fit each place that is repeated.
-        several: the events of each place that takes several in any order.
+        several: {number of a place that takes several in any order: its events}.
         barred: numbers of the events that may not come before each place.
         after: numbers of events that may surely not come after the last event.
         watched: {number in the pattern: numbers of events that fit it}, of events that may not come
@@ -80,9 +80,11 @@ class Chain:
         ]
         self.ends = [copies[-1] for copies in self.copies]
         self.fit: list[list[int]] = [[] for _ in places]
-        self.several = [
-            Several(place.count, is_distinct=place.distinct is not None) for place in places
-        ]
+        self.several = {
+            k: Several(places[k].count, is_distinct=places[k].distinct is not None)
+            for k, kind in enumerate(rules.kinds)
+            if kind is Kind.ANY
+        }
         self.barred: list[list[int]] = [[] for _ in places]
         self.after: list[int] = []
         self.watched: dict[int, list[int]] = {label: [] for label in rules.watched}
@@ -310,9 +312,10 @@ class Chain:
             for copy in copies:
                 copy.cut(0, bisect_left(copy.start, below))  # its match begins there
             del self.fit[k][: bisect_left(self.fit[k], below)]
-            self.several[k].forget(below)
             bars = self.barred[k]
             del bars[: max(bisect_left(bars, below) - 1, 0)]
+        for several in self.several.values():
+            several.forget(below)
         for numbers in (self.after, *self.watched.values()):
             del numbers[: bisect_left(numbers, below)]
         self.used = {number for number in self.used if number >= below}

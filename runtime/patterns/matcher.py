@@ -50,8 +50,7 @@ class KeyMatcher(ABC):
         self._settings = settings
         self._holds_of_turns = holds
         self.log = Log()
-        self.waiting = Waiting(self._decide)
-        self._chains = [Chain(one) for one in settings.rules]
+        self.waiting = Waiting()
         self._waits = any(one.barred_after for one in settings.rules)
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
         self._orders = 0
@@ -77,6 +76,10 @@ class KeyMatcher(ABC):
             fits: numbers of what it fits, ascending; perhaps none.
             values: the values of the columns that must differ.
         """
+
+    def decided(self, passed_ns: int) -> list[Found]:
+        """Return the matches whose scope has no event of `passed_ns` or later."""
+        return self.waiting.decided(passed_ns, self._decide)
 
     @property
     def events_held(self) -> int:
@@ -112,6 +115,11 @@ class KeyMatcher(ABC):
         log.turns = dict(zip(numbers, turns, strict=True))
         log.fits = dict(zip(numbers, fits, strict=True))
         self.derive()
+
+    @property
+    @abstractmethod
+    def _chains(self) -> list[Chain]:
+        """The lists of each alternative."""
 
     @property
     def _keeps_used(self) -> bool:

@@ -1,4 +1,8 @@
-"""The matches of one key without windows: only the distance of their events counts."""
+"""The matches of one key without windows: only the distance of their events counts.
+
+The lists of a key are made when its second event comes: most keys of some streams have one event,
+and lists are nine tenths of what such a key costs.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +29,18 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
+        self._made_chains: list[Chain] | None = None  # of all events here, when first asked for
         # For each alternative, the events that end matches and wait, where they wait in turn; the
         # first one is asked for.
-        self._queues: list[deque[What]] = [deque() for _ in settings.rules]
+        self._queues: list[deque[What]] = [deque() for _ in settings.rules if self._waits]
+
+    @property
+    def _chains(self) -> list[Chain]:
+        if self._made_chains is None:
+            self._made_chains = [Chain(one) for one in self._settings.rules]
+            used = NONE if self._keeps_used else self._used[0]
+            self._replay(self._made_chains, 0, used)
+        return self._made_chains
 
     def take(
         self,
@@ -38,9 +51,14 @@ class ReachMatcher(KeyMatcher):
         values: dict[str, Any] | None = None,
     ) -> list[Found]:
         """Take the next event; see `KeyMatcher`."""
-        matches = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.decided(time_ns) if self._waits else []
         if not fits:
             return matches
+        if not self.log.numbers and self._made_chains is None and self._settings.needs_several:
+            self.log.add(number, time_ns, turn, fits, values)
+            self.low = self._scope.low(number, time_ns, self.log)
+            return matches
+        chains = self._chains  # of the events before this one
         self.log.add(number, time_ns, turn, fits, values)
         roles = self._settings.roles(fits)
         ended = self._add(number, roles, values)
@@ -48,7 +66,7 @@ class ReachMatcher(KeyMatcher):
             matches += self._in_reach(number, time_ns, turn, ended)
         low = self.low = self._scope.low(number, time_ns, self.log)
         if self.log.forget(low):
-            for chain in self._chains:
+            for chain in chains:
                 chain.forget(low)
             self._used[0] = {one for one in self._used[0] if one >= low}
         return matches
@@ -201,5 +219,5 @@ class ReachMatcher(KeyMatcher):
                 chain.remove(gone)
 
     def derive(self) -> None:
-        """Make lists of the events that are left."""
-        self._replay(self._chains, 0, NONE if self._keeps_used else self._used[0])
+        """Make lists of the events that are left, when they are asked for."""
+        self._made_chains = None

@@ -20,17 +20,12 @@ Decides: TypeAlias = Callable[[int, What], "tuple[list[Found], tuple[int, What] 
 
 
 class Waiting:
-    """Windows and ends of one key that wait, and until when.
-
-    Args:
-        decides: function that returns what leaves.
-    """
+    """Windows and ends of one key that wait, and until when."""
 
     STATE = Fields("_heap")
-    __slots__ = ("_decides", "_heap")
+    __slots__ = ("_heap",)
 
-    def __init__(self, decides: Decides) -> None:
-        self._decides = decides
+    def __init__(self) -> None:
         self._heap: list[tuple[int, What]] = []
 
     @property
@@ -49,11 +44,16 @@ class Waiting:
         """Forget all: whether something forbids them can no longer be told."""
         self._heap = []
 
-    def decided(self, passed_ns: int) -> list[Found]:
-        """Return the matches whose scope has no event of `passed_ns` or later."""
+    def decided(self, passed_ns: int, decides: Decides) -> list[Found]:
+        """Return the matches whose scope has no event of `passed_ns` or later.
+
+        Args:
+            passed_ns: time that has passed, in ns.
+            decides: function that returns what leaves.
+        """
         matches: list[Found] = []
         while self._heap and self._heap[0][0] < passed_ns:
-            leaves, again = self._decides(*heapq.heappop(self._heap))
+            leaves, again = decides(*heapq.heappop(self._heap))
             matches += leaves
             if again is not None:
                 heapq.heappush(self._heap, again)

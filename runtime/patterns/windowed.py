@@ -41,6 +41,7 @@ class WindowMatcher(KeyMatcher):
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
+        self._own_chains = [Chain(one) for one in settings.rules]
         self.windows: Windows = settings.scope.begin()
         # Windows up to this key have all their matches; counts are of later ones.
         self._full: int | None = None
@@ -52,6 +53,10 @@ class WindowMatcher(KeyMatcher):
         self._given_up: dict[int, int] = {}
         self._now = 0  # the number of the last event
         self._closing: dict[int, Window] = {}  # {key: a window that waits for its end}
+
+    @property
+    def _chains(self) -> list[Chain]:
+        return self._own_chains
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
         """Open and end windows by an event, and do nothing else."""
@@ -81,7 +86,7 @@ class WindowMatcher(KeyMatcher):
     ) -> list[Found]:
         """Take an event after `open`; windows of the keys `lost` have lost it."""
         self._now = number
-        matches = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
             return matches  # it is in no window, or in none that waits for a match
         roles = self._settings.roles(fits)

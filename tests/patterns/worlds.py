@@ -75,7 +75,7 @@ def found_by(
             state = deepcopy(save(matcher))
             matcher = matcher_for(spec)
             restore(matcher, state)
-    found += matcher.waiting.decided(2**62)
+    found += matcher.decided(2**62)
     return found
 
 

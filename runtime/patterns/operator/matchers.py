@@ -175,12 +175,10 @@ class Matchers:
             _, code = heapq.heappop(self._due)
             matcher = self.changing(code)
             assert matcher is not None, "it waits"
-            waiting = matcher.waiting
-            key_matches = waiting.decided(passed_ns)
+            key_matches = matcher.decided(passed_ns)
             matches += key_matches
             self._note_decided(code, key_matches)
-            if waiting.due_ns is not None:
-                heapq.heappush(self._due, (waiting.due_ns, code))
+            self._push(matcher, code)
         return matches
 
     def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:

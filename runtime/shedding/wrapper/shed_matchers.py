@@ -117,7 +117,7 @@ class SheddingMatchers(Matchers):
         for code in list(self.of_key):
             one = self.changing(code)
             assert one is not None, "its code is there"
-            matches += one.waiting.decided(at_ns)
+            matches += one.decided(at_ns)
             self._begin(code)
         return matches
 

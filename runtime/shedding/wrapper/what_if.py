@@ -96,5 +96,5 @@ def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set
     matches: list[Found] = []
     for event in events:
         matches += matcher.take(event.number, event.time_ns, event.turn, event.fits, event.values)
-    matches += matcher.waiting.decided(_AFTER_NS)
+    matches += matcher.decided(_AFTER_NS)
     return {event.parts for event in matches}
