@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -40,8 +40,8 @@ HASH_VERSION = 1
 _HASH_BITS = 48
 """Bits of a key's hash: with a rank above them they are a writer (`RANK_SHIFT`)."""
 _GROUP_BITS = 7
-_ROWS_OF_VALUE = 8
-"""With so many rows for each whole number of a range a table takes half the time of hashes."""
+_STEPS = 8
+"""A range of whole numbers is rounded to an eighth of its width: its table serves others, too."""
 _NULL, _NAN = np.uint64(0x6E756C6C6E756C6C), np.uint64(0x7FF8000000000000)
 """Numbers in place of null and NaN."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -162,7 +162,8 @@ def owners_of_rows(
 ) -> npt.NDArray[np.uint8]:
     """Return the replica that owns the key of each row.
 
-    Whole numbers within a short range are hashed once each, not once a row, as text is.
+    Whole numbers within a short range are hashed once each, not once a row, as text is; batches
+    with the same range share a table.
 
     Args:
         columns: the key columns, of shape (rows,).
@@ -174,13 +175,20 @@ def owners_of_rows(
     """
     column = columns[0]
     if len(columns) == 1 and isinstance(column, np.ndarray) and column.dtype.kind == "i" and rows:
-        least = int(column.min())
-        size = int(column.max()) - least + 1
-        if size * _ROWS_OF_VALUE <= rows:
-            numbers = np.arange(size) + least
-            own = owners(key_hashes([numbers], size), groups)
-            return own.take(np.subtract(column, least, dtype=np.int64))
+        least, most = int(column.min()), int(column.max())
+        step = 1 << max((most - least).bit_length() - _STEPS.bit_length() + 1, 0)
+        first = least // step * step
+        size = (most // step + 1) * step - first
+        if size <= rows:
+            own = _owners_of_range(first, size, groups)
+            return own.take(np.subtract(column, first, dtype=np.int64) if first else column)
     return owners(key_hashes(columns, rows), groups)
+
+
+@lru_cache(maxsize=16)
+def _owners_of_range(first: int, size: int, groups: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    # Past the last int64 the numbers begin again, and no row has them.
+    return owners(key_hashes([np.arange(size) + first], size), groups)
 
 
 def _whole(column: Column) -> _Hashes:
