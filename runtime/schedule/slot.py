@@ -77,6 +77,7 @@ class Slot:
                 is_sampled=is_sampled,
                 interval_ns=interval_ns,
                 looks=self._looks,
+                has_deadline=deadline_ns is not None,
             )
             for s in stages
         }
@@ -658,7 +659,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 43
+VERSION = 44
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

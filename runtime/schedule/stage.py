@@ -37,6 +37,7 @@ from slackwater.runtime.schedule.chain import (
     steps_counted,
 )
 from slackwater.runtime.schedule.gated_nodes import OperatorNode, OrderNode, SharedGateNode
+from slackwater.runtime.schedule.gathered_rows import GatheredRows
 from slackwater.runtime.schedule.intake import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.node import Handed, Node
@@ -80,6 +81,7 @@ class StageMachine:
         "outputs",
         "_late",
         "_diverted",
+        "_gathered",
         "is_finished",
         "moved_ns",
     )
@@ -93,6 +95,7 @@ class StageMachine:
         is_sampled: bool = False,
         interval_ns: int = NS_PER_SECOND,
         looks: Looks | None = None,
+        has_deadline: bool = False,
     ) -> None:
         self.stage = stage
         self._limits = limits or Limits()
@@ -147,6 +150,11 @@ class StageMachine:
             if channel.late is None and channel.diverted is None
         ]
         self.outputs = StageOutputs(results, start_ns=start_ns)
+        self._gathered: GatheredRows | None = None
+        if self.source is not None and stage.is_backlog:
+            self._gathered = GatheredRows.of(
+                stage.outputs, self._limits, has_deadline=has_deadline, is_sampled=is_sampled
+            )
         self.output_names = [channel.name for channel in stage.outputs]
         self.moved_ns = start_ns  # when it let rows go
         self.is_finished = False
@@ -277,16 +285,22 @@ class StageMachine:
             sampler.count(now_ns, self.queues)
             sampler.begin()
         handed = self.node.work(now_ns, max_rows=max_rows)
-        if handed.progress is None:
-            return Work((), None, 0, handed)
+        if handed.progress is None:  # a source has nothing right now
+            message = None if self._gathered is None else self._gathered.take()
+            return self._sent(message, handed, now_ns)
         self.moved_ns = now_ns
         if sampler is not None and self.source is not None:
             sampler.handed_over(handed.rows, handed.progress)
         message = self._message(handed, handed.progress)
+        if message is not None and self.stage.kind == "sink":
+            return Work((), self._egress(message), message.rows, handed)
+        if message is not None and self._gathered is not None:
+            message = self._gathered.add(message, now_ns)
+        return self._sent(message, handed, now_ns)
+
+    def _sent(self, message: Message | None, handed: Handed, now_ns: int) -> Work:
         if message is None:
             return Work((), None, 0, handed)
-        if self.stage.kind == "sink":
-            return Work((), self._egress(message), message.rows, handed)
         return Work(self._sends(message, handed, now_ns), None, message.rows, handed)
 
     def left_out(self, rows: int, now_ns: int) -> None:
