@@ -6,8 +6,8 @@ to 64 parts  ·            ·            300 rows each  one frame a replica, not
 ```
 
 A frame costs both ends some 30 µs, as much as 1,000 rows. So with 64 replicas most of what a row of
-a short slice costs is its frame. Nobody waits by a clock for existing data: until its rows leave, a
-source is where it was before, as in one longer slice.
+a short slice costs is its frame. Existing data is due by no clock: until its rows leave, a source
+is where it was before, as in one longer slice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PART_ROWS = 1_024
 
 
 class GatheredRows:
-    """Rows that have left a source's chain, and are not sent yet; and the last promise with them.
+    """Rows of a source that are not sent yet, with their last promise.
 
     Args:
         least_rows: rows from which on they leave; with 0 none waits.
@@ -71,7 +71,7 @@ class GatheredRows:
         return cls(least_rows, limits.longest_slice_ns)
 
     def add(self, message: Message, now_ns: int) -> Message | None:
-        """Add the rows of a slice; return all rows if they are to leave, else None."""
+        """Add the rows of a slice; return all rows that leave, or None."""
         since_ns = self._since_ns
         if message.batch is not None:
             self._batches.append(message.batch)
