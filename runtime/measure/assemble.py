@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.measure.buckets import rows_where
 from slackwater.runtime.measure.deadline import deadline_notes, with_totals
 from slackwater.runtime.measure.histogram import LatencyHistogram
 from slackwater.runtime.measure.keep_notes import keep_notes
@@ -49,7 +50,8 @@ _UNREPORTED = (
 class SinkMeter:
     """Latency of rows that leave at one sink. Source: [mace] Def. 3.
 
-    Rows are counted some batches at a time: for one row, counting takes as long as joining.
+    Rows of small batches are counted together: for one row, counting takes as long as joining. In a
+    large one many rows in a row have one stimulus, and are counted as one value.
 
     It packs itself: what is saved is in its report, in the form in which that is sent.
     """
@@ -90,16 +92,22 @@ class SinkMeter:
     def add(self, batch: Batch, egress_ns: int) -> None:
         """Count rows that have just left."""
         self._count_marks(batch)
-        self._waiting.append((batch.stimulus_time_ns, egress_ns))
+        stimulus_ns = batch.stimulus_time_ns
+        if len(stimulus_ns) > _ROWS_AT_ONCE:
+            starts = np.append(0, (stimulus_ns[1:] != stimulus_ns[:-1]).nonzero()[0] + 1)
+            values_ns, rows = stimulus_ns.take(starts), np.diff(starts, append=len(stimulus_ns))
+            self._count(values_ns, egress_ns - values_ns, rows)
+            return
+        self._waiting.append((stimulus_ns, egress_ns))
         self._rows_waiting += len(batch)
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
-            self._count()
+            self._count_waiting()
 
     @property
     def report(self) -> SinkReport:
         """Report of all rows that have left so far."""
         if self._waiting:
-            self._count()
+            self._count_waiting()
         return self._report
 
     def snapshot(self) -> dict[str, Any]:
@@ -130,16 +138,23 @@ class SinkMeter:
             for mark, rows in rows_by_mark(batch.marks).items():
                 self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
 
-    def _count(self) -> None:
+    def _count_waiting(self) -> None:
         stimulus_ns = np.concatenate([stimuli for stimuli, _ in self._waiting])
         latency_ns = np.concatenate([egress_ns - stimuli for stimuli, egress_ns in self._waiting])
         self._waiting.clear()
         self._rows_waiting = 0
-        self._report.rows += len(stimulus_ns)
-        self._report.latency.add(latency_ns)
-        if (deadline_ns := self._report.deadline_ns) is not None:
-            self._report.in_time += int(np.count_nonzero(latency_ns <= deadline_ns))
-        self._report.series.add(stimulus_ns, latency_ns)
+        self._count(stimulus_ns, latency_ns)
+
+    def _count(
+        self, stimulus_ns: Int64Array, latency_ns: Int64Array, rows: Int64Array | None = None
+    ) -> None:
+        """Count values; `rows` has how many rows have each, None if each has one."""
+        report = self._report
+        report.rows += len(stimulus_ns) if rows is None else int(np.add.reduce(rows))
+        report.latency.add(latency_ns, rows)
+        if report.deadline_ns is not None:
+            report.in_time += rows_where(latency_ns <= report.deadline_ns, rows)
+        report.series.add(stimulus_ns, latency_ns, rows)
 
 
 def merge_channels(parts: Iterable[ChannelReport]) -> list[ChannelReport]:

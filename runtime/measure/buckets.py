@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 _MANTISSA_BITS = 52
 _EXPONENT_BIAS = 1023
@@ -30,6 +30,26 @@ def buckets_of(values_ns: Int64Array, *, bits: int) -> Int64Array:
     number >>= _MANTISSA_BITS - bits
     number -= _EXPONENT_BIAS << bits
     return number
+
+
+def rows_by_bucket(
+    buckets: Int64Array, rows: Int64Array | None = None, *, least: int = 0
+) -> Int64Array:
+    """Return the rows of each bucket up to the last with any, or up to `least`.
+
+    Args:
+        buckets: shape (values,), the bucket of each value.
+        rows: shape (values,), number of rows that have each value, below 2^53 in all; None if each
+            has one.
+        least: least number of buckets.
+    """
+    counts = np.bincount(buckets, rows, minlength=least)
+    return counts.astype(np.int64, copy=False)  # exact: floats of whole numbers below 2^53
+
+
+def rows_where(mask: BoolArray, rows: Int64Array | None = None) -> int:
+    """Return the number of rows of the values for which `mask`, shape (values,), is true."""
+    return int(np.count_nonzero(mask) if rows is None else np.add.reduce(rows[mask]))
 
 
 def bucket_floor_ns(bucket: int, *, bits: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from slackwater.runtime.measure.buckets import (
     bucket_floor_ns,
     bucket_middle_ns,
     buckets_of,
+    rows_by_bucket,
+    rows_where,
 )
 from slackwater.runtime.model import Int64Array
 
@@ -55,27 +58,32 @@ class LatencyHistogram:
         """Greatest latency; 0 without latencies."""
         return self._max_ns
 
-    def add(self, values_ns: Int64Array) -> None:
-        """Count these latencies, shape (rows,), int64; negative ones as 0."""
-        rows = len(values_ns)
-        if rows == 0:
+    def add(self, values_ns: Int64Array, rows: Int64Array | None = None) -> None:
+        """Count these latencies; negative ones as 0.
+
+        Args:
+            values_ns: shape (values,), int64.
+            rows: shape (values,), number of rows that have each; None if each has one.
+        """
+        if len(values_ns) == 0:
             return
+        count = len(values_ns) if rows is None else int(np.add.reduce(rows))
         least = int(np.minimum.reduce(values_ns))
         if least < 0:
-            self.below_zero += int(np.count_nonzero(values_ns < 0))
+            self.below_zero += rows_where(values_ns < 0, rows)
             values_ns = np.maximum(values_ns, 0)
             least = 0
         most = int(np.maximum.reduce(values_ns))
         self._min_ns = min(self._min_ns, least)
         self._max_ns = max(self._max_ns, most)
-        self.count += rows
-        if most <= _LARGEST_NS // rows:
-            self.sum_ns += int(np.add.reduce(values_ns))
+        self.count += count
+        if most <= _LARGEST_NS // count:
+            self.sum_ns += int(np.add.reduce(values_ns if rows is None else values_ns * rows))
         else:  # the sum would overflow int64: a clock is off by years
-            self.sum_ns += sum(values_ns.tolist())
-        counts = np.bincount(
-            buckets_of(values_ns if least else np.maximum(values_ns, 1), bits=_BITS)
-        )
+            each = [1] * count if rows is None else rows.tolist()
+            self.sum_ns += sum(map(mul, values_ns.tolist(), each))
+        places = buckets_of(values_ns if least else np.maximum(values_ns, 1), bits=_BITS)
+        counts = rows_by_bucket(places, rows)
         self._counts[: len(counts)] += counts
 
     def quantile(self, q: float) -> int:

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.measure.buckets import bucket_at, bucket_middle_ns, buckets_of
+from slackwater.runtime.measure.buckets import (
+    bucket_at,
+    bucket_middle_ns,
+    buckets_of,
+    rows_by_bucket,
+)
 from slackwater.runtime.model import NS_PER_SECOND, Int64Array
 
 MAX_BINS = 512
@@ -54,8 +59,16 @@ class LatencySeries:
     def __repr__(self) -> str:
         return f"LatencySeries({len(self._max_ns)} bins of {self.width_ns / NS_PER_SECOND:g} s)"
 
-    def add(self, stimulus_ns: Int64Array, latency_ns: Int64Array) -> None:
-        """Count these rows: both of shape (rows,), int64; negative latencies as 0."""
+    def add(
+        self, stimulus_ns: Int64Array, latency_ns: Int64Array, rows: Int64Array | None = None
+    ) -> None:
+        """Count these latencies; negative ones as 0.
+
+        Args:
+            stimulus_ns: shape (values,), int64.
+            latency_ns: shape (values,), int64.
+            rows: shape (values,), number of rows that have each pair; None if each has one.
+        """
         if len(stimulus_ns) == 0:
             return
         earliest = int(np.minimum.reduce(stimulus_ns))
@@ -66,7 +79,7 @@ class LatencySeries:
         buckets -= _FIRST_BUCKET
         start = earliest // self.width_ns - self._first
         if start == latest // self.width_ns - self._first:  # most batches: one bin
-            self._counts[start] += np.bincount(buckets, minlength=_BUCKETS)
+            self._counts[start] += rows_by_bucket(buckets, rows, least=_BUCKETS)
             self._max_ns[start] = max(self._max_ns[start], np.maximum.reduce(latency_ns))
             return
         bins = stimulus_ns // self.width_ns
@@ -74,7 +87,7 @@ class LatencySeries:
         np.maximum.at(self._max_ns, bins, latency_ns)
         bins *= _BUCKETS
         bins += buckets
-        np.add.at(self._counts.reshape(-1), bins, 1)
+        np.add.at(self._counts.reshape(-1), bins, 1 if rows is None else rows)
 
     def bins(self) -> list[SeriesBin]:
         """Return the bins that hold any rows, in time order."""
