@@ -110,7 +110,9 @@ def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:
     least, most = -(-EARLIEST_NS // scale), LATEST_NS // scale
     known = np.iinfo(times.dtype)
     is_near = is_there
-    if least > known.min or most < known.max:
+    if len(times) and (
+        int(np.minimum.reduce(times)) < least or int(np.maximum.reduce(times)) > most
+    ):
         near = (times >= max(least, known.min)) & (times <= min(most, known.max))
         is_near = near if is_there is None else near & is_there
     return None if is_near is None or bool(is_near.all()) else is_near

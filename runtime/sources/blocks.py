@@ -29,14 +29,21 @@ from slackwater.runtime.model.state import Fields, save
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
-from slackwater.runtime.sources.bad_times import bad_time_text, known_times_ns, rows_with_times
+from slackwater.runtime.sources.bad_times import (
+    bad_time_text,
+    known_times_ns,
+    refuse_bad_times,
+    rows_with_times,
+)
 from slackwater.runtime.sources.clock import SourceClock
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.columns import (
     check_source_columns,
     near_time_ns,
     refuse_another_unit,
+    refuse_far_times,
     schema_to_read,
+    time_ns,
 )
 from slackwater.runtime.sources.computed_time import computed_time_of
 from slackwater.runtime.sources.diverted_rows import DivertedRows
@@ -142,7 +149,7 @@ class BlockReader:
         self._times = [spec.time_column] if arrival is None else [spec.time_column, arrival]
         refuses = spec.on_bad == "error"
         self._computed = computed_time_of(source, spec, schema, refuses=refuses)
-        self._columns = ColumnReader(source, self._schema, roles)
+        self._columns, self._roles = ColumnReader(source, self._schema, roles), roles
         self._few = few_reader(
             spec, self._schema, self._columns, self._carried, tells_arrivals=teller is not None
         )
@@ -502,12 +509,12 @@ class BlockReader:
         source, spec, row = self._source, self._spec, self._partition.rows
         arrival = spec.arrival if self._uses_arrival else None
         columns = self._columns.read(arrow, row=row)
-        event_time_ns = self._time_ns(columns, spec.time_column)
+        event_time_ns = self._time_ns(arrow, columns, spec.time_column)
         if not self._has_times and spec.time_unit is None:  # the first that have times
             is_whole = pa.types.is_integer(self._schema.field(spec.time_column).type)
             refuse_another_unit(source, spec.time_column, event_time_ns, is_whole=is_whole)
         self._has_times = True
-        arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
+        arrival_ns = None if arrival is None else self._time_ns(arrow, columns, arrival)
         if spec.ahead_ns is not None and spec.arrives_by_clock:
             arrival_ns = np.full(len(arrow), now_ns, dtype=np.int64)
         spoken_ns = spoken_promise_ns(source, spec, columns, event_time_ns, row=row)
@@ -659,10 +666,16 @@ class BlockReader:
             rows, batch, before_ns, pace=self._pace, start_ns=start_ns, now_ns=now_ns
         )
 
-    def _time_ns(self, columns: Columns, name: str) -> Int64Array:
+    def _time_ns(self, arrow: pa.RecordBatch, columns: Columns, name: str) -> Int64Array:
         kind = self._schema.field(name).type
         unit = time_unit(kind) if is_time(kind) else self._spec.time_unit or "ns"
-        return near_time_ns(self._source, name, columns[name], unit=unit, row=self._partition.rows)
+        times_ns = near_time_ns(columns[name], unit=unit)
+        if times_ns is None:
+            source, row = self._source, self._partition.rows
+            refuse_bad_times(source, arrow, name, role=self._roles[name], row=row)
+            times_ns = time_ns(source, name, columns[name], unit=unit, row=row)
+            refuse_far_times(source, name, times_ns, row=row)
+        return times_ns
 
 
 def _known_ns(time_ns: int) -> int:

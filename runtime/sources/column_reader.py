@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Columns
 from slackwater.runtime.model.schema import (
-    coarse_unit,
     is_sound,
     is_time,
     number_dtype,
@@ -44,6 +43,8 @@ class ColumnReader:
 
     def read(self, block: pa.RecordBatch, *, row: int) -> Columns:
         """Return the columns out of a block, as they are kept inside.
+
+        Times may be beyond nanoseconds, if they are in a longer unit: `near_time_ns` refuses those.
 
         Args:
             block: rows as the reader gave them; may have more columns, in any order.
@@ -106,8 +107,6 @@ class ColumnReader:
             kind = read_type(field.type)
             if place < 0 or schema.field(place).type != kind:
                 return None
-            if coarse_unit(kind) is not None and self._roles.get(field.name) in TIME_ROLES:
-                return None  # such a time may be beyond nanoseconds
             time_as = storage_type(kind) if is_time(kind) else None
             places.append((field.name, place, number_dtype(kind) is None, time_as))
         return places

@@ -155,23 +155,24 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
     )
 
 
-def near_time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> Int64Array:
-    """Return a column of times, ns since 1970 UTC, none of them far from ours.
+def near_time_ns(values: Column, *, unit: str) -> Int64Array | None:
+    """Return a column of times, ns since 1970 UTC; None if one is far from ours.
 
-    Args and errors: those of `time_ns`, and of `refuse_far_times`. Both look at the least and the
-    most; times that are as they should be are looked at once.
+    Times that are as they should be are looked at once, for the least and the most.
+
+    Args:
+        values: shape (rows,), integers in `unit`; no null.
+        unit: unit of the values.
     """
     integers = np.asarray(values)
     scale = TIME_UNIT_NS[unit]
     if len(integers) and (
-        int(np.minimum.reduce(integers)) * scale >= EARLIEST_NS
-        and int(np.maximum.reduce(integers)) * scale <= LATEST_NS
+        int(np.minimum.reduce(integers)) * scale < EARLIEST_NS
+        or int(np.maximum.reduce(integers)) * scale > LATEST_NS
     ):
-        times_ns = integers.astype(np.int64, copy=False)
-        return times_ns if scale == 1 else times_ns * np.int64(scale)
-    times_ns = time_ns(source, name, values, unit=unit, row=row)
-    refuse_far_times(source, name, times_ns, row=row)
-    return times_ns
+        return None
+    times_ns = integers.astype(np.int64, copy=False)
+    return times_ns if scale == 1 else times_ns * np.int64(scale)
 
 
 def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> Int64Array:
