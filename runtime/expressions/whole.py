@@ -90,9 +90,18 @@ def divided(op: str, ufunc: np.ufunc) -> Callable[[Call], Kernel]:
 
     def kernel(call: Call) -> Kernel:
         divisor = call.operands[1].value
+        if op == "%" and isinstance(divisor, int) and divisor > 0 and call.gives == pa.int64():
+            return rest
         if pa.types.is_floating(call.gives) or (divisor is not None and divisor not in (0, -1)):
             return of_numbers(ufunc)(call)
         return compute
+
+    def rest(left: Any, right: int) -> Column:
+        """Return what is left of a division by a fixed number, which NumPy does by vectors."""
+        left = widened(left)
+        wholes: npt.NDArray[Any] = np.floor_divide(left, right)
+        wholes *= right
+        return np.subtract(left, wholes, out=wholes)
 
     def compute(left: Any, right: Any) -> Column:
         left, right = widened(left), widened(right)
