@@ -13,10 +13,12 @@ SlackwaterError
 │   ├── OrderError       event time is older than its source had promised
 │   ├── RowsGone         rows that a restore needs, and that an origin has dropped: of an input
 │   ├── RetentionError   the same with its source, and what to do: ends the job
+│   ├── InputGone        an input that has ended for good, as with Spark's session: ends the job
 │   └── JavaError        no usable Java for Spark
 ├── OperatorError        the user's function raised, with its traceback and a sample; or a value
 │                        that its column cannot hold, with its row
 ├── SinkError            results could not be written (disk full, no permission)
+│   └── OutputRefused    an output refuses a job that has just begun: ends the job
 ├── CheckpointError      a checkpoint could not be written, or none can be used
 ├── FrameError           a malformed or hostile frame on the wire
 ├── ClusterError         no Ray cluster, wrong token, too few nodes
@@ -43,11 +45,13 @@ __all__ = [
     "FlowError",
     "FrameError",
     "IngestError",
+    "InputGone",
     "JavaError",
     "JobStopped",
     "LedgerError",
     "OperatorError",
     "OrderError",
+    "OutputRefused",
     "RetentionError",
     "RowsGone",
     "SchemaError",
@@ -139,6 +143,10 @@ class RetentionError(IngestError):
     """A source cannot be read on after a restore: its origin has dropped the rows."""
 
 
+class InputGone(IngestError):
+    """An input has ended for good, before its rows: no other attempt can read them."""
+
+
 class JavaError(IngestError):
     """Spark needs a Java and none was found."""
 
@@ -155,6 +163,10 @@ class OperatorError(SlackwaterError):
 
 class SinkError(SlackwaterError):
     """Results could not be written."""
+
+
+class OutputRefused(SinkError):
+    """An output refuses a job that has just begun: another attempt would be refused, too."""
 
 
 class CheckpointError(SlackwaterError):

@@ -46,7 +46,13 @@ from slackwater.actors.wire.channel import ChannelKeys, Waker
 from slackwater.actors.wire.local_sockets import host_identity
 from slackwater.actors.wire.waiting import sharpen_timers
 from slackwater.runtime.control.commands import Command
-from slackwater.runtime.errors import SettingError, SlackwaterError, kind_of
+from slackwater.runtime.errors import (
+    OutputRefused,
+    SettingError,
+    SinkError,
+    SlackwaterError,
+    kind_of,
+)
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.slot_plan import SlotPlan
@@ -362,7 +368,7 @@ class SlotHost(MovingStages, CuttingSlot):
             return "stopped"
         slot.open(self._clock.now_ns())
         self._publish("running")  # in case a sink or the first slice hangs
-        self._results.resumes(self._sinks.begin(), recovers=self._recovers)
+        self._results.resumes(self._begin_sinks(), recovers=self._recovers)
         if slot.marked:  # it goes on from a checkpoint
             self._do(self._results.complete(slot.marked))
         sharpen_timers()
@@ -409,6 +415,15 @@ class SlotHost(MovingStages, CuttingSlot):
             was_woken, looked_ns = poller.wait(min(self._rest_s(slot, now_ns), most_s)), 0
             self._news.quiet_since_ns = None
         return "stopped"
+
+    def _begin_sinks(self) -> Mapping[str, int]:
+        """Begin the sinks; an output that refuses a new run ends the job at once."""
+        try:
+            return self._sinks.begin()
+        except SinkError as problem:
+            if self._recovers:
+                raise
+            raise OutputRefused(str(problem)) from problem.__cause__
 
     def _attend(self, slot: Slot) -> Slot:
         """Serve the threads that woke us; return the slot, perhaps a new one."""

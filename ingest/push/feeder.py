@@ -128,14 +128,17 @@ class Feeder:
                 if problem is not None:
                     raise problem
         except Exception as problem:  # any error of the user's code or the JVM
-            cause = user_cause(problem)
+            cause, kind = user_cause(problem), Kind.FAILED
             if is_lost_jvm(problem):
+                kind = Kind.GONE
                 cause = (
                     f"the JVM of Spark's driver has ended ({cause}); see spark.log for why, and "
                     "run the same command again"
                 )
+            elif isinstance(problem, IngestError):  # of `_welcome`: the next reader has it, too
+                kind = Kind.GONE
             reason = f"the Spark stream failed: {cause}"
-            last = Frame(Kind.FAILED, body=reason.encode())
+            last = Frame(kind, body=reason.encode())
         finally:
             self._finish(last)
 
@@ -253,7 +256,7 @@ class Feeder:
                 self._stop(self._running)
         if has_reader:
             if self._is_spooled and self._stopping.is_set():
-                last = Frame(Kind.FAILED, body=_NO_END.encode())
+                last = Frame(Kind.GONE, body=_NO_END.encode())
             self._tell(last)
         self._running = self._reader = None
         with contextlib.suppress(zmq.Again):

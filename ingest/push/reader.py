@@ -31,7 +31,7 @@ from slackwater.ingest.push.wire import (
     lost,
     rows_of,
 )
-from slackwater.runtime.errors import FrameError, IngestError
+from slackwater.runtime.errors import FrameError, IngestError, InputGone
 from slackwater.runtime.sources.spec import END_OF_INPUT, Block, EndOfInput
 
 FRAMES_PER_POLL = 8
@@ -93,6 +93,7 @@ class PushReader:
         Raises:
             IngestError: the query failed (with the user's own cause), or its driver is gone;
                     rows committed before have been handed over.
+            InputGone: its session, or the JVM of that, has ended: no later reader gets rows.
         """
         if self._is_closed:
             return END_OF_INPUT
@@ -180,6 +181,8 @@ class PushReader:
             self._is_ended = True
         elif frame.kind is Kind.FAILED:
             self._failure = IngestError(frame.text)
+        elif frame.kind is Kind.GONE:
+            self._failure = InputGone(frame.text)
 
     def _joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         if not batches:

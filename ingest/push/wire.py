@@ -16,6 +16,7 @@ and nothing longer than announced is read.
 | COMMITTED | reader → feeder | none; the epoch's rows are visible and there is room for more |
 | END | feeder → reader | none; no more epochs |
 | FAILED | feeder → reader, reader → sender | the reason, for a person |
+| GONE | feeder → reader | the reason, for a person; no later reader gets rows either |
 | BYE | reader → feeder | none; it reads no more |
 | PING | feeder → reader | none; tests whether the reader is still there |
 """
@@ -91,6 +92,7 @@ class Kind(IntEnum):
     BYE = 8
     PING = 9
     STARTED = 10
+    GONE = 11
 
 
 @dataclass(frozen=True, slots=True)

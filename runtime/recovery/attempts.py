@@ -32,7 +32,7 @@ LONGEST_NS = 30 * NS_PER_SECOND
 """Longest wait before an attempt."""
 _FINAL = (
     *(errors.SettingError, errors.FlowError, errors.ClusterError, errors.JobStopped),
-    errors.RetentionError,
+    *(errors.RetentionError, errors.InputGone, errors.OutputRefused),
 )
 """Errors that no repeat mends."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")

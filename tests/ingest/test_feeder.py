@@ -169,7 +169,7 @@ def test_rows_that_were_spooled_of_another_query_are_refused(
     spark.may_stop.set()
     with contextmanager(hello)(feeder, "query-0 4") as (line, _):
         failed = heard(line)
-    assert failed.kind is Kind.FAILED
+    assert failed.kind is Kind.GONE
     assert "spooled as those of query query-0, and this is query-1" in failed.text
     assert "new folders for offsets and checkpoints" in failed.text
 
@@ -182,7 +182,7 @@ def test_the_end_of_a_session_is_not_the_end_of_a_stream_that_is_spooled(
         assert heard(line).kind is Kind.STARTED
         feeder.stop()
         last = heard(line)
-    assert last.kind is Kind.FAILED
+    assert last.kind is Kind.GONE
     assert "submit the flow again" in last.text
 
 
@@ -191,6 +191,6 @@ def test_a_jvm_that_has_ended_is_named_with_the_way_on(feeder: Feeder, spark: Fa
     spark.is_gone = True
     with contextmanager(hello)(feeder, "") as (line, _):
         failed = heard(line)
-    assert failed.kind is Kind.FAILED
+    assert failed.kind is Kind.GONE
     assert "the JVM of Spark's driver has ended" in failed.text
     assert "run the same command again" in failed.text

@@ -27,7 +27,7 @@ from slackwater.ingest.push.wire import (
     connected,
     frame_of,
 )
-from slackwater.runtime.errors import FrameError, IngestError
+from slackwater.runtime.errors import FrameError, IngestError, InputGone
 from slackwater.runtime.sources.spec import END_OF_INPUT, Block
 from tests.ingest.push_driver import COLUMNS, HOST, SOURCE, SPARK, Driver, opened, poll_until, rows
 from tests.support.refused_peers import shouting
@@ -118,16 +118,18 @@ def test_the_second_epoch_is_answered_when_the_first_has_been_read(
     assert [value for block in seen for value in block["value"].to_pylist()] == list(range(101))
 
 
+@pytest.mark.parametrize(("kind", "error"), [(Kind.FAILED, IngestError), (Kind.GONE, InputGone)])
 def test_a_failed_query_is_raised_after_what_it_had_committed(
-    driver: Driver, reader: PushReader
+    driver: Driver, reader: PushReader, kind: Kind, error: type[IngestError]
 ) -> None:
     driver.push(0, 0, rows(1))
     poll_until(reader, lambda: len(driver.done) == 1)
     driver.commit(0)
-    driver.say(Frame(Kind.FAILED, body=b"ZeroDivisionError: division by zero"))
+    driver.say(Frame(kind, body=b"ZeroDivisionError: division by zero"))
     seen: list[pa.RecordBatch] = []
-    with pytest.raises(IngestError, match="ZeroDivisionError"):
+    with pytest.raises(error, match="ZeroDivisionError") as raised:
         rest(reader, seen)
+    assert raised.type is error
     assert [block["value"].to_pylist() for block in seen] == [[1]]
 
 

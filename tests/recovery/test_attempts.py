@@ -121,7 +121,13 @@ def test_rows_beside_an_error_do_not_make_it_another() -> None:
     assert isinstance(failures(attempts, *[death(text=text) for text in texts])[-1], Cause)
 
 
-@pytest.mark.parametrize("kind", ["SettingError", "ColumnError", "ClusterError", "RetentionError"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("SettingError", "ColumnError", "ClusterError", "RetentionError", "InputGone"),
+        "OutputRefused",
+    ],
+)
 def test_a_failure_that_no_repeat_mends_ends_the_job_at_once(kind: str) -> None:
     cause = Cause(kind, "so it is", ("a",))
     assert failures(of(3), cause) == [cause]

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.engine.sinks.reader import Watcher
 from slackwater.actors.sinks.outputs import collect_sink, jsonl_sink
 from slackwater.actors.sinks.run_fingerprints import sink_runs
+from slackwater.actors.slot.cutting import SavedPart
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.wire.channel import ChannelKeys
 from slackwater.ingest.memory import table
@@ -117,6 +118,21 @@ def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told
     (told,) = ended.notes
     assert told.startswith("slot 'node-1', as its sinks ended: ")
     assert "ValueError: no abort today" in told
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+def test_an_output_that_refuses_a_new_run_ends_the_job_at_once(recovers: bool) -> None:
+    flow = Dataflow("refuses")
+    numbers = flow.source("numbers", table({"ts": [1]}), event_time="ts")
+    numbers.sink("out", Noting(fails_in="open", problem=ValueError("drop the table")))
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    slot.start(slot.connect({}, {}, SavedPart("", recovers=recovers)))
+    ended = slot.join()
+    release([slot])
+    assert ended.error_type == ("SinkError" if recovers else "OutputRefused")
+    assert "drop the table" in (ended.error or "")
 
 
 class HangsAsItCloses(Output, Sink):
