@@ -5,6 +5,17 @@
 cut 1 ─────────────────▶ cut 2 ─────────────▶ cut 3      54 / 2.7 % = 2 s; a slot that gets half of
         at least 2 s             1.3 s                   a core has half of the time, so 4 s
 ```
+
+A part of the cost may grow with the interval, such as that of rows that a sink holds. It takes the
+same share of the time in any interval, and a longer one pays for the rest alone:
+
+```
+interval 1 s ─ cost 60 ms      20 ms a second grow, whatever the interval: 2 % of the time
+         2 s ─ cost 80 ms      40 ms do not, and 2.7 % - 2 % pays for these: 5.7 s
+```
+
+Where what grows takes most of the 2.7 %, that interval would be very long; beyond that none pays.
+Then the rest may cost a third of what grows: a longer interval saves little.
 """
 
 from __future__ import annotations
@@ -19,6 +30,12 @@ MOST_COST = 0.03
 PAYING = 0.9 * MOST_COST
 """Part of its time that pays for checkpoints: the interval gives way to that. That is less, since
 checkpoints take a part of the time themselves, and some costs are not seen, such as cold caches."""
+REST = 1 / 3
+"""Cost of what does not grow with the interval, for each of what does, that may stay."""
+UNLIKE = 1.5
+"""Ratio of two intervals that shows what of a cost grows with them."""
+FORGETS = 0.95
+"""What is left, after a checkpoint that does not show it, of what grows: state changes, too."""
 LEAST_SHARE = 0.2
 """Least part of the time in which a core is expected: a shortage may be over soon."""
 
@@ -37,6 +54,43 @@ class Cost(NamedTuple):
     since_ns: int
 
 
+class _Account(NamedTuple):
+    """Account of a process.
+
+    Attributes:
+        owed_ns: cost of the last checkpoint that does not grow with the interval, and what time
+            has not paid for those before.
+        grows: cost for each unit of time since the checkpoint before.
+        seen: cost with which one of another interval is compared; None before the first.
+    """
+
+    owed_ns: float = 0.0
+    grows: float = 0.0
+    seen: Cost | None = None
+
+    @property
+    def paying(self) -> float:
+        """Part of the time that pays for what does not grow."""
+        return max(PAYING - self.grows, REST * self.grows)
+
+    def after(self, cost: Cost) -> _Account:
+        """Return the account after a checkpoint."""
+        if not cost.had_ns:
+            return self._replace(owed_ns=self.owed_ns + cost.cpu_ns)
+        grows, seen, owed_ns = self.grows * FORGETS, self.seen, self.owed_ns
+        if seen is None:
+            seen = cost
+        elif max(cost.had_ns, seen.had_ns) >= UNLIKE * min(cost.had_ns, seen.had_ns):
+            slope = (cost.cpu_ns - seen.cpu_ns) / (cost.had_ns - seen.had_ns)
+            grows = min(max(slope, 0.0), cost.cpu_ns / cost.had_ns)
+            owed_ns -= max(grows - self.grows, 0.0) * seen.had_ns
+            seen = cost
+        grows = min(grows, cost.cpu_ns / cost.had_ns)
+        own = _Account(0.0, grows, seen)
+        unpaid_ns = max(owed_ns - cost.had_ns * own.paying, 0.0)
+        return own._replace(owed_ns=unpaid_ns + cost.cpu_ns - grows * cost.had_ns)
+
+
 class Pace:
     """Pace keeps account of what checkpoints cost each process.
 
@@ -52,7 +106,7 @@ class Pace:
 
     def __init__(self, every_ns: int) -> None:
         self._every_ns = every_ns
-        self._owed_ns: dict[str, float] = {}
+        self._accounts: dict[str, _Account] = {}
         self.interval_ns = every_ns
 
     def took(self, costs: Mapping[str, Cost]) -> None:
@@ -62,11 +116,10 @@ class Pace:
             costs: cost in each process, by name; those that are not here have ended.
         """
         longest_ns: float = self._every_ns
-        owed_ns = {}
+        accounts = {}
         for name, cost in costs.items():
-            left_ns = self._owed_ns.get(name, 0.0) - cost.had_ns * PAYING
-            owed_ns[name] = max(left_ns, 0.0) + cost.cpu_ns
+            accounts[name] = own = self._accounts.get(name, _Account()).after(cost)
             share = cost.had_ns / cost.since_ns if cost.since_ns > 0 else 1.0
             share = min(max(share, LEAST_SHARE), 1.0)
-            longest_ns = max(longest_ns, owed_ns[name] / PAYING / share)
-        self._owed_ns, self.interval_ns = owed_ns, round(longest_ns)
+            longest_ns = max(longest_ns, own.owed_ns / own.paying / share)
+        self._accounts, self.interval_ns = accounts, round(longest_ns)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import statistics
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.runtime.recovery.pace import MOST_COST, PAYING, Cost, Pace
+from slackwater.runtime.recovery.pace import MOST_COST, PAYING, REST, Cost, Pace
 
 S, MS = 10**9, 10**6
 
@@ -48,14 +51,15 @@ def test_quiet_time_is_not_saved_up() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 10 * S), st.floats(0.2, 1.0)), min_size=1, max_size=30),
+    st.integers(0, 10 * S),
+    st.lists(st.floats(0.2, 1.0), min_size=1, max_size=30),
     st.integers(50 * MS, 10 * S),
 )
 def test_next_interval_pays_for_all_checkpoints_so_far(
-    checkpoints: list[tuple[int, float]], every_ns: int
+    cpu_ns: int, shares: list[float], every_ns: int
 ) -> None:
     pace, since_ns, had_ns, cost_ns = Pace(every_ns), 0, 0, 0
-    for cpu_ns, share in checkpoints:
+    for share in shares:
         own_ns = int(since_ns * share)
         pace.took({"slot": Cost(cpu_ns, own_ns, since_ns)})
         had_ns, cost_ns = had_ns + own_ns, cost_ns + cpu_ns
@@ -64,3 +68,26 @@ def test_next_interval_pays_for_all_checkpoints_so_far(
         since_ns = pace.interval_ns
         assert since_ns >= every_ns
         assert cost_ns <= (had_ns + since_ns * share) * PAYING + 1e-6 * cost_ns + 10
+
+
+@given(
+    fixed_ns=st.integers(0, 5 * S),
+    grows=st.floats(0.0, 1.0),
+    every_ns=st.integers(50 * MS, 10 * S),
+    seed=st.integers(0, 2**32),
+)
+def test_interval_grows_only_as_far_as_a_longer_one_is_cheaper(
+    fixed_ns: int, grows: float, every_ns: int, seed: int
+) -> None:
+    """With costs that scatter by a twentieth; a part of them grows with the interval."""
+    rng = random.Random(seed)  # noqa: S311 - chance
+    pace, since_ns, intervals_ns = Pace(every_ns), 0, list[int]()
+    for _ in range(100):
+        cost_ns = (fixed_ns + grows * since_ns) * rng.uniform(0.95, 1.05)
+        pace.took({"slot": Cost(round(cost_ns), since_ns, since_ns)})
+        since_ns = pace.interval_ns
+        intervals_ns.append(since_ns)
+    enough_ns = fixed_ns / max(PAYING - grows, REST * grows)
+    middle_ns = statistics.median(intervals_ns[20:])
+    assert middle_ns <= 3 * max(every_ns, enough_ns)
+    assert fixed_ns / middle_ns + grows <= 1.2 * max(PAYING, (1 + REST) * grows)
