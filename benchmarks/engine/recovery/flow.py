@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,13 @@ def rows_of(path: Path) -> Rows:
         return db.execute("SELECT ordinal, text FROM rows ORDER BY ordinal").fetchall()
     finally:
         db.close()
+
+
+def number_of_rows(path: Path) -> int:
+    """Return the number of rows of a table, without a look at them."""
+    with closing(sqlite3.connect(path)) as db:
+        (rows,) = db.execute("SELECT count(*) FROM rows").fetchone()
+    return int(rows)
 
 
 def commits_of(path: Path) -> list[float]:

@@ -24,16 +24,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 
-from benchmarks.engine.recovery.flow import commits_of, rows_of
+from benchmarks.engine.recovery.flow import commits_of, number_of_rows, rows_of
 from benchmarks.frame import Claim, Options, Result
 
 FILE_ROWS, FILE_S = 100, 0.2
 """Rows of a file, and time between two."""
+AHEAD = 5_000
+"""Rows that wait for the job at most: the last of them come in its last seconds."""
 MORE = 200
 """Rows that must come before a fault, and after each that the job survives."""
 BEGIN_S, MORE_S, END_S = 300.0, 120.0, 90.0
@@ -46,16 +49,26 @@ Faults = dict[str, list[float]]
 
 @dataclass
 class Feed:
-    """Files that appear one after the other."""
+    """Files that appear one after the other.
+
+    Attributes:
+        folder: folder of the files.
+        there: returns the number of rows that the sink has.
+        rows: number of rows in the files.
+        stops: set to write no more.
+    """
 
     folder: Path
+    there: Callable[[], int]
     rows: int = 0
     stops: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Write files until it is stopped."""
+        """Write files until it is stopped, unless many rows wait for the job."""
         number = 0
         while not self.stops.wait(FILE_S):
+            if self.rows >= self.there() + AHEAD:
+                continue
             texts = [
                 f'{{"t": {t}, "value": {t * 7 % 1_000}}}\n'
                 for t in range(self.rows, self.rows + FILE_ROWS)
@@ -80,7 +93,7 @@ def run(options: Options) -> Result:
     with tempfile.TemporaryDirectory(prefix="recovery-spark-") as name:
         folder = Path(name)
         (folder / "files").mkdir()
-        feed = Feed(folder / "files")
+        feed = Feed(folder / "files", partial(_count, folder / "rows.db"))
         feeding = threading.Thread(target=feed.run, daemon=True)
         feeding.start()
         try:
@@ -223,7 +236,7 @@ def _command(folder: Path) -> Iterator[_Job]:
 
 
 def _count(path: Path) -> int:
-    return len(rows_of(path)) if path.exists() and commits_of(path) else 0
+    return number_of_rows(path) if path.exists() and commits_of(path) else 0
 
 
 def _until(holds: Callable[[], bool], within_s: float) -> bool:
