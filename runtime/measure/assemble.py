@@ -236,6 +236,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             *notes,
             *unused_notes(ordered),
             *_missing_notes(ordered),
+            *_forgotten_notes(ordered),
             *published_notes(state, sinks),
             *_untold_notes(state, carried),
             *[_UNREPORTED.format(slot=slot) for slot in unreported],
@@ -262,6 +263,15 @@ def _missing_notes(stages: Iterable[StageReport]) -> list[str]:
         "changed nothing (on_missing='count')"
         for stage in stages
         if (ignored := stage.counted.get("missing_rows"))
+    ]
+
+
+def _forgotten_notes(stages: Iterable[StageReport]) -> list[str]:
+    """Return notes on keys that were forgotten."""
+    return [
+        f"stage {stage.name!r}: {count_of(forgotten, 'key')} got no row for keep=, and went"
+        for stage in stages
+        if (forgotten := stage.counted.get("forgotten_keys"))
     ]
 
 

@@ -8,6 +8,7 @@ from slackwater.runtime.model.batch import (
     Int64Array,
     batch_of,
     concat_batches,
+    joined_batches,
     concat_columns,
 )
 from slackwater.runtime.model.gate_read import GateRead
@@ -71,6 +72,7 @@ __all__ = [
     "ReleaseRule",
     "batch_of",
     "concat_batches",
+    "joined_batches",
     "concat_columns",
     "duration_ns",
     "format_ns",

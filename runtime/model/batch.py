@@ -250,6 +250,12 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
     )
 
 
+def joined_batches(batches: Iterable[Batch | None]) -> Batch | None:
+    """Return the rows of batches of the same columns; None if there are none."""
+    some = [batch for batch in batches if batch is not None and len(batch)]
+    return concat_batches(some) if some else None
+
+
 def concat_columns(columns: Sequence[Column]) -> Column:
     """Return one column after the other; all of one kind, at least one."""
     if isinstance(columns[0], NUMBERS):

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.model import READY_ONLY, ReleaseRule
+from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import EachRowStep, Step
-from slackwater.runtime.plan.steps import LateStep, SourceStep
+from slackwater.runtime.plan.steps import LateStep
 from slackwater.runtime.plan.traits import Changes, Role
 
 __all__ = [
@@ -105,9 +106,18 @@ def check_changes(steps: Mapping[str, Step], step: Step) -> None:
 def late_changes_text(steps: Mapping[str, Step], step: Step) -> str:
     """Return the line of `explain` on changes that come late; "" without."""
     reads = any(carried_by(steps, name).changes in _WHOLE for name in step.inputs)
-    if not (reads and step.traits.has_gate and _may_be_late(steps, step)):
+    drops = step.traits.has_gate and not step.traits.passes_on
+    if not (reads and drops and _may_be_late(steps, step)):
         return ""
-    return "note     a change that comes late (idle=, out_of_order=) is lost, and results are wrong"
+    if step.traits.takes_late:
+        return (
+            "note     a change that comes late (idle=, out_of_order=) counts when it comes: results "
+            "lack it until then"
+        )
+    return (
+        "note     a change that comes late (idle=, out_of_order=) is dropped, and counts as late: "
+        "results lack it"
+    )
 
 
 def splitting(steps: Mapping[str, Step], step: Step) -> Step:
@@ -142,11 +152,14 @@ def _check_in_time(steps: Mapping[str, Step], step: Step, name: str, carried: Ca
             hurried = above
     if hurried is not None:
         where = "its gate" if hurried is step else f"the gate of {hurried.name!r} before it"
+        release = hurried.traits.release
+        way_out = f"write slack=None in {hurried.name!r}"
+        if isinstance(release, ReleaseRule) and release.waits_in_full:
+            way_out = "a buffer of k_slack_chain always does so: read changes on the stream before it"
         raise FlowError(
             f"step {step.name!r} reads changes, of {carried.made_by!r}, and {where} does not wait "
-            f"until they are ready ({hurried.traits.release.text}): a change that came late would "
-            "be lost, or out of its place, and results be wrong; write slack=None in "
-            f"{hurried.name!r}"
+            f"until they are ready ({release.text}): a change that came late would be lost, or out "
+            f"of its place, and results be wrong; {way_out}"
         )
 
 
@@ -160,8 +173,7 @@ def _way_of(steps: Mapping[str, Step], name: str) -> Iterator[Step]:
 
 
 def _may_be_late(steps: Mapping[str, Step], step: Step) -> bool:
-    ways = (above for name in step.inputs for above in _way_of(steps, name))
-    return any(isinstance(above, SourceStep) and above.source.may_be_late for above in ways)
+    return any(source.source.may_be_late for source in sources_upstream(steps, step.inputs))
 
 
 def _refusal(step: Step, carried: Carried) -> str:

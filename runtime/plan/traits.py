@@ -108,6 +108,7 @@ class StepTraits:
         passes_on: whether rows leave as the same events; else they are new events.
         changes: changes that its results carry, beside those of an input that it passes on.
         takes_changes: changes of an input that it can use, of each or of all alike.
+        takes_late: whether changes that come late count, too, from then on.
         may_drop: whether it looks at each row alone, and may make none or several of one.
         reach_ns: longest distance from an event's time that it may look, without its gate's slack.
             Of a step after a gate: the time, in event time, that a row stays in the operator's
@@ -152,6 +153,7 @@ class StepTraits:
     passes_on: bool = False
     changes: Changes = "none"
     takes_changes: Takes | tuple[Takes, ...] = "none"
+    takes_late: bool = False
     may_drop: bool = False
     reach_ns: int = 0
     runs_users_code: bool = False

@@ -379,6 +379,12 @@ RETRACTED = replace(
     },
     retracts=True,
 )
+KEPT = replace(
+    RETRACTED,
+    keep_ns=12,
+    of_input=pa.schema([field for field in ROWS if field.name in ("line", "delay", "area")]),
+    retracts=False,
+)
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("top_k", TOP_K, 1),
@@ -401,6 +407,8 @@ CASES = [
     ),
     Case("totals", TOTALS, 1),
     Case("totals of parts of time, with counted values", replace(RETRACTED, every_ns=7), 1),
+    Case("totals of keys that go", replace(KEPT, retracts=True), 1),
+    Case("totals of parts of time of keys that go", replace(KEPT, every_ns=3), 1),
     Case("rows over all before", OVER, 1),
     Case("rows over all before without themselves", replace(OVER, reach=Reach(closed="start")), 1),
     Case("rows over three rows", replace(OVER, keys=("line",), reach=Reach(rows=3)), 1),
@@ -570,8 +578,15 @@ CASES = [
     Case("nearest rows", replace(ASOF, direction="nearest", tolerance_ns=6, strict=True), 2),
     Case("a table of the newest rows", TO_TABLE, 1),
     Case("a table by two keys", replace(TO_TABLE, keys=("line", "area")), 1),
+    Case("a table of keys that go", replace(TO_TABLE, keep_ns=7), 1),
     Case("join of tables", TABLE_JOIN, 2),
     Case("outer join of tables by text", replace(TABLE_JOIN, how="outer", **LINES), 2),
+    Case("left join of tables whose keys go", replace(TABLE_JOIN, how="left", keep_ns=7), 2),
+    Case(
+        "semi join of tables that grow",
+        replace(TABLE_JOIN, how="semi", schema=ROWS, retracts=(False, False)),
+        2,
+    ),
     Case("anti join of tables", replace(TABLE_JOIN, how="anti", schema=ROWS), 2),
     Case("join with the time of left rows", replace(JOIN, result_time="left"), 2),
     Case(

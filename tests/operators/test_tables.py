@@ -166,9 +166,123 @@ def test_changes_of_a_join_give_its_batch_answer_at_each_time(how: How, draw: Ra
     changes = changelog(draw, 2)
     made = list(results(table_join(how), changes, 2, draw))
     assert made == list(results(table_join(how), changes, 2, Random(1)))  # noqa: S311
-    for time in {row[0] for row in changes}:
+    before: Counter[Values] = Counter()
+    for time in sorted({row[0] for row in changes}):
         left, right = (applied(until(changes, time, port)) for port in (0, 1))
+        answer = joined(left, right, how)
+        assert applied(until(made, time)) == answer, time
+        # No row is in between: what goes was in the answer before, what comes is in this one.
+        now = [change for change in made if change[0] == time]
+        gone = Counter(row for _, _, marks, row in now if marks)
+        assert gone <= before, time
+        assert Counter(row for _, _, marks, row in now if not marks) <= answer, time
+        before = answer
+
+
+def with_deletions(changes: Sequence[Change], keep: int, *, keyed: bool) -> list[Change]:
+    """Return changes with a deletion of each row that goes since its key got none for long.
+
+    Args:
+        changes: changes of tables.
+        keep: least time that a key stays.
+        keyed: whether a key has one row at most, the newest.
+    """
+    live: list[Change] = []
+    made: list[Change] = []
+    newest: dict[Any, int] = {}  # time of the newest row of each key, deletions too
+
+    def go(until_ns: int) -> None:
+        while live:
+            ends = {row[0]: (newest[row[0]] // keep + 2) * keep for _, _, _, row in live}
+            if (end := min(ends.values())) > until_ns:
+                return
+            old = [change for change in live if ends[change[3][0]] == end]
+            made.extend((end - 1, port, RETRACTED.bit, row) for _, port, _, row in old)
+            live[:] = [change for change in live if ends[change[3][0]] > end]
+
+    for change in changes:
+        time, port, marks, row = change
+        go(time)
+        if keyed:
+            known = [other for other in live if other[3][0] == row[0]]
+            live[:] = [other for other in live if other[3][0] != row[0]]
+        else:
+            known = [other for other in live if other[1] == port and other[3] == row]
+        if not marks & RETRACTED.bit:
+            live.append(change)
+        elif not known:
+            continue
+        elif not keyed:
+            live.remove(known[0])
+        newest[row[0]] = time
+        made.append(change)
+    go(END_NS)
+    return made
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer", "anti"])
+@given(draw=chance)
+def test_keys_of_a_join_go_that_no_row_touches(how: How, draw: Random) -> None:
+    changes, keep = changelog(draw, 2), draw.choice([1, 2, 5])
+    step = replace(table_join(how), keep_ns=keep, on_missing="count")
+    made = list(results(step, changes, 2, draw))
+    assert made == list(results(step, changes, 2, Random(1)))  # noqa: S311
+    whole = with_deletions(changes, keep, keyed=False)
+    for time in {row[0] for row in whole}:
+        left, right = (applied(until(whole, time, port)) for port in (0, 1))
         assert applied(until(made, time)) == joined(left, right, how), time
+    assert not applied(made)
+
+
+@given(draw=chance)
+def test_keys_of_a_table_go_that_no_row_touches(draw: Random) -> None:
+    changes, keep = changelog(draw, 1, keyed=True), draw.choice([1, 2, 5])
+    step = replace(TO_TABLE, keep_ns=keep, on_missing="count")
+    made = list(results(step, changes, 1, draw))
+    assert made == list(results(step, changes, 1, Random(1)))  # noqa: S311
+    whole = with_deletions(changes, keep, keyed=True)
+    for time in {row[0] for row in whole}:
+        assert applied(until(made, time)) == Counter(newest(until(whole, time)).values()), time
+    assert not applied(made)
+
+
+@given(draw=chance)
+def test_rows_that_only_come_leave_their_pairs_at_once(draw: Random) -> None:
+    changes = [(time, port, 0, row) for time, port, _, row in changelog(draw, 2)]
+    step = replace(table_join("inner"), retracts=(False, False))
+    made = list(results(step, changes, 2, draw))
+    assert made == list(results(step, changes, 2, Random(1)))  # noqa: S311
+    expected: list[Values] = []
+    there: tuple[list[Values], list[Values]] = ([], [])
+    for _, port, _, row in changes:
+        there[port].append(row)
+        lefts, rights = ([row], there[1]) if port == 0 else (there[0], [row])
+        expected += [(*a, b[1]) for a in lefts for b in rights if a[0] == b[0] is not None]
+    assert [change[3] for change in made] == expected
+
+
+def test_a_change_that_comes_late_counts_in_a_join() -> None:
+    operator = make_operator(table_join("left"))
+    nothing: list[Batch | None] = [None, None]
+    left, right = rows_of([(1, 0, 0, (1, "a"))]), rows_of([(2, 1, 0, (1, "b"))])
+    operator.work(gate_read([left, right], nothing, 9, 0, 9), 0)
+    late = rows_of([(3, 1, OLD, (1, "b")), (3, 1, REVISED.bit, (1, "c"))])
+    operator.work(gate_read(nothing, [None, late], 9, 0, 9), 0)
+    made = operator.work(gate_read(nothing, nothing, 12, 0, 12), 0)
+    assert made.rows is not None
+    assert made.rows.event_time_ns.tolist() == [9, 9]
+    assert made.rows.columns["w"].tolist() == ["b", "c"]
+    assert operator.late_dropped == 0
+
+
+def newest(changes: Sequence[Change]) -> dict[Any, Values]:
+    """Return {key: its newest row}."""
+    rows: dict[Any, Values] = {}
+    for _, _, marks, row in changes:
+        rows.pop(row[0], None)
+        if not marks & RETRACTED.bit:
+            rows[row[0]] = row
+    return rows
 
 
 @given(draw=chance)
@@ -177,12 +291,7 @@ def test_a_table_has_the_newest_row_of_each_key_at_each_time(draw: Random) -> No
     made = list(results(TO_TABLE, changes, 1, draw))
     assert made == list(results(TO_TABLE, changes, 1, Random(1)))  # noqa: S311
     for time in {row[0] for row in changes}:
-        newest: dict[Any, Values] = {}
-        for _, _, marks, row in until(changes, time):
-            newest.pop(row[0], None)
-            if not marks & RETRACTED.bit:
-                newest[row[0]] = row
-        assert applied(until(made, time)) == Counter(newest.values()), time
+        assert applied(until(made, time)) == Counter(newest(until(changes, time)).values()), time
 
 
 MISSING: dict[str, tuple[Step, int]] = {

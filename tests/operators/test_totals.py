@@ -23,7 +23,7 @@ from slackwater.runtime.errors import (
     SlackwaterError,
 )
 from slackwater.runtime.expressions.expressions import col
-from slackwater.runtime.model import READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
@@ -68,6 +68,7 @@ class LiteralTotals:
 
     def __init__(self, step: TotalsStep) -> None:
         self.step = step
+        self.newest: dict[int, int] = {}
         self.rows: dict[int, list[tuple[Any, ...]]] = {}
         self.missing = 0
 
@@ -79,6 +80,7 @@ class LiteralTotals:
             parts.setdefault(part, []).append(row)
         changes: list[Change] = []
         for part, rows in parts.items():
+            changes += self.forgotten(rows[0].time)
             before = {row.values[0]: self.result(row.values[0]) for row in rows}
             for row in rows:
                 self.count(row)
@@ -88,10 +90,24 @@ class LiteralTotals:
                 update = REVISED.bit if old and new else 0
                 changes += [(time, RETRACTED.bit | update, old)] if old else []
                 changes += [(time, update, new)] if new else []
-        return changes
+        return changes + self.forgotten(END_NS)
+
+    def forgotten(self, until: int) -> list[Change]:
+        """Forget keys that got no row for long; those that go at one time have any order."""
+        keep = self.step.keep_ns
+        if keep is None:
+            return []
+        ends = {key: (time // keep + 2) * keep for key, time in self.newest.items()}
+        old = sorted((end, key) for key, end in ends.items() if end <= until and self.result(key))
+        made = [(end - 1, RETRACTED.bit, self.result(key)) for end, key in old]
+        for key in [key for key, end in ends.items() if end <= until]:
+            del self.newest[key]
+            self.rows.pop(key, None)
+        return made
 
     def count(self, row: Row) -> None:
         key, x, n, sign = row.values
+        self.newest[key] = row.time
         rows = self.rows.setdefault(key, [])
         is_like = sign > 0 or (
             any(n == other[1] for other in rows)
@@ -185,6 +201,36 @@ def test_changes_are_those_of_one_row_at_a_time(
     made = changes_of(machine, marked(reads_of(segments, [ROWS], cut)))
     assert made == as_text(literal.run(segments))
     assert machine.missing_rows == literal.missing == 0
+
+
+@pytest.mark.parametrize(("every_ns", "keep_ns"), [(None, 3), (None, 10), (7, 14)])
+@given(segments=streams([DYADIC], late=False), cut=chance)
+def test_keys_go_that_no_row_touches(
+    every_ns: int | None, keep_ns: int, segments: list[Segment], cut: Random
+) -> None:
+    of_input = pa.schema([field for field in ROWS if field.name in ("x", "n")])
+    for retracts in (True, False):
+        step = replace(
+            STEP, every_ns=every_ns, keep_ns=keep_ns, of_input=of_input, retracts=retracts
+        )
+        machine, literal = TotalsMachine(step, most_kept_rows=10**6), LiteralTotals(step)
+        made = changes_of(machine, reads_of(segments, [ROWS], cut))
+        assert sorted(made) == sorted(as_text(literal.run(segments)))
+        again = TotalsMachine(step, most_kept_rows=10**6)
+        assert changes_of(again, reads_of(segments, [ROWS])) == made
+        assert machine.rows_held == 0
+
+
+def test_changes_that_come_late_count_and_none_is_lost() -> None:
+    machine = TotalsMachine(STEP, most_kept_rows=10)
+    columns = {"k": [1, 1], "x": [0.5, 1.5], "n": [3, 4], "sign": [1, 1]}
+    machine.work(gate_read([batch_of([5, 6], columns)], [None], 9, 0, 9), 0)
+    late = batch_of([6, 6], {"k": [1, 1], "x": [1.5, 2.5], "n": [4, 5], "sign": [-1, 1]})
+    halves = np.array([RETRACTED.bit | REVISED.bit, REVISED.bit], np.uint8)
+    made = changes_of(machine, iter([gate_read([None], [late.with_(marks=halves)], 9, 0, 9)]))
+    assert [row[0] for row in made] == ["9"] * 4
+    assert made[-1][3:7] == ("2", "1", "3.0", "8")
+    assert machine.late_dropped == 0
 
 
 @given(segments=streams([VALUES], late=False), cut=chance, other=chance)

@@ -266,6 +266,7 @@ class Aggregating(AnyStream):
         replicas: Replicas = None,
         combine: Combine = "exact",
         every: Duration | None = None,
+        keep: Duration | None = None,
         on_missing: OnMissing = "error",
         time: ResultTime = "end",
         name: str | None = None,
@@ -316,6 +317,9 @@ class Aggregating(AnyStream):
                 late="correct", close= or drift=.
             every: length of parts of event time, "1s", in each of which a result without window
                 changes once at most, at its end; by default with each row.
+            keep: length of event time, "30d", that a key stays at least after its newest row,
+                without window. Then its result is deleted, at the last moment before a multiple of
+                that length, and counted as `forgotten_keys`; at the end of the input all are.
             on_missing: fate of a row that takes back one which was never there, without window.
                 "error": the job ends. "count": it is counted, and changes nothing.
             time: event time of results. "end": the last moment of the window. "start": its first
@@ -347,6 +351,7 @@ class Aggregating(AnyStream):
                     keys,
                     aggregates,
                     every=every,
+                    keep=keep,
                     on_missing=on_missing,
                     retracts=carried_by(self.flow.steps, self.name).changes == "retractions",
                     name=name,
@@ -355,7 +360,7 @@ class Aggregating(AnyStream):
                 )
             )
         _check_window(window, step=name)
-        _refuse_totals(every, on_missing, step=name)
+        _refuse_totals(every, keep, on_missing, step=name)
         of_time = event_time_type(self.flow.steps, self._in)
         schema = aggregated_schema(self.schema, keys, aggregates, time=of_time, step=name)
         result_time = _result_time(time, step=name, late=late, close=close, drift=drift)
@@ -559,14 +564,18 @@ def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> 
             )
 
 
-def _refuse_totals(every: Duration | None, on_missing: OnMissing, *, step: str) -> None:
+def _refuse_totals(
+    every: Duration | None, keep: Duration | None, on_missing: OnMissing, *, step: str
+) -> None:
     """Check that no option of an aggregate without windows is given with one.
 
     Raises:
         SettingError: an option was written.
     """
-    if every is not None or on_missing != "error":
-        name, value = ("every", every) if every is not None else ("on_missing", on_missing)
+    options = {"every": every, "keep": keep, "on_missing": on_missing}
+    for name, value in options.items():
+        if value in (None, "error"):
+            continue
         raise SettingError(
             f"step {step!r}: {name}={shown(value)} is for an aggregate without window=, whose "
             "results change; omit one of the two"

@@ -26,14 +26,18 @@ from slackwater.runtime.model import (
     GateRead,
     Int64Array,
     concat_batches,
+    joined_batches,
 )
 from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
+from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
     FoldAccumulator,
     MarkAccumulator,
+    Pairs,
     signs_of,
 )
 from slackwater.runtime.operators.aggregate.running import RunningStates, columns_of
@@ -43,6 +47,7 @@ from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
@@ -65,6 +70,7 @@ class TotalsMachine(LateOperator):
         Field("_waiting", of="_keys", each=True),
         "_done_ns",
         "_tidied",
+        "_untouched",
         "_missed",
         "missing_rows",
     )
@@ -77,37 +83,52 @@ class TotalsMachine(LateOperator):
         self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
         self._stimuli = FoldAccumulator(np.maximum, np.int64, START_NS, lambda _, cells: (cells, 0))
         self._marks = MarkAccumulator()
-        self._all = [self._rows, self._stimuli, self._marks, *self._states.all]
+        self._newest = FoldAccumulator(np.maximum, np.int64, START_NS, lambda _, cells: (cells, 0))
+        self._all = [self._rows, self._stimuli, self._newest, self._marks, *self._states.all]
         self._waiting: list[Batch] = []  # rows of parts of time that are not over
         self._done_ns = START_NS  # older rows are late
         self._tidied = 0  # keys that stayed when they were last looked through
+        self._untouched = Untouched(step.keep_ns)
         self._missed = Missed(keeps=step.keeps_late)
         self.missing_rows = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        rows = self._missed.in_time(released, self._done_ns)
+        # A change that comes late counts all the same: without it totals would stay wrong.
+        rows = self._missed.in_time(released, self._done_ns, takes_late=self._step.retracts)
         self._done_ns = max(self._done_ns, released.watermark_ns)
-        if rows is not None:
-            codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
-            rows = rows.with_(codes=codes, writers=None, arrivals=None)
+        made: list[Batch | None] = []
+        stimulus_ns = released.progress.stimulus_ns
         over = rows if self._step.every_ns is None else self._over(rows, self._step.every_ns)
-        changes = None if over is None else self._changes(over, released.progress.stimulus_ns)
+        for part, end_ns in self._untouched.parts(over, self._done_ns):
+            if part is not None:
+                is_coded = self._step.every_ns is not None and self._step.keep_ns is None
+                coded = part if is_coded else self._coded(part)
+                made.append(self._changes(coded, stimulus_ns))
+            if end_ns is not None:
+                made.append(self._forgotten(end_ns, stimulus_ns))
+        changes = joined_batches(made)
         self._forget()
         promise_ns = self._summary.promise_ns(released.progress.promise_ns)
         return Result(changes, promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"missing_rows": self.missing_rows} if self._step.retracts else {}
+        missing = {"missing_rows": self.missing_rows} if self._step.retracts else {}
+        return missing | self._untouched.counts()
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
         held = len(self._keys) if self._step.keys else int(self._rows.state.any())
         return held + self._states.values_held + sum(map(len, self._waiting))
 
+    def _coded(self, rows: Batch) -> Batch:
+        """Return rows with the codes of their keys."""
+        codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+        return rows.with_(codes=codes, writers=None, arrivals=None)
+
     def _over(self, rows: Batch | None, every_ns: int) -> Batch | None:
         """Return the rows of the parts of time that are over; the others wait."""
         if rows is not None:
-            self._waiting.append(rows.take(np.arange(len(rows))))
+            self._waiting.append(self._coded(rows.take(np.arange(len(rows)))))
         if not self._waiting:
             return None
         until_ns = self._done_ns
@@ -135,6 +156,8 @@ class TotalsMachine(LateOperator):
             self._rows.cover(size)
             is_new = self._rows.state.take(runs.cells) == 0
             runs = runs._replace(fresh=is_new if runs.fresh is None else is_new | runs.fresh)
+        if self._step.keep_ns is not None:
+            self._newest.fold(rows.codes, rows.event_time_ns, size)
         every = np.arange(len(rows))
         counts = self._rows.running(rows, every, runs, size)
         states = self._states.running(rows, runs, size)
@@ -200,6 +223,46 @@ class TotalsMachine(LateOperator):
 
     # -- state --------------------------------------------------------------------------
 
+    def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
+        """Delete the results of keys that have got no row for long, just before a time."""
+        for state in (self._rows, self._newest):
+            state.cover(max(len(self._keys), 1))
+        is_there = self._rows.state > 0
+        old = self._untouched.old(np.where(is_there, self._newest.state, START_NS), end_ns)
+        if not len(old):
+            return None
+        is_there[old] = False
+        deleted = self._deleted(old, end_ns, stimulus_ns)
+        waiting, self._waiting = self._waiting, []
+        keep_keys(self, np.flatnonzero(is_there))
+        self._waiting = list(map(self._coded, waiting))
+        return deleted
+
+    def _deleted(self, codes: Int64Array, end_ns: int, stimulus_ns: int) -> Batch:
+        """Return deletions of the results of keys, by the hash of the key."""
+        keys = self._keys.columns(codes)
+        codes = codes.take(key_hashes(keys, len(codes)).argsort(kind="stable"))
+        keys, number = self._keys.columns(codes), len(codes)
+        none = np.empty(0, dtype=np.int64)
+        assert self._step.of_input is not None, "keys do not stay"
+        no_rows = Batch(
+            event_time_ns=none,
+            stimulus_time_ns=none,
+            columns={field.name: nulls_of(field.type, 0) for field in self._step.of_input},
+        )
+        runs = Runs(codes, np.arange(number), none, number)
+        states = self._states.running(no_rows, runs, max(len(self._keys), 1))
+        made = columns_of(self._states, states, self._rows.state.take(codes))
+        columns: Columns = dict(zip(self._step.keys, keys, strict=True)) | made
+        marks = self._marks.combined(Pairs(codes, np.arange(number), number))
+        kinds = np.full(number, RETRACTED.bit, dtype=np.uint8)
+        return Batch(
+            event_time_ns=np.full(number, end_ns - 1),
+            stimulus_time_ns=np.maximum(self._stimuli.state.take(codes), stimulus_ns),
+            columns={name: columns[name] for name in self._step.schema.names},
+            marks=kinds if marks is None else kinds | marks,
+        )
+
     def _forget(self) -> None:
         """Forget keys without rows, once there are many; at the end all."""
         if self._done_ns == END_NS:
@@ -212,8 +275,8 @@ class TotalsMachine(LateOperator):
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
-                "end of the input; give it a window=, or allow more with "
-                "limits=sw.Limits(most_kept_rows=…)"
+                "end of the input, or for keep=; give it a window=, write keep='30d', or allow more "
+                "with limits=sw.Limits(most_kept_rows=…)"
             )
 
     def _tidy(self) -> None:

@@ -16,6 +16,7 @@ from slackwater.runtime.operators.aggregate.running import refuse_unretracted, r
 from slackwater.runtime.operators.aggregate.schema import aggregate_types, bound
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import key_types, none_missing, unique_columns
+from slackwater.runtime.operators.ground.untouched import keep_length_ns
 from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
@@ -23,7 +24,7 @@ from slackwater.runtime.shown import shown
 
 OnMissing = Literal["error", "count"]
 """Fate of a row that takes one out which was never there: the job ends, or it is counted."""
-_OPTIONS = ("window", "by", "every", "on_missing", "slack", "replicas", "name")
+_OPTIONS = ("window", "by", "every", "keep", "on_missing", "slack", "replicas", "name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,10 @@ class TotalsStep(GatedStep):
     retracts: bool = False
     """Whether rows of the input are taken back."""
     on_missing: OnMissing = "error"
+    keep_ns: int | None = None
+    """Least time that a key stays after its newest row; None if all stay to the end."""
+    of_input: pa.Schema | None = None
+    """Columns that the aggregates read, where keys do not stay."""
     release: Release
     replicas: Replicas = None
     replica: Replica | None = None
@@ -62,6 +67,7 @@ class TotalsStep(GatedStep):
             role=Role.AFTER_GATE,
             changes="retractions",
             takes_changes="retractions",
+            takes_late=self.retracts,
             reads_fields=MARKS,
             gives_fields=MARKS,
             reach_ns=every_ns or 0,
@@ -93,7 +99,9 @@ class TotalsStep(GatedStep):
             yield f"gives    {name} = {aggregate.text}"
 
     def keeps(self, steps: Mapping[str, Step]) -> str:  # noqa: D102 - see Step
-        return "a few numbers for each key, to the end of the input"
+        if self.keep_ns is None:
+            return "a few numbers for each key, to the end of the input"
+        return f"a few numbers for each key, for {format_ns(self.keep_ns)} or more after its last row"
 
 
 def totals_step(
@@ -102,6 +110,7 @@ def totals_step(
     aggregates: Mapping[str, Aggregate],
     *,
     every: Duration | None,
+    keep: Duration | None,
     on_missing: OnMissing,
     retracts: bool,
     name: str,
@@ -114,6 +123,7 @@ def totals_step(
         keys: names of its key columns.
         aggregates: {column: aggregate}, as the user gave them.
         every: length of the parts of time of changes, or None.
+        keep: least time that a key stays after its newest row, or None.
         on_missing: fate of a row that takes back one which was never there.
         retracts: whether rows of the input are taken back.
         name: name of the step.
@@ -123,7 +133,8 @@ def totals_step(
         FlowError: no aggregates, or one that needs all rows again.
         ColumnError, TypeMismatch: a column is not there, or of another type.
         DuplicateName: an aggregate has the name of a key.
-        SettingError: `every` is not a length of time, or `on_missing` not a fate.
+        SettingError: `every` or `keep` is not a length of time, `keep` no multiple of `every`, or
+            `on_missing` not a fate.
     """
     if on_missing not in ("error", "count"):
         raise SettingError(
@@ -141,12 +152,23 @@ def totals_step(
     every_ns = None
     if every is not None:
         every_ns = duration_ns(every, what=f"step {name!r}: every", positive=True)
+    keep_ns, of_input = keep_length_ns(keep, step=name), None
+    if keep_ns is not None:
+        if keep_ns % (every_ns or 1):
+            raise SettingError(
+                f"step {name!r}: keep={shown(keep)} is no multiple of every={shown(every)}, and keys "
+                "go between two parts of time; make it one"
+            )
+        read = {column for each in aggregates.values() for column in each.columns}
+        of_input = pa.schema([field for field in schema if field.name in read])
     return TotalsStep(
         name=name,
         schema=pa.schema(fields),
         keys=keys,
         aggregates=bound(aggregates, schema, step=name),
         every_ns=every_ns,
+        keep_ns=keep_ns,
+        of_input=of_input,
         retracts=retracts,
         on_missing=on_missing,
         **of_step,

@@ -8,7 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from slackwater.runtime.model import START_NS, Batch, BoolArray, GateRead, Int64Array
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    GateRead,
+    Int64Array,
+    concat_batches,
+)
 from slackwater.runtime.model.state import Fields
 
 OR_LATE = "; if it came late (idle= of a source, a slack before), .late() has it"
@@ -52,29 +60,43 @@ class Missed:
         self.dropped = self._taken = 0
         self._rows: list[LateRows] = []
 
-    def drop(self, batch: Batch, done_ns: int | Int64Array) -> None:
-        """Note rows of port 0 that count nowhere: all until `done_ns` was done."""
+    def drop(self, batch: Batch, done_ns: int | Int64Array, port: int = 0) -> None:
+        """Note rows that count nowhere: all until `done_ns` was done."""
         self.dropped += len(batch)
         if self.keeps:
             late_by_ns = np.maximum(done_ns - batch.event_time_ns, 1)
-            self.add([LateRows(0, batch, late_by_ns, np.ones(len(batch), dtype=np.bool_))])
+            self.add([LateRows(port, batch, late_by_ns, np.ones(len(batch), dtype=np.bool_))])
 
-    def in_time(self, released: GateRead, done_ns: int) -> Batch | None:
-        """Return the rows of port 0 that are in time; None if none is.
+    def in_time(
+        self, released: GateRead, done_ns: int, *, port: int = 0, takes_late: bool = False
+    ) -> Batch | None:
+        """Return the rows of a port that are in time; None if none is.
 
         The others are dropped: late rows, and those in order that are older than `done_ns`, which
         come only after the end.
+
+        Args:
+            released: the read.
+            done_ns: event time until which all is done.
+            port: the port.
+            takes_late: whether late rows count, too, as rows of the time `done_ns`; only after the
+                end they are dropped.
         """
-        late, in_order = released.late[0], released.ports[0]
+        late, in_order = released.late[port], released.ports[port]
+        parts: list[Batch] = []
         if late is not None and len(late):
-            self.drop(late, done_ns)
-        if in_order is None or not len(in_order):
-            return None
-        if in_order.event_time_ns.item(0) >= done_ns:
-            return in_order
-        is_late = in_order.event_time_ns < done_ns
-        self.drop(in_order.keep(is_late), done_ns)
-        return None if is_late.all() else in_order.keep(~is_late)
+            if takes_late and done_ns < END_NS:
+                times_ns = np.maximum(late.event_time_ns, done_ns)
+                parts.append(late.with_(event_time_ns=times_ns))
+            else:
+                self.drop(late, done_ns, port)
+        if in_order is not None and len(in_order):
+            if in_order.event_time_ns.item(0) < done_ns:
+                is_late = in_order.event_time_ns < done_ns
+                self.drop(in_order.keep(is_late), done_ns, port)
+                in_order = in_order.keep(~is_late)
+            parts += [in_order] if len(in_order) else []
+        return concat_batches(parts) if parts else None
 
     def add(self, rows: Iterable[LateRows]) -> None:
         """Keep rows that some step takes; `dropped` does not count them."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.model import Batch, Int64Array, concat_batches
+from slackwater.runtime.model import Batch, BoolArray, Int64Array, concat_batches
 from slackwater.runtime.model.divided import StayingNumbers
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 
@@ -74,6 +74,11 @@ class StoredRows:
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
         return concat_batches(chosen).take(back)
+
+    def are_there(self, places: Int64Array) -> BoolArray:
+        """Return whether the row at each place is there."""
+        is_there: BoolArray = ~self._is_gone.values.take(places)
+        return is_there
 
     def drop(self, places: Int64Array) -> None:
         """Let the rows at these places go; each is there."""

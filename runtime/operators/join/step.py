@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, cast
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from slackwater.runtime.operators.ground.streams import (
     check_own,
     names_of,
 )
+from slackwater.runtime.operators.ground.untouched import keep_length_ns
 from slackwater.runtime.operators.join.how import (
     IF_TABLES,
     How,
@@ -427,7 +428,7 @@ class Joining(AnyStream):
         drift: DriftGiven = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
-        keep: Keep | None = None,
+        keep: Keep | Duration | None = None,
         replicas: Replicas = None,
         share: Share = "keys",
         on_missing: OnMissing = "error",
@@ -466,7 +467,10 @@ class Joining(AnyStream):
             slack: how long its gate waits; AS_FLOW: as the flow says.
             keep: "promise": a row stays until no partner of it can follow, so that late rows find
                 all of theirs. "slack": until what was released is more than `within` past it, as
-                in [ssg]; late rows may miss some. None: as the flow says.
+                in [ssg]; late rows may miss some. None: as the flow says. Of tables a length of
+                event time, "30d": the rows of a key stay at least so long after its newest. Then
+                they are taken out, at the last moment before a multiple of that length, and the key
+                counts as one of `forgotten_keys`; at the end of the input all are.
             replicas: the number of replicas, 128 at most, in slots of their own. Each has a gate,
                 and owns keys. Pairs leave by event time, then by the hash of their key: the same
                 rows in the same order for any number, 1 included. None: one stage, and pairs leave
@@ -512,7 +516,7 @@ class Joining(AnyStream):
             if not any(retracts):
                 checks.none_missing(on_missing, step=name)
             check_table_join(
-                how, schemas, retracts, where=where, share=share, step=name, drift=drift, keep=keep
+                how, schemas, retracts, where=where, share=share, step=name, drift=drift
             )
             return self._add(
                 TableJoinStep(
@@ -526,11 +530,17 @@ class Joining(AnyStream):
                     retracts=retracts,
                     how=how,
                     on_missing=on_missing,
+                    keep_ns=keep_length_ns(keep, step=name),
                     release=self.flow.release_of(slack, step=name),
                     replicas=replicas,
                 )
             )
         checks.none_missing(on_missing, step=name)
+        if keep not in (None, "promise", "slack"):
+            raise SettingError(
+                f"step {name!r}: keep={shown(keep)} is for a join of tables, whose rows stay; "
+                "within= says how long rows of this one do: omit it, or write keep='slack'"
+            )
         between_ns = lengths_ns(within, step=name)
         within_ns = max(between_ns)
         is_even = min(between_ns) == within_ns
@@ -553,7 +563,7 @@ class Joining(AnyStream):
                 drift=allowed,
                 right_names=right_names,
                 release=self.flow.release_of(slack, step=name),
-                keep=self.flow.keep_of(keep, inputs=inputs),
+                keep=self.flow.keep_of(cast("Keep | None", keep), inputs=inputs),
                 replicas=replicas,
                 share=share,
                 result_time=None if time == "later" else time,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Release
+from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.join.how import (
     How,
     alone_of,
@@ -54,6 +54,8 @@ class TableJoinStep(GatedStep):
     """Whether rows of the left, and of the right, may be taken out."""
     how: How = "inner"
     on_missing: OnMissing = "error"
+    keep_ns: int | None = None
+    """Least time that a key stays after its newest row; None if all stay to the end."""
     release: Release
     replicas: Replicas = None
     replica: Replica | None = None
@@ -63,12 +65,12 @@ class TableJoinStep(GatedStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        grows = not any(self.retracts) and self.how in ("inner", "semi")
         return StepTraits(
             kind="table_join",
             role=Role.AFTER_GATE,
-            changes="none" if grows else "retractions",
+            changes="none" if self.only_adds else "retractions",
             takes_changes="retractions",
+            takes_late=any(self.retracts),
             reads_fields=MARKS,
             gives_fields=MARKS,
             release=self.release,
@@ -80,8 +82,14 @@ class TableJoinStep(GatedStep):
             sharing=Sharing.of(self.replicas),
             result_keys=self.left_on,
             replica=self.replica,
-            needs_rows=True,
+            needs_rows=self.only_adds,
         )
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether no result is ever taken out."""
+        grows = not any(self.retracts) and self.keep_ns is None
+        return grows and self.how in ("inner", "semi")
 
     @property
     def alone(self) -> tuple[int, ...]:
@@ -130,7 +138,10 @@ class TableJoinStep(GatedStep):
             yield f"how      {self.how}: {how_text(self.how)}"
         if self.where is not None:
             yield f"where    {self.where!s}"
-        yield "keeps    all rows of both sides until the end: at most most_kept_rows"
+        until = "until the end"
+        if self.keep_ns is not None:
+            until = f"of a key for {format_ns(self.keep_ns)} or more after its newest: then they go"
+        yield f"keeps    all rows of both sides {until}; at most most_kept_rows"
 
 
 def check_table_join(

@@ -1,164 +1,71 @@
 """A join of tables stores the rows of both sides by key.
 
 ```
-left  a 1     right  a 7   a 8        leaves      left join
-  +                                   +1 null
-                 +                    −1 null  +1 7
-                       +              +1 8
-                 −                    −1 7
+time      1        2              2              3
+left      a 1                                    −a 1
+right              −a 7           a 8
+leaves    a 1 7    −(a 1 7), a 1 8               −(a 1 8)
 ```
+
+What rows of one event time do to a key leaves as one change, from the result before that time to
+the result after it. So a key has no result in between: above none without a right row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import (
+    END_NS,
     START_NS,
     Batch,
-    BoolArray,
     Column,
     Columns,
     GateRead,
     Int64Array,
+    joined_batches,
 )
 from slackwater.runtime.model.batch import concat_columns
 from slackwater.runtime.model.divided import keep_keys
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED, are_retracted
+from slackwater.runtime.model.row_marks import RETRACTED, REVISED, Marks
 from slackwater.runtime.model.schema import nulls_of
+from slackwater.runtime.model.stable_order import stable_order, stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
-from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
-from slackwater.runtime.operators.ground.late_rows import OR_LATE, LateRows, Missed
-from slackwater.runtime.operators.ground.stored_rows import StoredRows
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import holds, sample_of
+from slackwater.runtime.operators.join.lives import (
+    BEFORE,
+    NO_ROW,
+    Met,
+    emptiness,
+    meetings,
+)
 from slackwater.runtime.operators.join.table_join import TableJoinStep
+from slackwater.runtime.operators.join.table_side import TableSide, Turns
 
-_INSERT, _DELETE = 0, RETRACTED.bit
 _CHANGE_BITS = np.uint8(RETRACTED.bit | REVISED.bit)
-_NOBODY: dict[int, None] = {}
-
-
-class _Side:
-    """Rows of one side, by key and by their values.
-
-    Args:
-        retracts: whether rows may be taken out.
-    """
-
-    STATE = Fields(Field("rows", of=OWNER))
-
-    def __init__(self, *, retracts: bool) -> None:
-        self.rows = StoredRows()
-        self._retracts = retracts
-        self.derive()
-
-    def derive(self) -> None:
-        """Find rows by key, and by their values."""
-        self.by_key: dict[int, dict[int, None]] = {}
-        self._values: KeyIndex | None = None
-        self._by_value: dict[int, dict[int, None]] = {}
-        places = self.rows.places
-        if len(places):
-            self._index(self.rows.take(places), places)
-
-    def turns(
-        self, side: int, rows: Batch, codes: Int64Array, is_null: BoolArray | None
-    ) -> list[tuple[int, int, int, bool, int]]:
-        """Store new rows, and return what each does; `insert` says when it is there.
-
-        Args:
-            side: 0 left, 1 right.
-            rows: rows of one side of a read.
-            codes: codes of their keys.
-            is_null: whether a key of each is null; None if none is.
-
-        Returns:
-            The side, the row's place or ~number of a row that takes one out, the code of its key,
-            whether others may have its key, and the code of its values.
-        """
-        marks = rows.marks
-        goes = np.zeros(len(rows), np.bool_) if marks is None else are_retracted(marks)
-        new = np.flatnonzero(~goes)
-        places = ~np.arange(len(rows))
-        places[new] = np.arange(self.rows.end, self.rows.end + len(new))
-        values = self.values(rows)
-        stored = rows.take(new).with_(codes=codes.take(new), writers=None, arrivals=None)
-        self.rows.append(stored)
-        meets = np.ones(len(rows), np.bool_) if is_null is None else ~is_null
-        lists = (places.tolist(), codes.tolist(), meets.tolist(), values.tolist())
-        return [(side, *turn) for turn in zip(*lists, strict=True)]
-
-    def _index(self, batch: Batch, places: Int64Array) -> None:
-        assert batch.codes is not None, "rows are stored with codes"
-        values = self.values(batch)
-        for place, code, value in zip(
-            places.tolist(), batch.codes.tolist(), values.tolist(), strict=True
-        ):
-            self.insert(place, code, value)
-
-    def values(self, batch: Batch) -> Int64Array:
-        """Return a code of the values of each row, equal for equal rows."""
-        if not self._retracts:
-            return np.zeros(len(batch), dtype=np.int64)
-        names = sorted(batch.columns)
-        if self._values is None:
-            self._values = KeyIndex(len(names))
-        return self._values.codes([batch.columns[name] for name in names], len(batch))
-
-    def insert(self, place: int, code: int, value: int) -> None:
-        """Note that the row at a place is there."""
-        self.by_key.setdefault(code, {})[place] = None
-        if self._retracts:
-            self._by_value.setdefault(value, {})[place] = None
-
-    def take_out(self, code: int, value: int) -> int:
-        """Take out the oldest row of these values; return its place, −1 without any."""
-        places = self._by_value.get(value)
-        if not places:
-            return -1
-        place = next(iter(places))
-        del places[place], self.by_key[code][place]
-        if not places:
-            del self._by_value[value]
-        if not self.by_key[code]:
-            del self.by_key[code]
-        return place
-
-    def tidy(self) -> None:
-        """Forget rows that are gone, if they are the most."""
-        if self.rows.tidy():
-            self.derive()
-
-
-class _Pairs:
-    """Results of a read: places of both rows (−1: none), kinds, and causes."""
-
-    def __init__(self) -> None:
-        self.places: tuple[list[int], list[int]] = ([], [])
-        self.bits: list[int] = []
-        self.causes: list[int] = []
-        self.cause = 0
-
-    def add(self, side: int, own: int, other: int, bits: int) -> None:
-        """Add a result of a row of one side and one of the other."""
-        self.places[side].append(own)
-        self.places[1 - side].append(other)
-        self.bits.append(bits)
-        self.causes.append(self.cause)
 
 
 class TableJoinMachine(LateOperator):
     """The machine of a `TableJoinStep`.
 
-    Rows are taken in the order (event time, side), left before right. A row's results leave with
-    its event time, partners in the order in which they came. Pairs have no key of their own, so
-    they are inserted and deleted, and never updated.
+    Rows have the order (event time, side), left before right. Results of a key and event time
+    leave once the watermark has passed that: what is deleted first, then by the places of left and
+    right rows. Keys have the order of their first rows of that time. Pairs have no key of their
+    own, so they are inserted and deleted, and never updated. Where rows are only added, each
+    leaves its pairs as it comes.
+
+    A change that comes late counts all the same, at the time until which all was done: without it
+    a table would stay wrong. Rows of a side that only grows are dropped.
 
     Args:
         step: the keys, and what leaves.
@@ -172,7 +79,9 @@ class TableJoinMachine(LateOperator):
         Field("_keys", by=OWNER),
         Field("_left", of="_keys"),
         Field("_right", of="_keys"),
+        Field("_newest", by="_keys"),
         "_done_ns",
+        "_untouched",
         "_missed",
         "missing_rows",
     )
@@ -180,120 +89,134 @@ class TableJoinMachine(LateOperator):
     def __init__(self, step: TableJoinStep, *, most_kept_rows: int) -> None:
         self._step, self._most_rows = step, most_kept_rows
         self._keys = KeyIndex(len(step.left_on))
-        self._left, self._right = (_Side(retracts=takes_out) for takes_out in step.retracts)
-        self._done_ns = START_NS
+        self._left, self._right = (
+            TableSide(on, retracts=takes_out)
+            for on, takes_out in zip((step.left_on, step.right_on), step.retracts, strict=True)
+        )
+        self._newest = GrowableArray(np.int64, fill=START_NS)  # times of rows, where keys go
+        self._done_ns = START_NS  # older rows are late
+        self._untouched = Untouched(step.keep_ns)
         self._missed = Missed(keeps=step.keeps_late)
         self.missing_rows = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        sides = [self._in_time(released, port) for port in (0, 1)]
-        results = self._changed(sides) if any(side is not None for side in sides) else None
-        self._done_ns = max(self._done_ns, released.progress.promise_ns)
+        for port, side in enumerate(self._sides):
+            rows = self._missed.in_time(
+                released, self._done_ns, port=port, takes_late=side.retracts
+            )
+            if rows is not None:
+                side.wait(rows, self._codes_of(port))
+        self._done_ns = max(self._done_ns, released.watermark_ns)
+        until_ns = END_NS if self._step.only_adds else self._done_ns
+        results = self._until(until_ns, released.progress.stimulus_ns)
         if released.progress.is_end:
             keep_keys(self, np.empty(0, dtype=np.int64))
         return Result(results, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"missing_rows": self.missing_rows} if self.missing_rows else {}
+        missing = {"missing_rows": self.missing_rows} if self.missing_rows else {}
+        return missing | self._untouched.counts()
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
-        return len(self._left.rows) + len(self._right.rows)
+        return len(self._left) + len(self._right)
 
-    def _in_time(self, released: GateRead, port: int) -> Batch | None:
-        """Return the rows of a port that are in time; the others are dropped."""
-        late, rows = released.late[port], released.ports[port]
-        if late is not None and len(late):
-            self._drop(late, port)
-        if rows is None or not len(rows):
-            return None
-        if rows.event_time_ns.item(0) >= self._done_ns:
-            return rows
-        is_late = rows.event_time_ns < self._done_ns
-        self._drop(rows.keep(is_late), port)
-        return None if is_late.all() else rows.keep(~is_late)
-
-    def _drop(self, rows: Batch, port: int) -> None:
-        self._missed.dropped += len(rows)
-        if self._missed.keeps:
-            late_by_ns = np.maximum(self._done_ns - rows.event_time_ns, 1)
-            dropped = np.ones(len(rows), dtype=np.bool_)
-            self._missed.add([LateRows(port, rows, late_by_ns, dropped)])
+    @property
+    def _sides(self) -> tuple[TableSide, TableSide]:
+        return self._left, self._right
 
     # -- rows in ------------------------------------------------------------------------
 
-    def _changed(self, came: list[Batch | None]) -> Batch | None:
-        """Return what rows of both sides change."""
-        pairs = _Pairs()
-        sides = (self._left, self._right)
-        times: list[Int64Array] = []
-        turns: list[tuple[int, int, int, bool, int]] = []
-        for number, (rows, keys) in enumerate(
-            zip(came, (self._step.left_on, self._step.right_on), strict=True)
-        ):
-            if rows is not None:
-                columns = [rows.columns[name] for name in keys]
-                codes = self._keys.codes(columns, len(rows))
-                turns += sides[number].turns(number, rows, codes, any_null(columns))
-                times.append(rows.event_time_ns)
-        order = np.concatenate(times).argsort(kind="stable")
-        gone: tuple[list[int], list[int]] = ([], [])
-        for pairs.cause in order.tolist():
-            side, place, code, meets, value = turns[pairs.cause]
-            if place >= 0:
-                self._moves(pairs, side, place, code if meets else -1, comes=True)
-                sides[side].insert(place, code, value)
-            elif (there := sides[side].take_out(code, value)) >= 0:
-                gone[side].append(there)
-                self._moves(pairs, side, there, code if meets else -1, comes=False)
-            else:
-                self._refuse_missing(came[side], ~place, side)
-        results = self._results(pairs, [rows for rows in came if rows is not None])
-        for own, places_gone in zip(sides, gone, strict=True):
-            if places_gone:
-                own.rows.drop(np.array(places_gone))
-                own.tidy()
+    def _codes_of(self, port: int) -> Callable[[Batch], Int64Array]:
+        on = (self._step.left_on, self._step.right_on)[port]
+        return lambda rows: self._keys.codes([rows.columns[name] for name in on], len(rows))
+
+    def _until(self, until_ns: int, stimulus_ns: int) -> Batch | None:
+        """Return what rows change that are older than a time, and keys that go until then."""
+        made: list[Batch | None] = []
+        while True:
+            oldest = [ns for side in self._sides if (ns := side.oldest_ns) is not None]
+            end_ns = self._untouched.next_ns(min(oldest, default=None), until_ns)
+            made.append(self._changed(until_ns if end_ns is None else end_ns, stimulus_ns))
+            if end_ns is None:
+                return joined_batches(made)
+            made.append(self._forgotten(end_ns, stimulus_ns))
+
+    def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
+        """Take out the rows of keys that have got none for long, just before a time."""
+        newest = np.full(len(self._keys), START_NS, dtype=np.int64)
+        for side in self._sides:
+            codes = side.stored_codes()
+            newest[codes] = self._newest.values.take(codes)
+        old = self._untouched.old(newest, end_ns)
+        if not len(old):
+            return None
+        turns = [side.all_go(old) for side in self._sides]
+        stimuli = np.array([stimulus_ns])
+        results = self._results(turns, np.array([end_ns - 1]), stimuli)
+        for side, changes in zip(self._sides, turns, strict=True):
+            side.settle(changes)
+        return results
+
+    def _changed(self, until_ns: int, stimulus_ns: int) -> Batch | None:
+        """Return what the rows change that are older than this.
+
+        Args:
+            until_ns: the event time.
+            stimulus_ns: stimulus of the watermark.
+        """
+        came = [side.until(until_ns) for side in self._sides]
+        here = [rows for rows in came if rows is not None]
+        if not here:
+            return None
+        times = np.concatenate([rows.event_time_ns for rows in here])
+        stimuli = np.concatenate([rows.stimulus_time_ns for rows in here])
+        order = stable_order(times)
+        times, stimuli = times.take(order), stimuli.take(order)
+        in_order = np.arange(len(order))
+        if not self._step.only_adds:
+            codes = np.concatenate([rows.codes for rows in here if rows.codes is not None])
+            in_order, stimuli = _moments(times, codes.take(order), stimuli)
+            stimuli = np.maximum(stimuli, stimulus_ns)
+        moments = np.empty(len(order), dtype=np.int64)
+        moments[order] = in_order
+        counts = np.cumsum([0 if rows is None else len(rows) for rows in came])
+        own = np.split(moments, counts[:-1])
+        turns = [
+            side.turns(rows, moments_of, len(order))
+            for side, rows, moments_of in zip(self._sides, came, own, strict=True)
+        ]
+        self._refuse_missing(came, turns, own)
+        if self._step.keep_ns is not None:
+            self._newest.resize(max(len(self._keys), len(self._newest)))
+            for rows, changes in zip(came, turns, strict=True):
+                if rows is not None and rows.codes is not None:
+                    found = np.delete(np.arange(len(rows)), changes.missing)
+                    touched, times_ns = rows.codes.take(found), rows.event_time_ns.take(found)
+                    np.maximum.at(self._newest.values, touched, times_ns)
+        results = self._results(turns, times, stimuli)
+        for side, changes in zip(self._sides, turns, strict=True):
+            side.settle(changes)
         self._check_room()
         return results
 
-    def _partners(self, side: int, code: int) -> Mapping[int, None]:
-        other = self._left if side else self._right
-        return other.by_key.get(code, _NOBODY) if code >= 0 else _NOBODY
+    def _refuse_missing(
+        self, came: Sequence[Batch | None], turns: Sequence[Turns], moments: Sequence[Int64Array]
+    ) -> None:
+        """Count rows that took out none.
 
-    def _moves(self, pairs: _Pairs, side: int, place: int, code: int, *, comes: bool) -> None:
-        """Add results of a row that comes or goes; it is not stored.
-
-        Args:
-            pairs: results of the read so far.
-            side: 0 left, 1 right.
-            place: place of the row.
-            code: code of its key; −1 if no key equals it.
-            comes: whether the row is new.
+        Raises:
+            OperatorError: there is one, with on_missing="error".
         """
-        partners, how = self._partners(side, code), self._step.how
-        is_only = code >= 0 and not self._partners(1 - side, code)
-        own, opposite = (_INSERT, _DELETE) if comes else (_DELETE, _INSERT)
-        if how in ("semi", "anti"):
-            if side == 0:
-                if bool(partners) is (how == "semi"):
-                    pairs.add(0, place, -1, own)
-            elif is_only:
-                for partner in partners:
-                    pairs.add(0, partner, -1, own if how == "semi" else opposite)
-            return
-        is_alone = is_only and (1 - side) in self._step.alone
-        for partner in partners:  # what is deleted leaves first
-            if comes and is_alone:
-                pairs.add(side, -1, partner, opposite)
-            pairs.add(side, place, partner, own)
-            if is_alone and not comes:
-                pairs.add(side, -1, partner, opposite)
-        if not partners and side in self._step.alone:
-            pairs.add(side, place, -1, own)
-
-    def _refuse_missing(self, rows: Batch | None, at: int, side: int) -> None:
-        self.missing_rows += 1
-        if self._step.on_missing == "error":
+        missing = [
+            (own.item(at), side, at)
+            for side, (changes, own) in enumerate(zip(turns, moments, strict=True))
+            for at in changes.missing.tolist()
+        ]
+        self.missing_rows += len(missing)
+        if missing and self._step.on_missing == "error":
+            _, side, at = min(missing)
+            rows = came[side]
             assert rows is not None, "a row of it is taken out"
             raise OperatorError(
                 f"step {self._step.name!r}: a row of its {'right' if side else 'left'} side is "
@@ -308,34 +231,85 @@ class TableJoinMachine(LateOperator):
                 f"step {self._step.name!r}: {self.rows_held:,} rows are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "without within= both sides are tables of all their rows\n"
-                "give it within=, or allow more with limits=sw.Limits(most_kept_rows=…)"
+                "give it within= or keep=, or allow more with limits=sw.Limits(most_kept_rows=…)"
             )
-        if self._keys.is_worth_keeping(len(self._left.by_key) + len(self._right.by_key)):
-            codes = {*self._left.by_key, *self._right.by_key}
-            keep_keys(self, np.array(sorted(codes), dtype=np.int64))
+        if self._keys.is_worth_keeping(self.rows_held):
+            keep_keys(self, np.unique(np.concatenate([side.all_codes() for side in self._sides])))
 
     # -- rows out -----------------------------------------------------------------------
 
-    def _results(self, pairs: _Pairs, came: list[Batch]) -> Batch | None:
-        """Return results as rows.
+    def _met(self, turns: Sequence[Turns], end: int) -> Iterator[Met]:
+        """Yield pairs that come or go; those of a row without a partner have one place."""
+        how = self._step.how
+        for side in self._sides:
+            side.cover(len(self._keys))
+        every, meeting = (
+            [side.members(own, meeting=only) for side, own in zip(self._sides, turns, strict=True)]
+            for only in (False, True)
+        )
+        if how not in ("semi", "anti"):
+            yield meetings(meeting[0], meeting[1], end)
+        for side in (0,) if how == "semi" else self._step.alone:
+            numbers = self._sides[1 - side].numbers
+            other = emptiness(meeting[1 - side].changed, numbers, end, is_empty=how != "semi")
+            pair = (every[0], other) if side == 0 else (other, every[1])
+            yield meetings(*pair, end)
+
+    def _results(
+        self, turns: Sequence[Turns], times: Int64Array, stimuli: Int64Array
+    ) -> Batch | None:
+        """Return what changes of both sides change.
 
         Args:
-            pairs: results of a read.
-            came: its rows, left ones first; numbers of causes follow that order.
+            turns: the changes.
+            times: shape (moments,), event time of each moment.
+            stimuli: shape (moments,), stimulus time of each.
         """
-        if not pairs.bits:
+        met = list(self._met(turns, end := len(times)))
+        births = np.concatenate([pairs.births for pairs in met])
+        deaths = np.concatenate([pairs.deaths for pairs in met])
+        come, go = np.flatnonzero(births != BEFORE), np.flatnonzero(deaths < end)
+        if not len(come) and not len(go):
             return None
-        causes = np.array(pairs.causes, dtype=np.int64)
-        times = np.concatenate([rows.event_time_ns for rows in came]).take(causes)
-        stimuli = np.concatenate([rows.stimulus_time_ns for rows in came]).take(causes)
-        marks = np.array(pairs.bits, dtype=np.uint8)
-        columns: dict[str, Column] = {}
+        of_pairs = np.concatenate([go, come])
+        moments = np.concatenate([deaths.take(go), births.take(come)])
+        is_new = np.arange(len(moments)) >= len(go)
+        lefts, rights = (
+            np.concatenate([pairs.places[side] for pairs in met]).take(of_pairs) for side in (0, 1)
+        )
+        order = np.lexsort((rights, lefts, is_new, moments))
+        moments = moments.take(order)
+        marks = np.where(is_new.take(order), 0, RETRACTED.bit).astype(np.uint8)
+        columns, stimuli, marks = self._pairs(
+            (lefts.take(order), rights.take(order)), stimuli.take(moments), marks
+        )
+        results = Batch(
+            event_time_ns=times.take(moments),
+            stimulus_time_ns=stimuli,
+            columns=columns,
+            marks=marks if marks.any() else None,
+        )
+        if self._step.where is None:
+            return results
+        results = results.keep(holds(self._step.where, results, step=self._step.name))
+        return results if len(results) else None
+
+    def _pairs(
+        self, pairs: tuple[Int64Array, Int64Array], stimuli: Int64Array, marks: Marks
+    ) -> tuple[Columns, Int64Array, Marks]:
+        """Return columns of pairs, the latest stimulus of each, and all its marks.
+
+        Args:
+            pairs: places of left and right rows; NO_ROW if there is none.
+            stimuli: shape (pairs,), stimuli of their causes.
+            marks: shape (pairs,), kinds of their changes.
+        """
+        columns: Columns = {}
         keys: list[list[Column]] = []
-        for side, own in enumerate((self._left, self._right)):
-            places = np.array(pairs.places[side], dtype=np.int64)
-            is_there = np.flatnonzero(places >= 0)
-            names = self._step.names[side]
-            rows = own.rows.take(places.take(is_there)) if len(is_there) else None
+        for number, (side, places) in enumerate(zip(self._sides, pairs, strict=True)):
+            is_there = np.flatnonzero(places != NO_ROW)
+            names = self._step.names[number]
+            rows = side.rows.take(places.take(is_there)) if len(is_there) else None
             if rows is not None:
                 stimuli[is_there] = np.maximum(stimuli.take(is_there), rows.stimulus_time_ns)
                 if rows.marks is not None:
@@ -344,24 +318,14 @@ class TableJoinMachine(LateOperator):
             row_of[is_there] = np.arange(len(is_there))
             columns |= self._columns_of(names, rows, row_of)
             if 1 in self._step.alone:
-                on = (self._step.left_on, self._step.right_on)[side]
+                on = (self._step.left_on, self._step.right_on)[number]
                 by_name = dict(zip(self._step.left_on, on, strict=True))
                 leaving = self._step.schema.names
                 wanted = {name: own for name, own in by_name.items() if name in leaving}
                 keys.append(list(self._columns_of(wanted, rows, row_of).values()))
         if keys:
-            self._fill_keys(columns, keys, np.array(pairs.places[0], dtype=np.int64))
-        made: Columns = {name: columns[name] for name in self._step.schema.names}
-        results = Batch(
-            event_time_ns=times,
-            stimulus_time_ns=stimuli,
-            columns=made,
-            marks=marks if marks.any() else None,
-        )
-        if self._step.where is None:
-            return results
-        results = results.keep(holds(self._step.where, results, step=self._step.name))
-        return results if len(results) else None
+            self._fill_keys(columns, keys, pairs[0])
+        return {name: columns[name] for name in self._step.schema.names}, stimuli, marks
 
     def _columns_of(
         self, names: Mapping[str, str], rows: Batch | None, row_of: Int64Array
@@ -386,7 +350,33 @@ class TableJoinMachine(LateOperator):
     ) -> None:
         """Give rows without a left row the keys of their right one."""
         rows = len(lefts)
-        chosen = np.where(lefts >= 0, np.arange(rows), np.arange(rows) + rows)
+        chosen = np.where(lefts != NO_ROW, np.arange(rows), np.arange(rows) + rows)
         names = [name for name in self._step.left_on if name in columns]
         for name, left, right in zip(names, *keys, strict=True):
             columns[name] = concat_columns([left, right]).take(chosen)
+
+
+def _moments(
+    times: Int64Array, codes: Int64Array, stimuli: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Return the moment of each row, that of the first row of its key and time.
+
+    Args:
+        times: shape (rows,), ascending event times.
+        codes: shape (rows,), codes of keys.
+        stimuli: shape (rows,), stimulus times.
+
+    Returns:
+        The moments, and the latest stimulus of each, both of shape (rows,).
+    """
+    order = stable_order_of_pairs(times, codes)
+    codes, ordered = codes.take(order), times.take(order)
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (codes[1:] != codes[:-1]) | (ordered[1:] != ordered[:-1])
+    starts = np.flatnonzero(is_first)
+    firsts = order.take(starts)
+    moments = np.empty(len(order), dtype=np.int64)
+    moments[order] = firsts.repeat(np.diff(starts, append=len(order)))
+    latest = stimuli.copy()
+    latest[firsts] = np.maximum.reduceat(stimuli.take(order), starts)
+    return moments, latest

@@ -4,6 +4,8 @@
 key a     5        7             deleted       rows that come
           +5       −5 +7         −7            rows that leave
 ```
+
+A key that goes since no row came for long is deleted, too: by a row that the machine writes.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from slackwater.runtime.model import (
     GateRead,
     Int64Array,
     concat_batches,
+    joined_batches,
 )
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED, are_retracted
@@ -31,6 +34,7 @@ from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.operators.to_table.step import ToTableStep
 
@@ -49,7 +53,12 @@ class ToTableMachine(LateOperator):
     """
 
     STATE = Fields(
-        Field("_keys", by=OWNER), Field("_rows", of="_keys"), "_done_ns", "_missed", "missing_rows"
+        Field("_keys", by=OWNER),
+        Field("_rows", of="_keys"),
+        "_done_ns",
+        "_untouched",
+        "_missed",
+        "missing_rows",
     )
 
     def __init__(self, step: ToTableStep, *, most_kept_rows: int) -> None:
@@ -58,12 +67,19 @@ class ToTableMachine(LateOperator):
         self._rows = StoredRows()
         self._newest = np.empty(0, dtype=np.int64)  # by code: the place of its row; −1 for none
         self._done_ns = START_NS
+        self._untouched = Untouched(step.keep_ns)
         self._missed = Missed(keeps=step.keeps_late)
         self.missing_rows = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         rows = self._missed.in_time(released, self._done_ns)
-        results = None if rows is None else self._changed(rows)
+        made: list[Batch | None] = []
+        for part, end_ns in self._untouched.parts(rows, released.watermark_ns):
+            if part is not None:
+                made.append(self._changed(part))
+            if end_ns is not None:
+                made.append(self._forgotten(end_ns, released.progress.stimulus_ns))
+        results = joined_batches(made)
         self._done_ns = max(self._done_ns, released.progress.promise_ns)
         if released.progress.is_end:
             self._rows.clear()
@@ -71,7 +87,8 @@ class ToTableMachine(LateOperator):
         return Result(results, released.progress.promise_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"missing_rows": self.missing_rows} if self.missing_rows else {}
+        missing = {"missing_rows": self.missing_rows} if self.missing_rows else {}
+        return missing | self._untouched.counts()
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -107,6 +124,25 @@ class ToTableMachine(LateOperator):
         self._refuse_missing(rows, goes & (before < 0))
         self._store(rows, codes, order[is_last], goes, stored[stored >= 0])
         return _leaving(rows, known, before, goes)
+
+    def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
+        """Delete the rows of keys that have got no row for long, just before a time."""
+        places = self._rows.places
+        rows = self._rows.take(places) if len(places) else None
+        times_ns = places if rows is None else rows.event_time_ns
+        old = self._untouched.old(times_ns, end_ns)
+        if rows is None or not len(old):
+            return None
+        rows = rows.take(old)
+        marks = np.zeros(len(rows), np.uint8) if rows.marks is None else rows.marks
+        return self._changed(
+            rows.with_(
+                event_time_ns=np.full(len(rows), end_ns - 1),
+                stimulus_time_ns=np.maximum(rows.stimulus_time_ns, stimulus_ns),
+                marks=(marks & np.uint8(255 - _BOTH)) | np.uint8(RETRACTED.bit),
+                codes=None,
+            )
+        )
 
     def _make_room(self) -> None:
         more = len(self._keys) - len(self._newest)
@@ -150,8 +186,8 @@ class ToTableMachine(LateOperator):
             raise OperatorError(
                 f"step {self._step.name!r}: {len(self._rows):,} keys have a row, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
-                "the newest row of each key stays until the end of the input\n"
-                "allow more with limits=sw.Limits(most_kept_rows=…), or delete keys"
+                "the newest row of each key stays until the end of the input, or for keep=\n"
+                "allow more with limits=sw.Limits(most_kept_rows=…), delete keys, or write keep='30d'"
             )
         if self._rows.tidy():
             self.derive()

@@ -9,9 +9,10 @@ from typing import Literal, Self
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.model import Release
+from slackwater.runtime.model import Duration, Release, format_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
+from slackwater.runtime.operators.ground.untouched import keep_length_ns
 from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Step
@@ -27,6 +28,8 @@ class ToTableStep(GatedStep):
 
     keys: tuple[str, ...]
     on_missing: OnMissing = "error"
+    keep_ns: int | None = None
+    """Least time that a key stays after its newest row; None if all stay to the end."""
     release: Release
     replicas: Replicas = None
     replica: Replica | None = None
@@ -56,7 +59,10 @@ class ToTableStep(GatedStep):
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"by       {', '.join(self.keys)}"
-        yield "keeps    the newest row of each key until the end: of most_kept_rows keys"
+        until = "until the end"
+        if self.keep_ns is not None:
+            until = f"for {format_ns(self.keep_ns)} or more: then it is deleted"
+        yield f"keeps    the newest row of each key {until}; of most_kept_rows keys"
 
 
 class ToTables(AnyStream):
@@ -67,6 +73,7 @@ class ToTables(AnyStream):
         self,
         by: Names,
         *,
+        keep: Duration | None = None,
         on_missing: OnMissing = "error",
         slack: Slack = AS_FLOW,
         replicas: Replicas = None,
@@ -79,6 +86,9 @@ class ToTables(AnyStream):
 
         Args:
             by: the key columns; nulls are equal to each other.
+            keep: length of event time, "30d", that a key stays at least after its newest row. Then
+                it is deleted, at the last moment before a multiple of that length, and counted as
+                `forgotten_keys`; at the end of the input all are. None if keys stay.
             on_missing: fate of a deletion whose key has no row: "error" ends the job, "count"
                 counts it as `missing_rows`.
             slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, late rows
@@ -89,7 +99,8 @@ class ToTables(AnyStream):
         Raises:
             FlowError: no key.
             ColumnError, TypeMismatch: a key is not there, or is a list, struct or map.
-            SettingError: `on_missing="count"`, and no row of the input goes.
+            SettingError: `on_missing="count"`, and no row of the input goes; or `keep` is not a
+                length of time.
         """
         name = self.flow.name_for("to_table", name)
         keys = names_of(by)
@@ -105,6 +116,7 @@ class ToTables(AnyStream):
                 schema=self.schema,
                 keys=keys,
                 on_missing=on_missing,
+                keep_ns=keep_length_ns(keep, step=name),
                 **self._gate(slack, replicas, keys, step=name),
             )
         )

@@ -1,0 +1,210 @@
+"""Pairs of rows whose lives meet, of which some come or go.
+
+A row of a key lives from a moment, its birth, to another, its death. A pair lives while both do:
+
+```
+moment      −1   0   1   2   3   end        pairs
+left   a    ├────────────────────▶          a x   there before, deleted at 1
+right  x    ├────────┤                      a y   inserted at 1
+       y             ├───────────▶
+none        ┤                               none is there while the right side has no row
+```
+
+A side without rows is a row, too: `None` above. It lives while the key has no other there. So left
+rows without a partner are pairs with it, and those with a partner are pairs with its opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfold
+
+__all__ = ["BEFORE", "NO_ROW", "Lives", "Members", "Met", "emptiness", "meetings"]
+
+BEFORE = -1
+"""Birth of a row that was there before all moments."""
+NO_ROW = -1
+"""Place of the row that stands for a side without rows."""
+
+
+class Lives(NamedTuple):
+    """Rows that come or go, each later than it came.
+
+    Attributes:
+        codes: shape (rows,), codes of their keys.
+        places: shape (rows,), where they are stored.
+        births: shape (rows,), the moment at which each comes; BEFORE if it was there.
+        deaths: shape (rows,), the moment at which it goes; the end if it stays.
+    """
+
+    codes: Int64Array
+    places: Int64Array
+    births: Int64Array
+    deaths: Int64Array
+
+    def keep(self, mask: BoolArray) -> Lives:
+        """Return those where `mask`, shape (rows,), is true."""
+        return Lives(*(each[mask] for each in self))
+
+
+@dataclass(frozen=True)
+class Members:
+    """Rows of one side.
+
+    Attributes:
+        changed: rows that come or go.
+        staying: returns the rows of keys that neither come nor go, as pairs of (number of a key,
+            place); codes of keys may be in any order.
+    """
+
+    changed: Lives
+    staying: Callable[[Int64Array], tuple[Int64Array, Int64Array]]
+
+
+class Met(NamedTuple):
+    """Pairs that come or go.
+
+    Attributes:
+        places: shape (pairs,) each, places of the left and the right row.
+        births: shape (pairs,), the moment from which both are there.
+        deaths: shape (pairs,), the moment from which one is gone; the end if both stay.
+    """
+
+    places: tuple[Int64Array, Int64Array]
+    births: Int64Array
+    deaths: Int64Array
+
+
+def meetings(left: Members, right: Members, end: int) -> Met:
+    """Return the pairs of rows of equal keys whose lives meet, but those that only stay.
+
+    Args:
+        left: rows of the left side.
+        right: rows of the right side.
+        end: the moment after all others.
+    """
+    # Of two that come at one moment the right one finds the left.
+    first = _found(right.changed, left, end, or_equal=True)
+    second = _found(left.changed, right, end, or_equal=False)
+    return Met(
+        (
+            np.concatenate([first.places[1], second.places[0]]),
+            np.concatenate([first.places[0], second.places[1]]),
+        ),
+        np.concatenate([first.births, second.births]),
+        np.concatenate([first.deaths, second.deaths]),
+    )
+
+
+def _found(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
+    """Return pairs of changing rows and of rows that are there when these come.
+
+    Args:
+        own: rows that look for others.
+        other: the other side.
+        end: the moment after all others.
+        or_equal: whether they find changing rows that come at the same moment.
+    """
+    staying, places = other.staying(own.codes)
+    found = [Met((own.places[staying], places), own.births[staying], own.deaths[staying])]
+    changed = other.changed
+    for is_own in (changed.deaths == end, changed.deaths < end):
+        some = changed.keep(is_own)
+        if not len(some.codes) or not len(own.codes):
+            continue
+        number, at = _alive(some, own, end, or_equal=or_equal)
+        deaths = np.minimum(own.deaths.take(number), some.deaths.take(at))
+        pairs = (own.places.take(number), some.places.take(at))
+        found.append(Met(pairs, own.births.take(number), deaths))
+    return Met(
+        (
+            np.concatenate([met.places[0] for met in found]),
+            np.concatenate([met.places[1] for met in found]),
+        ),
+        np.concatenate([met.births for met in found]),
+        np.concatenate([met.deaths for met in found]),
+    )
+
+
+def _alive(
+    lives: Lives, own: Lives, end: int, *, or_equal: bool
+) -> tuple[Int64Array, Int64Array]:
+    """Return pairs of (row of `own`, row of `lives` that is there when it comes)."""
+    width = end + 2
+    order = np.lexsort((lives.births, lives.codes))
+    firsts = lives.codes.take(order) * width
+    births = firsts + lives.births.take(order) + 1
+    deaths = lives.deaths.take(order)
+    # The greatest death so far of its key: all before the first that is later are gone.
+    longest = np.maximum.accumulate(firsts + deaths + 1)
+    codes, moments = own.codes * width, own.births + 1
+    until = births.searchsorted(codes + moments, "right" if or_equal else "left")
+    since = longest.searchsorted(codes + moments, "right")
+    number, at = unfold(since, np.maximum(until - since, 0))
+    is_there = deaths.take(at) > own.births.take(number)
+    return number[is_there], order.take(at[is_there])
+
+
+def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> Members:
+    """Return the row that stands for a side of a key while it has no row, or while it has some.
+
+    Args:
+        side: rows of the side that come or go.
+        before: shape (codes,), the number of rows of each key before all moments.
+        end: the moment after all others.
+        is_empty: whether it stands for a side without rows.
+    """
+    came, went = side.births != BEFORE, side.deaths < end
+    codes = np.concatenate([side.codes[came], side.codes[went]])
+    moments = np.concatenate([side.births[came], side.deaths[went]])
+    steps = np.ones(len(codes), dtype=np.int64)
+    steps[np.count_nonzero(came) :] = -1
+    order = np.lexsort((moments, codes))
+    codes, moments, steps = codes.take(order), moments.take(order), steps.take(order)
+    is_last = _differs(codes, moments, 1)
+    totals = steps.cumsum()[is_last]
+    codes, moments = codes[is_last], moments[is_last]
+    starts = _differs(codes, codes, 0)
+    firsts = np.flatnonzero(starts)
+    of_key = starts.cumsum() - 1
+    earlier = np.append(0, totals)[firsts]
+    numbers = before.take(codes) + totals - earlier.take(of_key)
+    now = numbers == 0
+    was = np.append(False, now[:-1])
+    was[firsts] = before.take(codes.take(firsts)) == 0
+    flips = np.flatnonzero(now != was)
+    codes, moments, now = codes.take(flips), moments.take(flips), now.take(flips)
+    is_first = _differs(codes, codes, 0)
+    following = np.full(len(codes), end, dtype=np.int64)
+    following[:-1] = np.where(is_first[1:], end, moments[1:])
+    begins, ends = now == is_empty, (now != is_empty) & is_first
+    changed = Lives(
+        np.concatenate([codes[begins], codes[ends]]),
+        np.full(np.count_nonzero(begins) + np.count_nonzero(ends), NO_ROW, dtype=np.int64),
+        np.concatenate([moments[begins], np.full(np.count_nonzero(ends), BEFORE)]),
+        np.concatenate([following[begins], moments[ends]]),
+    )
+
+    def staying(asked: Int64Array) -> tuple[Int64Array, Int64Array]:
+        stays = ((before.take(asked) == 0) == is_empty) & ~np.isin(asked, codes)
+        number = np.flatnonzero(stays)
+        return number, np.full(len(number), NO_ROW, dtype=np.int64)
+
+    return Members(changed, staying)
+
+
+def _differs(codes: Int64Array, moments: Int64Array, side: int) -> BoolArray:
+    """Return whether each pair differs from the one before (side 0) or after it (side 1)."""
+    differs = np.ones(len(codes), dtype=np.bool_)
+    between = (codes[1:] != codes[:-1]) | (moments[1:] != moments[:-1])
+    if side:
+        differs[:-1] = between
+    else:
+        differs[1:] = between
+    return differs
