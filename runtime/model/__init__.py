@@ -8,8 +8,8 @@ from slackwater.runtime.model.batch import (
     Int64Array,
     batch_of,
     concat_batches,
-    joined_batches,
     concat_columns,
+    joined_batches,
 )
 from slackwater.runtime.model.gate_read import GateRead
 from slackwater.runtime.model.message import (
@@ -72,11 +72,11 @@ __all__ = [
     "ReleaseRule",
     "batch_of",
     "concat_batches",
-    "joined_batches",
     "concat_columns",
     "duration_ns",
     "format_ns",
     "format_s",
+    "joined_batches",
     "stable_order",
     "stable_order_of_pairs",
 ]

@@ -111,8 +111,8 @@ def late_changes_text(steps: Mapping[str, Step], step: Step) -> str:
         return ""
     if step.traits.takes_late:
         return (
-            "note     a change that comes late (idle=, out_of_order=) counts when it comes: results "
-            "lack it until then"
+            "note     a change that comes late (idle=, out_of_order=) counts when it comes: "
+            "results lack it until then"
         )
     return (
         "note     a change that comes late (idle=, out_of_order=) is dropped, and counts as late: "
@@ -155,7 +155,7 @@ def _check_in_time(steps: Mapping[str, Step], step: Step, name: str, carried: Ca
         release = hurried.traits.release
         way_out = f"write slack=None in {hurried.name!r}"
         if isinstance(release, ReleaseRule) and release.waits_in_full:
-            way_out = "a buffer of k_slack_chain always does so: read changes on the stream before it"
+            way_out = "k_slack_chain has no other: read changes on the stream before it"
         raise FlowError(
             f"step {step.name!r} reads changes, of {carried.made_by!r}, and {where} does not wait "
             f"until they are ready ({release.text}): a change that came late would be lost, or out "

@@ -217,6 +217,38 @@ def test_a_slack_before_changes_are_read_is_refused() -> None:
         both.changes("op").aggregate(by="id", rows=sw.count())
 
 
+def test_a_k_slack_chain_before_changes_is_refused_with_a_way_out() -> None:
+    _, good = slow(Dataflow("changes")).k_slack_chain("1s", "2s")
+    with pytest.raises(FlowError, match="read changes on the stream before it") as problem:
+        good.changes("op").aggregate(by="id", rows=sw.count())
+    assert "slack=None" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("reader", "says"), [("totals", "counts when it comes"), ("to_table", "is dropped")]
+)
+def test_explain_says_what_a_late_change_does_through_other_steps(reader: str, says: str) -> None:
+    flow = Dataflow("changes")
+    table = slow(flow, idle="1s").to_table("id", name="table")
+    READERS[reader](table).sink("out", sw.collect_sink())
+    assert f"note     a change that comes late (idle=, out_of_order=) {says}" in flow.explain()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda rows: rows.to_table("id", keep="0s"), "keep='0s'"),
+        (lambda rows: rows.to_table("id", keep="slack"), "is about partners within a time"),
+        (lambda rows: rows.aggregate(n=sw.count(), keep="5s", every="2s"), "must be a multiple of"),
+        (lambda rows: rows.aggregate(n=sw.count(), keep="5s", window=WINDOW), "without window="),
+        (lambda rows: rows.join(rows, "id", within="1s", keep="5s"), "for a join of tables"),
+    ],
+)
+def test_a_keep_that_says_nothing_is_refused(call: Callable[[Stream], Stream], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        call(slow(Dataflow("changes")))
+
+
 def test_explain_says_where_changes_may_come_late() -> None:
     for idle in ("1s", None):
         flow = Dataflow("changes")

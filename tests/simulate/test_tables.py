@@ -25,7 +25,9 @@ def rows(seed: int, *, late: bool = False) -> dict[str, list[Any]]:
     }
 
 
-def flow_of(seed: int, *, replicas: int | None = None, batch_rows: int = 1_000) -> sw.Dataflow:
+def flow_of(
+    seed: int, *, replicas: int | None = None, batch_rows: int = 1_000, keep: str | None = None
+) -> sw.Dataflow:
     flow = sw.Dataflow("tables")
     keyed: dict[str, Any] = {"replicas": replicas}
     left, right = (
@@ -37,8 +39,9 @@ def flow_of(seed: int, *, replicas: int | None = None, batch_rows: int = 1_000) 
         ).drop("t")
         for number, name in enumerate(("left", "right"))
     )
-    lefts = left.to_table("id", **keyed)
-    rights = right.key_by("id").to_table(**keyed).filter(sw.col("group") == "a")
+    lefts = left.to_table("id", keep=keep, **keyed)
+    rights = right.key_by("id").to_table(keep=keep, **keyed)
+    rights = rights.filter(sw.col("group") == "a")
     pairs = lefts.join(rights.drop("group"), "id", how="outer", **keyed)
     pairs.sink("pairs", sw.collect_sink())
     by_group = pairs.join(left.rename({"id": "other"}), "group", how="semi", **keyed)
@@ -80,6 +83,21 @@ def test_the_same_changes_leave_for_any_replicas_and_batches(seed: int) -> None:
     groups = {group for group in rows(seed)["group"] if group is not None}
     expected = {row: n for row, n in pairs.items() if row[1] in groups}
     assert applied(first["by group"]) == expected
+
+
+def test_keys_go_at_the_same_times_for_any_replicas_and_batches() -> None:
+    first = changes(flow_of(1, replicas=1, keep="3s"))
+    assert changes(flow_of(1, replicas=3, batch_rows=7, keep="3s")) == first
+    assert not applied(first["pairs"])
+    flow = sw.Dataflow("totals")
+    source = flow.source("rows", sw.table(rows(1)), event_time="t", time_unit="s")
+    totals = source.aggregate(by="id", n=sw.count(), keep="3s")
+    totals.aggregate(keys=sw.count(), rows=sw.sum("n")).sink("all", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        report = job.wait()
+        assert job.result("all").to_pylist()[-1]["change"] == "delete"
+    assert "keys got no row for keep=, and went" in str(report)
 
 
 def test_a_row_that_is_late_at_its_source_changes_nothing() -> None:

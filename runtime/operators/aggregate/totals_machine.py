@@ -46,8 +46,8 @@ from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
-from slackwater.runtime.operators.ground.untouched import Untouched
+from slackwater.runtime.operators.ground.late_rows import OR_LATER, Missed
+from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
@@ -209,10 +209,11 @@ class TotalsMachine(LateOperator):
                 return rows, counts == 0
             if self._step.on_missing == "error":
                 row = row_of(rows, int(missing[0]))
+                or_gone = "" if self._step.keep_ns is None else OR_GONE
                 raise OperatorError(
                     f"step {self._step.name!r}: a row is taken back that was never there, or has "
-                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATE}; or write "
-                    "on_missing='count'; such rows then change nothing"
+                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATER}{or_gone}; or "
+                    "write on_missing='count'; such rows then change nothing"
                 )
             _, first = np.unique(rows.codes.take(missing), return_index=True)
             stays = np.ones(len(rows), dtype=np.bool_)
@@ -224,7 +225,7 @@ class TotalsMachine(LateOperator):
     # -- state --------------------------------------------------------------------------
 
     def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
-        """Delete the results of keys that have got no row for long, just before a time."""
+        """Delete the results of keys without a row for long, before a time."""
         for state in (self._rows, self._newest):
             state.cover(max(len(self._keys), 1))
         is_there = self._rows.state > 0
@@ -275,8 +276,8 @@ class TotalsMachine(LateOperator):
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
-                "end of the input, or for keep=; give it a window=, write keep='30d', or allow more "
-                "with limits=sw.Limits(most_kept_rows=…)"
+                "end of the input, or for keep=; give it a window=, write keep='30d', or allow "
+                "more with limits=sw.Limits(most_kept_rows=…)"
             )
 
     def _tidy(self) -> None:

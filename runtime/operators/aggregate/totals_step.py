@@ -101,7 +101,8 @@ class TotalsStep(GatedStep):
     def keeps(self, steps: Mapping[str, Step]) -> str:  # noqa: D102 - see Step
         if self.keep_ns is None:
             return "a few numbers for each key, to the end of the input"
-        return f"a few numbers for each key, for {format_ns(self.keep_ns)} or more after its last row"
+        keep = format_ns(self.keep_ns)
+        return f"a few numbers for each key, for {keep} or more after its last row"
 
 
 def totals_step(
@@ -156,8 +157,8 @@ def totals_step(
     if keep_ns is not None:
         if keep_ns % (every_ns or 1):
             raise SettingError(
-                f"step {name!r}: keep={shown(keep)} is no multiple of every={shown(every)}, and keys "
-                "go between two parts of time; make it one"
+                f"step {name!r}: keep={shown(keep)} must be a multiple of every={shown(every)}: "
+                "keys go between two parts of time"
             )
         read = {column for each in aggregates.values() for column in each.columns}
         of_input = pa.schema([field for field in schema if field.name in read])

@@ -21,6 +21,8 @@ from slackwater.runtime.model.state import Fields
 
 OR_LATE = "; if it came late (idle= of a source, a slack before), .late() has it"
 """What an error of a change says of its cause where rows before it may be missing."""
+OR_LATER = "; with idle= or out_of_order= of a source it may come later"
+"""The same where a change that comes late counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ class Missed:
         come only after the end.
 
         Args:
-            released: the read.
+            released: a read of the gate.
             done_ns: event time until which all is done.
-            port: the port.
+            port: number of the port.
             takes_late: whether late rows count, too, as rows of the time `done_ns`; only after the
                 end they are dropped.
         """

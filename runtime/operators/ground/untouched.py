@@ -20,7 +20,11 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Duration, Int64Array, duration_ns
 from slackwater.runtime.model.state import Fields
 
-__all__ = ["Untouched", "keep_length_ns"]
+__all__ = ["OR_GONE", "Untouched", "keep_length_ns"]
+
+
+OR_GONE = "; if its key has gone, write a longer keep="
+"""What an error of a change says of its cause where keys go."""
 
 
 class Untouched:
@@ -41,11 +45,13 @@ class Untouched:
         self.forgotten = 0
 
     def next_ns(self, first_ns: int | None, until_ns: int) -> int | None:
-        """Return the first time at which a key may go; None if none goes until a time.
+        """Return the first time at which a key may go.
+
+        None if none goes until then.
 
         Args:
             first_ns: event time of the next row; None if none comes until then.
-            until_ns: the time.
+            until_ns: time until which keys may go.
         """
         if self._keep_ns is None:
             return None
@@ -53,13 +59,13 @@ class Untouched:
             self._next_ns = min(self._next_ns, int(self._goes_ns(np.array([first_ns]))[0]))
         return self._next_ns if self._next_ns < END_NS and self._next_ns <= until_ns else None
 
-    def parts(
-        self, rows: Batch | None, until_ns: int
-    ) -> Iterator[tuple[Batch | None, int | None]]:
-        """Yield rows before each time at which keys may go, and the time; then the rest, and None.
+    def parts(self, rows: Batch | None, until_ns: int) -> Iterator[tuple[Batch | None, int | None]]:
+        """Yield rows before each time at which keys may go, and that time.
+
+        The last are the rest of rows, and None.
 
         Args:
-            rows: rows in order.
+            rows: rows in order; None if there are none.
             until_ns: time that all rows have reached.
         """
         while True:
@@ -79,7 +85,7 @@ class Untouched:
 
         Args:
             newest_ns: shape (keys,), event time of the newest row of each; START_NS without one.
-            now_ns: the time, as `next_ns` gave it.
+            now_ns: time that `next_ns` returned.
         """
         there = np.flatnonzero(newest_ns != START_NS)
         goes_ns = self._goes_ns(newest_ns.take(there))
@@ -96,7 +102,7 @@ class Untouched:
         return goes_ns
 
     def counts(self) -> dict[str, int]:
-        """Return the number of keys that went, by its name in reports; none if none may go."""
+        """Return the number of keys that went, by its name in reports."""
         return {} if self._keep_ns is None else {"forgotten_keys": self.forgotten}
 
 

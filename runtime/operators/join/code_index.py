@@ -1,4 +1,4 @@
-"""An index finds the places of stored rows by a code, such as that of their key.
+"""An index finds places of stored rows by a code, as of their key.
 
 ```
 part 1   code  0  1  1  4      part 2   code  1  4       code 1:  places 0 3 5
@@ -70,10 +70,10 @@ class CodeIndex:
         self._parts.append(_Part(codes.take(starts), bounds, places.take(order)))
 
     def find(self, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return pairs of (number of a code, place of a row), by both ascending.
+        """Return pairs of (number of a code, place of a row), both ascending.
 
         Args:
-            codes: shape (codes,), ascending.
+            codes: shape (codes,), those whose rows are sought, in any order.
         """
         numbers, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for part in self._parts:

@@ -82,7 +82,9 @@ class Met(NamedTuple):
 
 
 def meetings(left: Members, right: Members, end: int) -> Met:
-    """Return the pairs of rows of equal keys whose lives meet, but those that only stay.
+    """Return the pairs of rows of equal keys whose lives meet.
+
+    Pairs of two rows that stay are omitted.
 
     Args:
         left: rows of the left side.
@@ -90,8 +92,8 @@ def meetings(left: Members, right: Members, end: int) -> Met:
         end: the moment after all others.
     """
     # Of two that come at one moment the right one finds the left.
-    first = _found(right.changed, left, end, or_equal=True)
-    second = _found(left.changed, right, end, or_equal=False)
+    first = _partners(right.changed, left, end, or_equal=True)
+    second = _partners(left.changed, right, end, or_equal=False)
     return Met(
         (
             np.concatenate([first.places[1], second.places[0]]),
@@ -102,17 +104,17 @@ def meetings(left: Members, right: Members, end: int) -> Met:
     )
 
 
-def _found(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
+def _partners(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
     """Return pairs of changing rows and of rows that are there when these come.
 
     Args:
         own: rows that look for others.
-        other: the other side.
+        other: members of the other side.
         end: the moment after all others.
         or_equal: whether they find changing rows that come at the same moment.
     """
     staying, places = other.staying(own.codes)
-    found = [Met((own.places[staying], places), own.births[staying], own.deaths[staying])]
+    pairs_met = [Met((own.places[staying], places), own.births[staying], own.deaths[staying])]
     changed = other.changed
     for is_own in (changed.deaths == end, changed.deaths < end):
         some = changed.keep(is_own)
@@ -121,20 +123,18 @@ def _found(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
         number, at = _alive(some, own, end, or_equal=or_equal)
         deaths = np.minimum(own.deaths.take(number), some.deaths.take(at))
         pairs = (own.places.take(number), some.places.take(at))
-        found.append(Met(pairs, own.births.take(number), deaths))
+        pairs_met.append(Met(pairs, own.births.take(number), deaths))
     return Met(
         (
-            np.concatenate([met.places[0] for met in found]),
-            np.concatenate([met.places[1] for met in found]),
+            np.concatenate([met.places[0] for met in pairs_met]),
+            np.concatenate([met.places[1] for met in pairs_met]),
         ),
-        np.concatenate([met.births for met in found]),
-        np.concatenate([met.deaths for met in found]),
+        np.concatenate([met.births for met in pairs_met]),
+        np.concatenate([met.deaths for met in pairs_met]),
     )
 
 
-def _alive(
-    lives: Lives, own: Lives, end: int, *, or_equal: bool
-) -> tuple[Int64Array, Int64Array]:
+def _alive(lives: Lives, own: Lives, end: int, *, or_equal: bool) -> tuple[Int64Array, Int64Array]:
     """Return pairs of (row of `own`, row of `lives` that is there when it comes)."""
     width = end + 2
     order = np.lexsort((lives.births, lives.codes))
@@ -152,7 +152,7 @@ def _alive(
 
 
 def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> Members:
-    """Return the row that stands for a side of a key while it has no row, or while it has some.
+    """Return the row that stands for a side while it is empty, or is not.
 
     Args:
         side: rows of the side that come or go.
@@ -191,8 +191,8 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
         np.concatenate([following[begins], moments[ends]]),
     )
 
-    def staying(asked: Int64Array) -> tuple[Int64Array, Int64Array]:
-        stays = ((before.take(asked) == 0) == is_empty) & ~np.isin(asked, codes)
+    def staying(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
+        stays = ((before.take(keys) == 0) == is_empty) & ~np.isin(keys, codes)
         number = np.flatnonzero(stays)
         return number, np.full(len(number), NO_ROW, dtype=np.int64)
 
@@ -200,7 +200,7 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
 
 
 def _differs(codes: Int64Array, moments: Int64Array, side: int) -> BoolArray:
-    """Return whether each pair differs from the one before (side 0) or after it (side 1)."""
+    """Return whether each pair differs from that before (side 0) or after it."""
     differs = np.ones(len(codes), dtype=np.bool_)
     between = (codes[1:] != codes[:-1]) | (moments[1:] != moments[:-1])
     if side:

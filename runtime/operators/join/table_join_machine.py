@@ -39,8 +39,8 @@ from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
-from slackwater.runtime.operators.ground.untouched import Untouched
+from slackwater.runtime.operators.ground.late_rows import OR_LATER, Missed
+from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
 from slackwater.runtime.operators.ground.user_code import holds, sample_of
 from slackwater.runtime.operators.join.lives import (
     BEFORE,
@@ -132,7 +132,7 @@ class TableJoinMachine(LateOperator):
         return lambda rows: self._keys.codes([rows.columns[name] for name in on], len(rows))
 
     def _until(self, until_ns: int, stimulus_ns: int) -> Batch | None:
-        """Return what rows change that are older than a time, and keys that go until then."""
+        """Return changes by rows that are older than a time, and by keys that go."""
         made: list[Batch | None] = []
         while True:
             oldest = [ns for side in self._sides if (ns := side.oldest_ns) is not None]
@@ -143,7 +143,7 @@ class TableJoinMachine(LateOperator):
             made.append(self._forgotten(end_ns, stimulus_ns))
 
     def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
-        """Take out the rows of keys that have got none for long, just before a time."""
+        """Take out the rows of keys without a new row for long, before a time."""
         newest = np.full(len(self._keys), START_NS, dtype=np.int64)
         for side in self._sides:
             codes = side.stored_codes()
@@ -162,7 +162,7 @@ class TableJoinMachine(LateOperator):
         """Return what the rows change that are older than this.
 
         Args:
-            until_ns: the event time.
+            until_ns: event time before which rows count.
             stimulus_ns: stimulus of the watermark.
         """
         came = [side.until(until_ns) for side in self._sides]
@@ -191,8 +191,8 @@ class TableJoinMachine(LateOperator):
             self._newest.resize(max(len(self._keys), len(self._newest)))
             for rows, changes in zip(came, turns, strict=True):
                 if rows is not None and rows.codes is not None:
-                    found = np.delete(np.arange(len(rows)), changes.missing)
-                    touched, times_ns = rows.codes.take(found), rows.event_time_ns.take(found)
+                    here = np.delete(np.arange(len(rows)), changes.missing)
+                    touched, times_ns = rows.codes.take(here), rows.event_time_ns.take(here)
                     np.maximum.at(self._newest.values, touched, times_ns)
         results = self._results(turns, times, stimuli)
         for side, changes in zip(self._sides, turns, strict=True):
@@ -218,11 +218,12 @@ class TableJoinMachine(LateOperator):
             _, side, at = min(missing)
             rows = came[side]
             assert rows is not None, "a row of it is taken out"
+            or_gone = "" if self._step.keep_ns is None else OR_GONE
             raise OperatorError(
                 f"step {self._step.name!r}: a row of its {'right' if side else 'left'} side is "
                 f"taken out, and no equal one is there\n{sample_of(rows, at, at + 1)}\n"
-                f"omit columns that differ, such as the time of the change{OR_LATE}; or write "
-                "on_missing='count' to count such rows"
+                f"omit columns that differ, such as the time of the change{OR_LATER}{or_gone}; or "
+                "write on_missing='count' to count such rows"
             )
 
     def _check_room(self) -> None:
@@ -239,7 +240,7 @@ class TableJoinMachine(LateOperator):
     # -- rows out -----------------------------------------------------------------------
 
     def _met(self, turns: Sequence[Turns], end: int) -> Iterator[Met]:
-        """Yield pairs that come or go; those of a row without a partner have one place."""
+        """Yield pairs that come or go; without a partner they have one place."""
         how = self._step.how
         for side in self._sides:
             side.cover(len(self._keys))
@@ -261,7 +262,7 @@ class TableJoinMachine(LateOperator):
         """Return what changes of both sides change.
 
         Args:
-            turns: the changes.
+            turns: changes of the left and the right side.
             times: shape (moments,), event time of each moment.
             stimuli: shape (moments,), stimulus time of each.
         """
@@ -300,7 +301,7 @@ class TableJoinMachine(LateOperator):
         """Return columns of pairs, the latest stimulus of each, and all its marks.
 
         Args:
-            pairs: places of left and right rows; NO_ROW if there is none.
+            pairs: places of left and right rows; NO_ROW where a side has none.
             stimuli: shape (pairs,), stimuli of their causes.
             marks: shape (pairs,), kinds of their changes.
         """
@@ -359,7 +360,7 @@ class TableJoinMachine(LateOperator):
 def _moments(
     times: Int64Array, codes: Int64Array, stimuli: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the moment of each row, that of the first row of its key and time.
+    """Return each row's moment, that of the first of its key and time.
 
     Args:
         times: shape (rows,), ascending event times.

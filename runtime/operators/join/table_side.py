@@ -1,4 +1,4 @@
-"""Rows of one side of a join of tables, found by their key and by their values."""
+"""A side of a join of tables finds its rows by key and by values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Entering(NamedTuple):
     Attributes:
         codes: shape (rows,), codes of their keys.
         places: shape (rows,), where they are stored.
-        values: shape (rows,), codes of their values; None where rows are not taken out.
+        values: shape (rows,), codes of their values; None if rows are never taken out.
         meets: shape (rows,), whether others may have their keys.
     """
 
@@ -182,7 +182,7 @@ class TableSide:
         places[new] = np.arange(first, first + len(new))
         values = self._values_of(rows) if self.retracts else None
         if values is not None and goes.any():
-            places[goes] = self._taken_out(values, goes, places)
+            places[goes] = self._places_of_gone(values, goes, places)
         self.rows.append(rows.take(new))
         out = np.flatnonzero(goes & (places >= 0))
         self._going = places.take(out)
@@ -210,8 +210,12 @@ class TableSide:
             ),
         )
 
-    def _taken_out(self, values: Int64Array, goes: BoolArray, places: Int64Array) -> Int64Array:
-        """Return the place of the row that each takes out, the oldest of its values; −1: none.
+    def _places_of_gone(
+        self, values: Int64Array, goes: BoolArray, places: Int64Array
+    ) -> Int64Array:
+        """Return the place of the row that each takes out; −1 without one.
+
+        Of equal rows it is the oldest.
 
         Args:
             values: shape (rows,), codes of their values.
@@ -243,10 +247,10 @@ class TableSide:
         in_turn = stable_order(of_all)
         firsts = of_all.take(in_turn).searchsorted(np.arange(len(starts)))
         all_places = np.concatenate([known, places.take(at.take(came))]).take(in_turn)
-        found = np.full(len(values), -1, dtype=np.int64)
+        gone = np.full(len(values), -1, dtype=np.int64)
         out = np.flatnonzero(finds)
-        found[at.take(out)] = all_places.take(firsts.take(run.take(out)) + turn.take(out) - 1)
-        return found[goes]
+        gone[at.take(out)] = all_places.take(firsts.take(run.take(out)) + turn.take(out) - 1)
+        return gone[goes]
 
     def members(self, turns: Turns, *, meeting: bool) -> Members:
         """Return the rows of this side; with `meeting` those alone that others can meet."""

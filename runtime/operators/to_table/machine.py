@@ -34,7 +34,7 @@ from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
-from slackwater.runtime.operators.ground.untouched import Untouched
+from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.operators.to_table.step import ToTableStep
 
@@ -126,7 +126,7 @@ class ToTableMachine(LateOperator):
         return _leaving(rows, known, before, goes)
 
     def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
-        """Delete the rows of keys that have got no row for long, just before a time."""
+        """Delete the rows of keys without a new row for long, before a time."""
         places = self._rows.places
         rows = self._rows.take(places) if len(places) else None
         times_ns = places if rows is None else rows.event_time_ns
@@ -156,11 +156,12 @@ class ToTableMachine(LateOperator):
         self.missing_rows += int(np.count_nonzero(is_missing))
         if self._step.on_missing == "error":
             at = int(is_missing.argmax())
+            or_gone = "" if self._step.keep_ns is None else OR_GONE
             raise OperatorError(
                 f"step {self._step.name!r}: a row deletes that of its key, which has none\n"
                 f"{sample_of(rows, at, at + 1)}\n"
-                f"look for what inserted it{OR_LATE}; or write on_missing='count' to "
-                "count such rows"
+                f"look for what inserted it{OR_LATE}{or_gone}; or write on_missing='count' "
+                "to count such rows"
             )
 
     def _store(
@@ -187,7 +188,8 @@ class ToTableMachine(LateOperator):
                 f"step {self._step.name!r}: {len(self._rows):,} keys have a row, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "the newest row of each key stays until the end of the input, or for keep=\n"
-                "allow more with limits=sw.Limits(most_kept_rows=…), delete keys, or write keep='30d'"
+                "allow more with limits=sw.Limits(most_kept_rows=…), delete keys, or write "
+                "keep='30d'"
             )
         if self._rows.tidy():
             self.derive()
