@@ -61,9 +61,14 @@ def test_the_pages_lead_from_one_to_the_next() -> None:
         assert text.rstrip().split("\n")[-1].endswith(f"]({following}.md).")
 
 
-def test_what_a_page_for_users_of_others_says_to_write_is_there() -> None:
-    page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
-    ours = "".join(re.findall(r"^\| .+? \|(.+)\|$", page.partition("## Flink")[2], re.MULTILINE))
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("coming-from", "Flink"), ("coming-from-sql", "SQL"), ("coming-from-python", "Beam")],
+)
+def test_what_a_page_for_users_of_others_says_to_write_is_there(name: str, first: str) -> None:
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    tables = page.partition(f"\n## {first}\n")[2]
+    ours = "".join(re.findall(r"^\| .+? \|(.+)\|$", tables, re.MULTILINE))
     places = (sw, sw.Stream, sw.Dataflow, sw.Cluster)
     calls = [call for place in places for _, call in inspect.getmembers(place, inspect.isfunction)]
     known = {*SourceOptions.__annotations__, *inspect.signature(sw.Dataflow).parameters}

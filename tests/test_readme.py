@@ -20,6 +20,7 @@ import typer
 from typer.testing import CliRunner
 
 import slackwater as sw
+from docs.build_site import GROUPS, methods
 from examples import hello
 from examples.city import City, generate
 from slackwater.cli.main import app
@@ -117,6 +118,14 @@ def test_a_term_is_explained_where_the_readme_first_says_it(term: str) -> None:
 
 def test_windows_and_joins_come_before_tables_of_options() -> None:
     assert README_TEXT.index("## Windows and joins") < README_TEXT.index("| you write |")
+
+
+def test_the_table_of_steps_has_every_step_window_aggregate_input_and_output() -> None:
+    table = README_TEXT.partition("\n| you want | you write |\n")[2].partition("\n\n")[0]
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", table))))
+    steps = [name for name in methods(sw.Stream) if callable(getattr(sw.Stream, name))]
+    names = {*steps, *GROUPS["Windows"], *GROUPS["Inputs"], *GROUPS["Outputs"]}
+    assert sorted(names - words) == []
 
 
 def test_hello_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
