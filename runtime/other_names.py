@@ -31,6 +31,12 @@ _WINDOW = "window=sw.tumbling('10s')"
 _GROUPED = f"write `.aggregate(by='key', {_WINDOW}, total=sw.sum('x'))`"
 _PROCESS = "`.process(MyClass, {'n': 'int64'}, by='key')`"
 _OVER = "`.over(by='key', total=sw.sum('x'))`, perhaps with rows=10 or last='5m'"
+_BEFORE = "`.over(by='key', rows=1, closed='start', before=sw.last('x'))`"
+_AFTER = (
+    "`.over(by='key', last='0s', ahead='1m', after=sw.first('x'))`, "
+    "the next value that is not null, at most a minute later"
+)
+_FILLED = "`.over(by='key', x_filled=sw.last('x'))`"
 _MEASURED = f"aggregates are of a window: write `stream.aggregate({_WINDOW}, new="
 _READ = "write `flow.source('rows', sw.{}('{}'), event_time='t')`"
 _RUN = "write `sw.Simulation().submit(flow).wait()`, or sw.Cluster.local() for processes"
@@ -79,8 +85,10 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "bool_or count_if": "`sw.any('b')`, or their number: `sw.count(where=sw.col('x') > 1)`",
         "bool_and every": "`sw.all('b')`",
         "rank row_number": f"a rank is a column of `stream{_BEST[1:]}",
-        "lag cum_sum over": f"it is a step: write `stream{_OVER[1:]}",
-        "dense_rank lead": f"it is a class of yours: write `stream{_PROCESS[1:]}",
+        "cum_sum over": f"it is a step: write `stream{_OVER[1:]}",
+        "lag": f"it is a step: write `stream{_BEFORE[1:]}",
+        "lead": f"it is a step: write `stream{_AFTER[1:]}",
+        "dense_rank": f"it is a class of yours: write `stream{_PROCESS[1:]}",
         "session_window event_time_session_windows session_windows": "`sw.session('30m')`",
         "global_window global_windows all_rows unbounded": "`sw.everything()`",
         "tumble tumbling_window tumbling_windows tumbling_event_time_windows window": (
@@ -247,9 +255,12 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "cast astype": "`.with_columns(x=sw.col('x').cast('int64'))`",
         "unnest": "`.with_columns(first=sw.col('v')[0])`, of a struct ['field']",
         "key_on": "`.key_by('key')`",
-        "shift lag cum_sum": f"write {_OVER}",
-        "diff lead stateful_map stateful scan": (
-            f"what came before a row is in a class of yours: write {_PROCESS}"
+        "cum_sum": f"write {_OVER}",
+        "shift lag diff": f"write {_BEFORE}",
+        "lead": f"write {_AFTER}",
+        "forward_fill ffill": f"write {_FILLED}",
+        "stateful_map stateful scan": (
+            f"a sum or the like: {_OVER}; else a class of yours: write {_PROCESS}"
         ),
         "session session_window": _SESSION,
         "suppress trigger allowed_lateness grace": (
@@ -354,12 +365,13 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "implode": _MEASURED + "sw.collect('x'))`",
         "top_k": _MEASURED + "sw.top_k('x', 3))`",
         "mode ewm_mean": f"it is a class of yours: write `stream{_PROCESS[1:]}",
-        "rolling_mean rolling_sum over cum_sum cum_count cum_max cum_min shift lag": (
+        "rolling_mean rolling_sum over cum_sum cum_count cum_max cum_min": (
             f"it is a step: write `stream{_OVER[1:]}"
         ),
-        "diff lead rank forward_fill ffill": (
-            f"what came before a row is in a class of yours: write `stream{_PROCESS[1:]}"
-        ),
+        "shift lag diff": f"it is a step: write `stream{_BEFORE[1:]}",
+        "lead": f"it is a step: write `stream{_AFTER[1:]}",
+        "forward_fill ffill": f"it is a step: write `stream{_FILLED[1:]}",
+        "rank": f"a rank is a column of `stream{_BEST[1:]}",
         "sort asc desc limit head": (
             "gates put rows in the order of their event time; write `sw.event_time()` for it"
         ),

@@ -179,6 +179,20 @@ def test_distinct_values_are_counted_by_window() -> None:
     assert found["n"].to_pylist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("lag", [None, 5, None, 7]), ("lead", [7, 7, 8, None]), ("ffill", [5, 5, 7, 8])],
+)
+def test_a_row_before_or_after_is_a_step(word: str, expected: list[int | None]) -> None:
+    (code,) = CODE.findall(ANSWERS["stream"][other_names._folded(word)])
+    table = pa.table(
+        {"ts": pa.array(range(4), pa.timestamp("s")), "key": ["a"] * 4, "x": [5, None, 7, 8]}
+    )
+    code = OWN["stream"] + code
+    found = result_of(lambda rows: eval(code, {"sw": sw, "stream": rows}), table, batch_rows=9)  # noqa: S307
+    assert found.column(found.num_columns - 1).to_pylist() == expected
+
+
 def codes() -> list[tuple[str, str]]:
     found = {
         (place, code)

@@ -252,7 +252,7 @@ class Changing(AnyStream):
         if not is_text(kind_type := checks.column_type(self.schema, kind, step=name)):
             raise TypeMismatch(
                 f"step {name!r}: column {kind!r} says what rows do, and is {kind_type}; it must be "
-                "text, so .with_columns it before with .cast('string')"
+                f"text: write .with_columns({kind}=sw.col({kind!r}).cast('string')) before"
             )
         known = _WORDS if words is None else dict(words)
         if not known:
