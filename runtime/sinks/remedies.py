@@ -80,7 +80,7 @@ def free_there(number: int | None, facts: PathFacts) -> str:
         return ""
     if not facts.has_inodes:
         return " (no inodes are free there)"
-    return f" ({facts.free_bytes / 2**20:,.1f} MiB free there)"
+    return f" ({facts.free_bytes / 2**20:,.1f} MiB free there, too little)"
 
 
 _REMEDIES = {

@@ -84,7 +84,7 @@ def test_each_cause_has_its_own_hint(
 
 def test_free_room_is_told_only_where_room_is_missing() -> None:
     there = PathFacts(free_bytes=1 << 30)
-    assert free_there(errno.ENOSPC, there) == " (1,024.0 MiB free there)"
+    assert free_there(errno.ENOSPC, there) == " (1,024.0 MiB free there, too little)"
     assert free_there(errno.ENOSPC, replace(there, has_inodes=False)) == (
         " (no inodes are free there)"
     )

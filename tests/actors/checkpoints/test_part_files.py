@@ -147,7 +147,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_leaves_the_older_part_and_nothing_half(small_disk: Path) -> None:
     entry = write_part(small_disk, large_part(4))
     with pytest.raises(
-        CheckpointError, match=r"No space left.*MiB free there\); make room"
+        CheckpointError, match=r"No space left.*MiB free there, too little\); make room"
     ) as caught:
         write_part(small_disk, large_part(4))
     assert isinstance(caught.value.__cause__, OSError)
