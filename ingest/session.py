@@ -33,6 +33,7 @@ from slackwater.ingest.spark_process import (
     POLL_S,
     end_actors,
     end_jvm,
+    omit_exit_of_raydp,
     output_in,
     remove_unpacked,
     within,
@@ -140,6 +141,7 @@ class SparkOnRay:
                 return self._session
             self._check_alone()
             _current = self
+            omit_exit_of_raydp()
             atexit.register(self.stop)
             try:
                 self._start()

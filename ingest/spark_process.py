@@ -6,6 +6,7 @@ versions are pinned.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import logging
@@ -20,6 +21,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any, TypeVar
 
 import ray
+import raydp
 from pyspark import SparkContext
 
 from slackwater.runtime.errors import ClusterError
@@ -62,6 +64,14 @@ def within(limit_s: float, function: Callable[[], T]) -> T:
     if not outcome:
         raise TimeoutError
     return outcome[0]
+
+
+def omit_exit_of_raydp() -> None:
+    """Omit RayDP's stop at the end of the process; the session has one of its own.
+
+    RayDP waits without a limit for a lock that a start holds, also one that hangs.
+    """
+    atexit.unregister(raydp.stop_spark)
 
 
 @contextlib.contextmanager

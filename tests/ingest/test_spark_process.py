@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -67,3 +69,17 @@ def test_what_rays_java_unpacked_is_removed_unless_it_is_used_or_of_before(
         remove_unpacked(since_s=now_s - 50)
         page.close()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["1", "3", "4", "session_latest"]
+
+
+def test_a_process_ends_though_a_start_of_spark_hangs() -> None:
+    hangs = """
+import threading
+from raydp import context
+from slackwater.ingest.spark_process import omit_exit_of_raydp
+
+omit_exit_of_raydp()
+start = threading.Thread(target=context._spark_context_lock.acquire, daemon=True)
+start.start()
+start.join()
+"""
+    subprocess.run([sys.executable, "-c", hangs], timeout=100, check=True)  # noqa: S603 - our own code; else it hangs, too
