@@ -67,9 +67,9 @@ def within(limit_s: float, function: Callable[[], T]) -> T:
 
 
 def omit_exit_of_raydp() -> None:
-    """Omit RayDP's stop at the end of the process; the session has one of its own.
+    """Omit RayDP's stop at the end of the process: the session has a stop there.
 
-    RayDP waits without a limit for a lock that a start holds, also one that hangs.
+    RayDP waits without a limit for a lock that a start holds, also a start that hangs.
     """
     atexit.unregister(raydp.stop_spark)
 
