@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import slackwater as sw
-from benchmarks.engine.random_flows import DrawnFlow, differences, draw_flow
+from benchmarks.engine.random_flows import DRAWN, DrawnFlow, differences, draw_flow
 from benchmarks.frame import Claim, Options, Result, counted
 
 FLOWS, ON_RAY, QUICK = 2_000, 50, (120, 8)
@@ -34,6 +34,7 @@ class Tally:
     errors: int = 0
     different: int = 0
     steps: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def add(self, drawn: DrawnFlow, found: list[str], *, is_error: bool) -> None:
@@ -43,6 +44,7 @@ class Tally:
         self.errors += is_error
         self.different += bool(found) and not is_error
         self.steps.update(type(step).__name__ for step in drawn.flow.steps.values())
+        self.kinds.update(drawn.kinds)
 
 
 def run(options: Options) -> Result:
@@ -73,6 +75,7 @@ def run(options: Options) -> Result:
             "errors": one.errors,
             "different": one.different,
             "steps": dict(sorted(one.steps.items())),
+            "kinds": dict(sorted(one.kinds.items())),
         }
         result.claims += [
             Claim(f"{where}: flows", one.flows, ">=", flows if one is simulated else on_ray),
@@ -80,6 +83,8 @@ def run(options: Options) -> Result:
             Claim(f"{where}: flows that differ from pandas and DuckDB", one.different, "<=", 0),
         ]
         result.notes += one.failures
+    undrawn = DRAWN.keys() - simulated.kinds.keys()
+    result.claims.append(Claim("kinds of steps that were not drawn", len(undrawn), "<=", 0))
     return result
 
 

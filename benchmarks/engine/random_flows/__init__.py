@@ -3,10 +3,13 @@
 ```
 draw_flow(seed, number)   sources.py ─▶ steps.py ─▶ … ─▶ sinks     a Dataflow, step by step,
                           a table       pandas, DuckDB   answers   and its rows beside each step
+
+steps.py         steps beside pandas            windows_in_sql.py   windows, rows around a row
+in_sql.py        small steps beside DuckDB      tables.py           streams whose rows change
 ```
 """
 
 from benchmarks.engine.random_flows.compare import differences
-from benchmarks.engine.random_flows.draw import DrawnFlow, draw_flow
+from benchmarks.engine.random_flows.draw import DRAWN, DrawnFlow, draw_flow
 
-__all__ = ["DrawnFlow", "differences", "draw_flow"]
+__all__ = ["DRAWN", "DrawnFlow", "differences", "draw_flow"]

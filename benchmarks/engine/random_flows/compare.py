@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -12,9 +12,11 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.random_flows.draw import DrawnFlow
-from benchmarks.engine.random_flows.twin import TIME, Twin
+from benchmarks.engine.random_flows.twin import DIFF, TIME, Twin
 
 SHOWN = 3
+CHANGE = pa.field("change", pa.string())
+Row = tuple[Any, ...]
 
 
 def differences(
@@ -39,15 +41,21 @@ def differences(
 
 def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
     found = []
-    if not table.schema.equals(twin.schema):
-        return [f"schema {table.schema}, and {twin.schema} by its stream"]
-    columns = [_values(table[name]) for name in table.column_names]
-    got = Counter(zip(*columns, strict=True))
+    schema = twin.schema.append(CHANGE) if twin.is_table else twin.schema
+    if not table.schema.equals(schema):
+        return [f"schema {table.schema}, and {schema} by its stream"]
+    columns = [_values(table[name], is_rough=name in twin.rough) for name in table.column_names]
     answers = [
-        [_rounded(value) for value in twin.rows[name].tolist()] for name in twin.schema.names
+        [_rounded(value, is_rough=name in twin.rough) for value in twin.rows[name].tolist()]
+        for name in twin.schema.names
     ]
-    expected = Counter(zip(*answers, strict=True))
-    for what, rows in (("missing", expected - got), ("not by pandas", got - expected)):
+    if twin.is_table:
+        got, found = _net_of_changes(twin, list(zip(*columns, strict=True)))
+        signs = twin.rows[DIFF].tolist()
+        expected = _net(zip(zip(*answers, strict=True), signs, strict=True))
+    else:
+        got, expected = Counter(zip(*columns, strict=True)), Counter(zip(*answers, strict=True))
+    for what, rows in (("missing", _less(expected, got)), ("not by pandas", _less(got, expected))):
         if rows:
             shown = ", ".join(str(row) for row in list(rows)[:SHOWN])
             found.append(f"{rows.total()} of {len(twin.rows)} rows {what}: {shown}")
@@ -58,18 +66,68 @@ def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
     return found
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _net_of_changes(twin: Twin, rows: list[Row]) -> tuple[Counter[Row], list[str]]:
+    """Return what changes of a sink come to at each time, and what is wrong with their kinds.
+
+    An update replaces the row that its key has, with the time of the update.
+    """
+    names = twin.schema.names
+    at = names.index("t") if "t" in names else None
+    key_places = [names.index(name) for name in twin.table_keys]
+    held: dict[Row, Row] = {}
+    changes: list[tuple[Row, int]] = []
+    found = []
+    for *values, kind in rows:
+        row, key = tuple(values), tuple(values[place] for place in key_places)
+        if twin.changes == "whole":
+            if (kind == "insert") == (key in held):
+                found.append(f"{kind} of {row}, and its key has {held.get(key)}")
+            old = held.pop(key, None) if kind == "delete" else held.get(key)
+            if old is not None:
+                changes.append((old if at is None else (*old[:at], row[at], *old[at + 1 :]), -1))
+            if kind != "delete":
+                held[key] = row
+        elif kind == "update":
+            found.append(f"update {row} where all updates are split")
+        elif kind == "delete":
+            changes.append((row, -1))
+        if kind != "delete":
+            changes.append((row, 1))
+    return _net(changes), found[:SHOWN]
+
+
+def _net(changes: Iterable[tuple[Row, int]]) -> Counter[Row]:
+    """Return the number of each row that is more, or less if it is negative."""
+    net: Counter[Row] = Counter()
+    for row, sign in changes:
+        net[row] += sign
+    return Counter({row: number for row, number in net.items() if number})
+
+
+def _less(one: Counter[Row], other: Counter[Row]) -> Counter[Row]:
+    """Return how many more of each row the first has, where it has more of them."""
+    rows = {*one, *other}
+    return Counter({row: more for row in rows if (more := one[row] - other[row]) > 0})
+
+
+def _values(column: pa.ChunkedArray, *, is_rough: bool) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
-    return [_rounded(value) for value in column.to_pylist()]
+    return [_rounded(value, is_rough=is_rough) for value in column.to_pylist()]
 
 
-def _rounded(value: Any) -> Any:
-    """Return a float to ten digits; NaN and NA as null, −0 as 0."""
+def _rounded(value: Any, *, is_rough: bool) -> Any:
+    """Return a float to ten digits; NaN and NA as null, −0 as 0.
+
+    Sums of rough values may cancel: there nine digits after the point count.
+    """
     if value is pd.NA:
         return None
     if isinstance(value, list):
-        return tuple(map(_rounded, value))
+        return tuple(_rounded(each, is_rough=is_rough) for each in value)
     if not isinstance(value, float):
         return value
-    return None if math.isnan(value) else float(f"{value:.10g}") + 0.0
+    if math.isnan(value):
+        return None
+    value = float(f"{value:.10g}")
+    return (round(value, 9) if is_rough else value) + 0.0

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import slackwater as sw
-from benchmarks.engine.random_flows.in_sql import SQL_STEPS
+from benchmarks.engine.random_flows.in_sql import SQL_STEPS, looked_up
 from benchmarks.engine.random_flows.sources import draw_source, draw_types
+from benchmarks.engine.random_flows.sql import Step
 from benchmarks.engine.random_flows.steps import STEPS
+from benchmarks.engine.random_flows.tables import TABLE_STEPS, split_updates
 from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
+from benchmarks.engine.random_flows.windows_in_sql import WINDOW_STEPS
 
 MOST_STEPS = 9
-DRAWN = {**STEPS, **SQL_STEPS}
+OF_ROWS: dict[str, Step] = {**STEPS, **SQL_STEPS, **WINDOW_STEPS}
+"""Steps whose input must not change."""
+OF_ALL: dict[str, Step] = {**TABLE_STEPS, "lookup": looked_up}
+DRAWN = {**OF_ROWS, **OF_ALL}
 
 
 @dataclass
@@ -24,6 +30,7 @@ class DrawnFlow:
     Attributes:
         answers: {sink: its rows as pandas has them}.
         late: rows that the sources drop as late.
+        kinds: kinds of its steps, of DRAWN, in order.
         settings: of the simulator: nodes, seed, models.
         limits: of memory and slices.
     """
@@ -31,6 +38,7 @@ class DrawnFlow:
     flow: sw.Dataflow
     answers: dict[str, Twin] = field(default_factory=dict)
     late: int = 0
+    kinds: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     limits: sw.Limits = field(default_factory=sw.Limits)
 
@@ -52,9 +60,14 @@ def draw_flow(seed: int, number: int, *, most_rows: int = 150) -> DrawnFlow:
         drawn.late += late
     for _ in range(int(rng.integers(1, MOST_STEPS))):
         # New ones are taken more often than old ones, so that flows are deep, and fan out.
-        recent = twins if rng.random() < 0.4 else twins[-2:]
-        made = DRAWN[one_of(rng, list(DRAWN))](rng, recent)
+        kind = one_of(rng, list(DRAWN))
+        usable = [t for t in twins if not t.is_last and (kind in OF_ALL or not t.is_table)]
+        if kind in OF_ALL and rng.random() < 0.5:
+            usable = [t for t in usable if t.is_table] or usable
+        recent = usable if rng.random() < 0.4 else usable[-2:]
+        made = DRAWN[kind](rng, recent)
         if made is not None:
+            drawn.kinds.append(kind)
             twins += made if isinstance(made, list) else [made]
     read = {name for step in drawn.flow.steps.values() for name in step.inputs}
     for twin in twins:
@@ -67,10 +80,12 @@ def draw_flow(seed: int, number: int, *, most_rows: int = 150) -> DrawnFlow:
 def _end(rng: np.random.Generator, drawn: DrawnFlow, twin: Twin) -> None:
     """Give it a sink, half of them with the rows' event times."""
     name = f"out-{len(drawn.answers) + 1}"
-    if rng.random() < 0.5 and "t" not in twin.stream.columns:
+    if twin.changes == "whole" and rng.random() < 0.3:
+        twin = split_updates(twin)
+    if rng.random() < (0.8 if twin.is_table else 0.5) and "t" not in twin.stream.columns:
         stream = twin.stream.with_columns(t=sw.event_time())
         rows = twin.rows.assign(t=twin.rows[TIME])
-        twin = Twin(stream, stream.schema, rows, twin.is_ordered, twin.rough)
+        twin = replace(twin, stream=stream, schema=stream.schema, rows=rows)
     twin.stream.sink(name, sw.collect_sink())
     drawn.answers[name] = twin
 

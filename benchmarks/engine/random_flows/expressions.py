@@ -38,7 +38,7 @@ def predicate(  # noqa: PLR0911 - one for each kind
     if depth and kind == "not":
         inner = predicate(rng, twin, depth=depth - 1)
         return ~inner[0], ~inner[1]
-    if kind == "time":
+    if kind == "time" and not twin.is_table:  # equal rows must have equal values
         modulus, rest = int(rng.integers(2, 5)), int(rng.integers(0, 2))
         seconds = twin.rows[TIME].to_numpy() // 10**9
         expression = (sw.event_time() // sw.duration("1s")) % modulus != rest
@@ -132,7 +132,7 @@ def _comparison(rng: np.random.Generator, twin: Twin) -> Drawn:
     others = twin.columns("decimal", "time")
     if others and rng.random() < 0.3:
         return _beside_literal(rng, twin, one_of(rng, others))
-    names = twin.columns("whole", "float")
+    names = [name for name in twin.columns("whole", "float") if name not in twin.rough]
     if not names:
         return sw.event_time() > 0, _known(np.ones(len(twin.rows), dtype=bool))
     name = one_of(rng, names)

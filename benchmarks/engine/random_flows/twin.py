@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,10 @@ _T = TypeVar("_T")
 
 TIME = "\0t"
 """The column of a frame with the event times, which no stream has."""
+DIFF = "\0d"
+"""The column of a frame whose rows change: 1 of a row that comes, −1 of one that goes."""
+Changes = Literal["none", "whole", "split"]
+"""Changes of a stream: none; updates; or deletions and insertions alone."""
 
 
 @dataclass
@@ -26,9 +30,13 @@ class Twin:
         stream: as drawn.
         schema: its columns.
         rows: its rows, a column for each of the stream's, and TIME. Text is Python's, null None;
-            floats have NaN for null; times are int64 nanoseconds.
+            floats have NaN for null; times are int64 nanoseconds. Of a table they are its changes,
+            with DIFF: what comes and goes at each time, in any order, and at times both.
         is_ordered: whether its rows leave by event time.
         rough: columns of floats whose sum depends on the order of the rows.
+        changes: how its rows change.
+        table_keys: columns by which an update replaces a row, of whole changes.
+        is_last: whether no step can follow.
     """
 
     stream: sw.Stream
@@ -36,6 +44,14 @@ class Twin:
     rows: pd.DataFrame
     is_ordered: bool = True
     rough: frozenset[str] = field(default_factory=frozenset)
+    changes: Changes = "none"
+    table_keys: tuple[str, ...] = ()
+    is_last: bool = False
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows change."""
+        return self.changes != "none"
 
     def columns(self, *kinds: str) -> list[str]:
         """Return the columns of these kinds; see `kind_of`."""
