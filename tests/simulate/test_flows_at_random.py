@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from benchmarks.engine.flows_at_random import outcome
 from benchmarks.engine.random_flows import draw_flow
 
@@ -9,12 +11,32 @@ FLOWS = 25
 
 
 def test_whole_flows_at_random_give_what_pandas_makes_of_them() -> None:
-    wrong = {}
+    wrong, kinds = {}, Counter[str]()
     for number in range(FLOWS):
-        found, _ = outcome(draw_flow(9, number, most_rows=40), lambda drawn: drawn.simulated())
+        flow = draw_flow(9, number, most_rows=40)
+        kinds.update(flow.kinds)
+        found, _ = outcome(flow, lambda drawn: drawn.simulated())
         if found:
             wrong[f"draw_flow(9, {number}, most_rows=40)"] = found
     assert not wrong
+    assert {"over", "totals", "windows", "lookup", "join of tables"} <= kinds.keys()
+
+
+def test_an_answer_that_lacks_a_row_is_found() -> None:
+    kinds = ["none", "whole", "split"]  # of changes
+    for number in range(FLOWS):
+        flow = draw_flow(9, number, most_rows=40)
+        twins = [t for t in flow.answers.values() if len(t.rows) and t.changes in kinds]
+        if not twins:
+            continue
+        kinds.remove(twins[0].changes)
+        twins[0].rows = twins[0].rows.iloc[1:]
+        found, is_error = outcome(flow, lambda drawn: drawn.simulated())
+        assert found, f"draw_flow(9, {number}, most_rows=40)"
+        assert not is_error, found
+        if not kinds:
+            break
+    assert not kinds
 
 
 def test_a_flow_is_drawn_again_by_its_numbers() -> None:
