@@ -35,6 +35,7 @@ NOBODY = sw.table(
     )
 )
 
+PRICES = pa.table({"key": [0, 1, None], "price": [2.5, None, 4.0]})
 NODES = ("node-1", "node-2", "node-3")
 
 
@@ -236,6 +237,49 @@ def any_small_step(rows: sw.Stream, chance: Random) -> sw.Stream:
     return rows.limit(20, name="small")
 
 
+def any_so_far(rows: sw.Stream, chance: Random) -> sw.Stream:  # noqa: PLR0911 - one for each kind
+    """Draw aggregates of the rows before each row, early results, or rows that change.
+
+    Steps whose rows change need gates that wait.
+    """
+    several: dict[str, Any] = {"replicas": chance.choice([1, 2]), "name": "so-far"}
+    by = chance.choice(["key", ("key", "text")])
+    kind = chance.choice(["over", "totals", "early", "lookup", "table", "tables", "sessions"])
+    if kind == "over":
+        reach: dict[str, Any] = chance.choice(
+            [{}, {"rows": 3}, {"last": "60ms"}, {"last": "40ms", "ahead": "20ms"}]
+        )
+        most, least = sw.max("value"), sw.count(where=sw.col("value") < 0.5)
+        return rows.over(by=by, most=most, least=least, **reach, **several)
+    if kind == "totals":
+        several |= {"every": chance.choice([None, "50ms"]), "slack": None}
+        totals = rows.aggregate(by=by, n=sw.count(), most=sw.max("value"), **several)
+        if chance.random() < 0.5:
+            return totals
+        return totals.aggregate(by="key", mean=sw.mean("most"), slack=None, name="so-far-again")
+    if kind == "early":
+        early = chance.choice(["30ms", 3])
+        return rows.aggregate(
+            by=by, window=sw.tumbling("100ms"), n=sw.count(), early=early, **several
+        )
+    if kind == "sessions":
+        return rows.aggregate(by=by, window=sw.session("40ms"), n=sw.count(), **several)
+    looked = rows.lookup(PRICES, on="key", how=chance.choice(["left", "inner"]), name="prices")
+    if kind == "lookup":
+        return looked.cross(pa.table({"vat": [0.19]}), name="so-far")
+    table = looked.drop("ts").to_table(by, slack=None, name="newest")
+    if kind == "table":
+        return table
+    return rows.drop("ts").join(
+        table,
+        on="key",
+        within=None,
+        how=chance.choice(["inner", "left", "right", "outer", "semi", "anti"]),
+        slack=None,
+        **several,
+    )
+
+
 def any_drift(chance: Random) -> Any:
     """Draw `drift=`: mostly none; a length; a column that all streams have."""
     if chance.random() < 0.7:
@@ -293,6 +337,11 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
     small = Random(seed + 2**36)  # noqa: S311 - likewise
     if small.random() < 0.4:
         any_small_step(second, small).sink("small-out", sw.collect_sink())
+    so_far = Random(seed + 2**37)  # noqa: S311 - likewise
+    before = {*flow.steps}
+    if so_far.random() < 0.4:
+        any_so_far(second, so_far).sink("so-far-out", sw.collect_sink())
+    added = {*flow.steps} - before
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
@@ -333,14 +382,17 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
         if late.random() < 0.5:
             counts.late().merge(counts.late(name="again")).sink("late", sw.collect_sink())
     stages = plan_stages(prefixed(flow.graph, prefix))
+
+    def of_stage(name: str) -> Random:
+        return (
+            so_far if name.removeprefix(prefix) in added else visits if "visits" in name else chance
+        )
+
     plan = place(
         flow.name,
         stages,
         list(NODES),
-        placement={
-            stage.name: (visits if "visits" in stage.name else chance).choice(NODES)
-            for stage in stages
-        },
+        placement={stage.name: of_stage(stage.name).choice(NODES) for stage in stages},
         deadline_ns=flow.deadline_ns,
     )
     limits = Limits(
@@ -349,7 +401,7 @@ def any_flow(seed: int, prefix: str = "") -> Plan:  # noqa: PLR0912, PLR0915 - a
         max_slice_rows=chance.choice([6, 40]),
         min_slice_rows=2,
         # A pattern that holds more ends its job, a join lets go of some.
-        most_kept_rows=late.choice([4_096 if "found" in flow.steps else 8, 4_096]),
+        most_kept_rows=late.choice([4_096 if added or "found" in flow.steps else 8, 4_096]),
         slice_ns=60_000,
         source_gap_ns=chance.choice([1, 5 * MS]),
     )
