@@ -19,8 +19,9 @@
 - `time_limits.py`: Limit the time of Ray calls that have no limit.
 - `tokens.py`: Find a cluster's token file, and check that no other user can read it.
 - `versions.py`: Refuse nodes that run other versions than the submitter, before a job starts.
+- `warm_workers.py`: Fork workers of a local node from a process that has loaded Ray and Slackwater.
 
 Some programs are run by their path, so they stay beside their callers: `local_supervisor.py` (run
-by `local.py`), `stub_agent.py` and `late_agent.py` (by the supervisor), `probe.py` (by
+by `local.py`), `stub_agent.py`, `late_agent.py` and `warm_workers.py` (by raylets), `probe.py` (by
 `connecting.py`); the doctor sends `host_facts.py` over ssh.
 """

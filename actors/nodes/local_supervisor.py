@@ -56,8 +56,11 @@ AGENTS = {  # {argument of raylet: file that stands in for that agent of Ray's}
     "--dashboard_agent_command": "stub_agent.py",
     "--runtime_env_agent_command": "late_agent.py",
 }
+WORKERS = "--python_worker_command"
+"""Argument of raylet: the command of a worker."""
 AGENTS_SWITCH = "SLACKWATER_AGENTS"
-"""Environment variable: with `ray`, nodes have Ray's own agents, should a new Ray refuse ours."""
+"""Environment variable: with `ray`, nodes have Ray's own agents, and workers load their modules
+themselves, should a new Ray refuse ours."""
 
 
 def main(arguments: list[str]) -> None:
@@ -94,11 +97,12 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
 
     start_process = inside.services.start_ray_process
 
-    def start_with_light_agents(command: list[str], *rest: Any, **options: Any) -> Any:
-        return start_process([_with_light_agents(word) for word in command], *rest, **options)
+    def start_with_ours(command: list[str], *rest: Any, **options: Any) -> Any:
+        ours = [_with_warm_workers(_with_light_agents(w), plan["folder"]) for w in command]
+        return start_process(ours, *rest, **options)
 
     if os.environ.get(AGENTS_SWITCH) != "ray":
-        inside.services.start_ray_process = start_with_light_agents
+        inside.services.start_ray_process = start_with_ours
     # By default each node offers the whole machine's memory; together they may offer it once.
     memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
     head: Any = None
@@ -146,6 +150,19 @@ def _with_light_agents(word: str) -> str:
         return word
     agent = Path(__file__).with_name(AGENTS[option])
     return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *words])}"
+
+
+def _with_warm_workers(word: str, folder: str) -> str:
+    """Return an argument of raylet, with our file before that of a worker.
+
+    Ray drops its second word, a file for environments of workers, where a worker has none.
+    """
+    option, _, command = word.partition("=")
+    if option != WORKERS:
+        return word
+    python, sets_up, *words = shlex.split(command)
+    ours = ["-I", "-S", str(Path(__file__).with_name("warm_workers.py")), folder]
+    return f"{option}={shlex.join([python, sets_up, *ours, *words])}"
 
 
 def watch_while_starting(plan: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import psutil
 import pytest
 import ray
@@ -103,9 +104,9 @@ def test_local_nodes_listen_on_the_loopback_alone(nodes: RayNodes) -> None:
 
 def test_three_idle_nodes_need_under_300_mb_and_no_dashboard(nodes: RayNodes) -> None:
     def ours() -> dict[psutil.Process, str]:
-        workers = ("ray::IDLE", "ray::Where")  # of the test before this one
+        workers = ("ray::IDLE", "ray::Where", "--serve=")  # of the test before this one
         lines = command_lines(tree(keeper_of(nodes)))
-        return {process: line for process, line in lines.items() if not line.startswith(workers)}
+        return {p: line for p, line in lines.items() if not any(w in line for w in workers)}
 
     # The supervisor, gcs_server, and per node a raylet and two agents; a worker that starts is not
     # known as one yet.
@@ -156,8 +157,36 @@ def test_a_switch_gives_nodes_rays_own_agents() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert not re.search(r"(stub|late)_agent\.py", done.stdout)
+    assert not re.search(r"(stub|late)_agent\.py|warm_workers\.py", done.stdout)
     assert len(re.findall("agent", done.stdout)) >= 2, done.stdout
+
+
+@ray.remote(num_cpus=0)
+class Fork:
+    """Knows its parent and the variables of its process, and draws a number."""
+
+    def facts(self) -> tuple[int, str, float]:
+        return os.getppid(), os.environ["RAY_RAYLET_PID"], float(np.random.random())
+
+
+def test_workers_of_a_node_are_forks_of_one_process_and_draw_other_numbers(nodes: RayNodes) -> None:
+    def made(count: int) -> list[tuple[int, str, float]]:
+        here = NodeAffinitySchedulingStrategy(nodes.nodes[1].node_id, soft=False)
+        actors = [Fork.options(scheduling_strategy=here).remote() for _ in range(count)]  # type: ignore[attr-defined]
+        try:
+            return list(ray.get([actor.facts.remote() for actor in actors], timeout=60))
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+
+    parents, raylets, numbers = map(set, zip(*made(3), strict=True))
+    assert (len(parents), len(raylets), len(numbers)) == (1, 1, 3)
+    server = psutil.Process(*parents)
+    assert {str(server.ppid())} == raylets
+    server.kill()  # what it would have forked loads its modules itself
+    psutil.wait_procs([server], timeout=GONE_S)
+    ((parent, raylet, _),) = made(1)
+    assert {str(parent)} == {raylet} == raylets
 
 
 def test_the_token_is_private_and_on_no_command_line(nodes: RayNodes) -> None:
@@ -323,11 +352,11 @@ def test_nothing_outlives_a_driver_that_gets_a_signal(
     struck: dict[signal.Signals | None, Victim], signal_: signal.Signals
 ) -> None:
     victim = struck[signal_]
-    # The supervisor, gcs_server, raylet, two agents, the actor and its child.
+    # The supervisor, gcs_server, raylet, two agents, the server of workers, the actor, its child.
     processes = until(
-        lambda: found if len(found := tree(victim.supervisor_pid)) == 7 else None,
+        lambda: found if len(found := tree(victim.supervisor_pid)) == 8 else None,
         within_s=GONE_S,
-        what="7 processes",
+        what="8 processes",
     )
     folder = folder_of(processes)
     assert victim.process.stdin is not None
@@ -359,7 +388,7 @@ def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]
     supervisor.kill()
     try:
         rest = [process for process in lines if process not in slow]
-        assert len(rest) == 5  # gcs_server, raylet, two agents, actor
+        assert len(rest) == 6  # gcs_server, raylet, two agents, server of workers, actor
         assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
     finally:
         for process in slow:
