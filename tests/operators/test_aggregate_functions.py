@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial, reduce
-from math import copysign, inf, isnan, nan, sqrt
+from math import copysign, inf, isnan, ldexp, nan, sqrt
 from operator import and_, or_, xor
 from random import Random
 from typing import Any, TypeAlias
@@ -356,6 +356,60 @@ def test_lines_are_exact_but_for_last_digits(
             if value is not None:
                 scale = 1e-9 * (far + 1) if name == "intercept" else 1e-9
                 assert row[name] == pytest.approx(value, rel=1e-9, abs=scale), name
+
+
+def times_power(value: float, power: int) -> float:
+    """Return value · 2^power, infinite if it is beyond all floats."""
+    try:
+        return ldexp(value, power)
+    except OverflowError:
+        return copysign(inf, value)
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0, 1, 2, -7, 400])] * 2), min_size=1, max_size=20),
+    st.tuples(*[st.sampled_from([0, 1010, -1050])] * 2),
+    st.integers(1, 20),
+    st.sampled_from([sw.tumbling("40ns"), sw.sliding("40ns", "10ns")]),
+)
+def test_lines_of_the_greatest_and_least_numbers_are_those_of_others_times_a_power(
+    pairs: list[tuple[int, int]], powers: tuple[int, int], cut: int, window: Any
+) -> None:
+    of_y, of_x = powers
+    table = timed(pa.array([ldexp(x, of_x) for _, x in pairs]))
+    table = table.append_column("y", pa.array([ldexp(y, of_y) for y, _ in pairs]))
+    made = result_of(lambda s: s.aggregate(LINES, window=window), table, batch_rows=cut)
+    of = {"covar": of_y + of_x, "all": of_y + of_x, "slope": of_y - of_x, "intercept": of_y}
+    for row in made.to_pylist():
+        start, end = (row[name].value for name in ("window_start", "window_end"))
+        for name, value in exact_line(pairs[max(start, 0) : end]).items():
+            if value is None:
+                assert row[name] is None, name
+                continue
+            power = of.get(name, 0)
+            least = 2 * ldexp(1, -1074) + min(times_power(1e-9, power), 1e300)
+            assert row[name] == pytest.approx(times_power(value, power), rel=1e-9, abs=least), name
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([0.0, 1.5, -2.0, -3e200, 7e-200, 1e-310, 2.5e307, inf])] * 2),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(1, 5),
+)
+def test_lines_of_any_numbers_do_not_depend_on_the_cut(
+    pairs: list[tuple[float, float]], cut: int
+) -> None:
+    table = timed(pa.array([x for _, x in pairs]))
+    table = table.append_column("y", pa.array([y for y, _ in pairs]))
+    window = sw.sliding("10ns", "5ns")
+    whole, parts = (
+        result_of(lambda s: s.aggregate(LINES, window=window), table, batch_rows=rows)
+        for rows in (len(pairs), cut)
+    )
+    np.testing.assert_equal(parts.to_pylist(), whole.to_pylist())
 
 
 @pytest.mark.parametrize(

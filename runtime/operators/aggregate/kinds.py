@@ -32,6 +32,7 @@ from slackwater.runtime.operators.aggregate.pair_moments import (
     FloatArray,
     PairMoments,
     correlation,
+    covariance,
     intercept,
     slope,
 )
@@ -245,7 +246,7 @@ def _covariance(results: Results) -> Column:
     ddof, of = results.aggregate.ddof, results.state
     assert ddof is not None
     with np.errstate(all="ignore"):  # of what has too few
-        return nulled(of.products / (of.counts - ddof), of.counts > ddof)
+        return nulled(covariance(of, ddof), of.counts > ddof)
 
 
 def _of_line(number: Callable[[PairMoments], FloatArray]) -> Callable[[Results], Column]:
