@@ -75,10 +75,15 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
     "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
     "operators": ("operators.run", "CPU of each operator and Nexmark, beside Polars and DuckDB"),
+    "operator-lines": ("operators.lines", "lines of code of each operator"),
     "nexmark": ("operators.beside_flink", "Nexmark in event-time order, beside Flink"),
     "conformance": (
         "conformance.run",
         "cases of other engines' tests, as flows of ours; Nexmark with kills (DATA=)",
+    ),
+    "conformance-ray": (
+        "conformance.on_ray",
+        "Nexmark on Ray, 1 to 3 replicas, without a kill and with one (DATA=)",
     ),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),

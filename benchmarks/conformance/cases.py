@@ -45,6 +45,8 @@ __all__ = [
     "read_rows",
     "results",
     "rows_of",
+    "sink_answer",
+    "there_of",
 ]
 
 Way = Literal["straight", "detour", "code"]
@@ -238,11 +240,7 @@ def results(
         **setting: settings of the flow.
     """
     flow = sw.Dataflow("case", **setting)
-    answer = make(flow)
-    has_changes = carried_by(flow.steps, answer.name).changes == "retractions"
-    if has_changes:  # an update is a deletion and an insertion downstream of a filter
-        answer = answer.filter(sw.lit(True))
-    answer.sink("answer", sw.collect_sink())
+    has_changes = sink_answer(flow, make(flow), "answer")
     stops = [] if stop_s is None else [sw.testing.UserStops(at_ns=round(stop_s * 1e9))]
     with sw.Simulation(nodes=1) as nodes:
         job = nodes.submit(flow, faults=stops)
@@ -251,6 +249,15 @@ def results(
     assert isinstance(table, pa.Table)
     rows: list[dict[str, Any]] = table.to_pylist()
     return there_of(rows) if has_changes else rows
+
+
+def sink_answer(flow: sw.Dataflow, answer: sw.Stream, name: str) -> bool:
+    """Write an answer to a sink; return whether its rows are changes, for `there_of`."""
+    has_changes = carried_by(flow.steps, answer.name).changes == "retractions"
+    if has_changes:  # an update is a deletion and an insertion downstream of a filter
+        answer = answer.filter(sw.lit(True))
+    answer.sink(name, sw.collect_sink())
+    return has_changes
 
 
 def there_of(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

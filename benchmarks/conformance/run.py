@@ -20,7 +20,6 @@ from benchmarks.conformance.kafka import KAFKA
 from benchmarks.conformance.kills import REPLICAS, killed, replicas_problem
 from benchmarks.conformance.ksql import KSQL, with_checkout
 from benchmarks.conformance.nexmark import NEXMARK, QUERIES
-from benchmarks.conformance.on_ray import on_ray
 from benchmarks.conformance.page import page
 from benchmarks.conformance.polars import POLARS
 from benchmarks.conformance.siddhi import SIDDHI
@@ -85,7 +84,6 @@ def run(options: Options) -> Result:
     if not options.quick:
         nexmark = [case for case in cases if case.name in QUERIES]
         _run_nexmark(nexmark, result)
-        _run_on_ray(nexmark, options.seed, result)
     return result
 
 
@@ -136,18 +134,6 @@ def _run_nexmark(cases: Sequence[Case], result: Result) -> None:
             ">=",
             len(kills),
         ),
-    ]
-
-
-def _run_on_ray(cases: Sequence[Case], seed: int, result: Result) -> None:
-    """Run Nexmark on Ray on replicas, each once without and once with a kill."""
-    runs = on_ray(cases, seed=seed)
-    problems = _texts(each.problem for pair in runs for each in pair)
-    result.notes += problems
-    recovered = sum(killed.recoveries > 0 for _, killed in runs)
-    result.claims += [
-        Claim("Nexmark on Ray: runs with other rows", len(problems), "<=", 0),
-        Claim("Nexmark on Ray: runs that recovered", recovered, ">=", len(runs)),
     ]
 
 
