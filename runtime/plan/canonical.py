@@ -38,7 +38,7 @@ _LATER = frozenset(
     | {"on_bad", "on_error", "units", "scale", "combine", "how", "between_ns"}
     | {"ddof", "by", "size", "condition", "custom", "distinct"}  # of an aggregate
     | {"offset_ns", "closed", "gap", "empty_ns", "early_ns", "early_rows", "result_time"}
-    | {"splits_updates"}
+    | {"discards", "splits_updates"}
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""

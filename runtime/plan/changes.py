@@ -181,8 +181,8 @@ def _refusal(step: Step, carried: Carried) -> str:
     if carried.changes == "revisions":
         return (
             f"step {step.name!r} is downstream of {by}, whose windows leave again with more rows, "
-            "and would count each revision; write late='drop' there, without early=, or keep the "
-            "highest revision in a sink"
+            "and would count each revision; write late='drop' there, without early= or with "
+            "early_counts='new', or keep the highest revision in a sink"
         )
     if carried.changes == "upserts":
         return _of_upserts(step, carried)

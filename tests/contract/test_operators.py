@@ -449,6 +449,8 @@ CASES = [
         1,
     ),
     Case("windows that leave early, by rows", replace(EARLY, early_rows=2), 1),
+    Case("windows of new rows, by time", replace(AGGREGATE, early_ns=4, discards=True), 1),
+    Case("windows of new rows, by rows", replace(AGGREGATE, early_rows=2, discards=True), 1),
     Case("windows with the times of their starts", replace(AGGREGATE, result_time="start"), 1),
     Case(
         "sliding windows with the times of their last rows",
@@ -531,6 +533,17 @@ CASES = [
         1,
     ),
     Case("windows of three rows", replace(SESSIONS, window=Rows(3, 3)), 1),
+    Case("sessions that leave early, by time", replace(SESSIONS, early_ns=3), 1),
+    Case("sessions that leave early, by rows", replace(SESSIONS, early_rows=2), 1),
+    Case("sessions of new rows, by time", replace(SESSIONS, early_ns=3, discards=True), 1),
+    Case("sessions of new rows, by rows", replace(SESSIONS, early_rows=2, discards=True), 1),
+    Case("five rows that leave early", replace(SESSIONS, window=Rows(5, 5), early_rows=2), 1),
+    Case("all rows of a key, early", replace(SESSIONS, window=Everything(), early_ns=5), 1),
+    Case(
+        "windows that rows open, early",
+        replace(SESSIONS, window=OpenedBy(bound(col("delay") < 0.2, pa.float64()), 7), early_ns=3),
+        1,
+    ),
     Case("windows of rows that overlap", replace(SESSIONS, window=Rows(5, 2)), 1),
     Case("windows that close in time", IN_TIME, 1),
     Case(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +17,15 @@ from slackwater.runtime.model import (
     Int64Array,
     concat_batches,
 )
+from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
     MarkAccumulator,
     Pairs,
 )
+from slackwater.runtime.operators.aggregate.early_results import EveryTime
+from slackwater.runtime.operators.aggregate.segments import Segment
 from slackwater.runtime.operators.aggregate.states import Groups, States
 from slackwater.runtime.operators.aggregate.window_step import WindowStep
 from slackwater.runtime.operators.ground.contract import LateOperator
@@ -73,6 +77,8 @@ class Accumulating(LateOperator):
         self._keys = KeyIndex(len(step.keys))
         self._missed = Missed(keeps=step.keeps_late)
         self._rows_held = 0
+        self._early = EveryTime(step.early_ns)
+        self._passed_ns = START_NS  # the watermark, where results leave early
 
     def _codes_of(self, batch: Batch) -> Int64Array:
         return self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
@@ -92,6 +98,37 @@ class Accumulating(LateOperator):
             except OperatorError as problem:
                 row = "" if problem.place is None else f"\n{row_of(own_rows, problem.place)}"
                 raise OperatorError(f"{self._who}{self._text(problem)}{row}") from problem
+
+    def _by_key(self, rows: Batch) -> Batch:
+        """Return last results of windows by event time, then by the hash of the key.
+
+        Where cells begin again their numbers say nothing of the order of keys.
+        """
+        hashes = key_hashes([rows.columns[name] for name in self._step.keys], len(rows))
+        return rows.take(np.lexsort((hashes, rows.event_time_ns)))
+
+    def _count_by_time(self, batch: Batch, by: Segment) -> Iterator[Batch]:
+        """Count rows in their cells; yield the results that leave by time meanwhile."""
+        for begins_ns, part in self._early.parts(batch, self._passed_ns):
+            yield from self._fired(begins_ns, by)
+            self._early.note(self._counted(part), begins_ns)
+
+    def _fired(self, until_ns: int, by: Segment) -> Iterator[Batch]:
+        """Yield early results of open windows that leave by a time."""
+        due_ns = self._early.due_ns()
+        if due_ns is None or due_ns > until_ns:
+            return
+        rows = self._early_results(self._early.take(), due_ns, by)
+        if rows is not None:
+            yield rows.with_(event_time_ns=np.full(len(rows), due_ns - 1))
+
+    @abstractmethod
+    def _counted(self, batch: Batch) -> Int64Array:
+        """Count rows in their cells; return these."""
+
+    @abstractmethod
+    def _early_results(self, cells: Int64Array, due_ns: int, by: Segment) -> Batch | None:
+        """Return the results of the windows of some cells that are open at a time."""
 
     @property
     def _who(self) -> str:

@@ -38,6 +38,12 @@ class Pairs(NamedTuple):
     are_single: bool = False
     """Whether each result is one cell, in order."""
 
+    @property
+    def firsts(self) -> Int64Array:
+        """The first cell of each result, where results ascend and each has one."""
+        firsts: Int64Array = self.cells.take(self.results.searchsorted(np.arange(self.size)))
+        return firsts
+
 
 class Accumulator(Protocol):
     """An accumulator holds one state per cell; what is saved is divided by cells."""

@@ -8,7 +8,8 @@ early=2       rows  3  7        14      each second row of a window and key make
 ```
 
 When they leave depends on event times and counts of rows alone, so no cut of reads shows. A late
-row counts from the watermark on at which it came.
+row counts from the watermark on at which it came. With `early_counts="new"` a cell begins again
+once its result has left.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class EveryTime:
 
 
 def rounds(
-    cells: Int64Array, held: Int64Array, every: int
+    cells: Int64Array, held: Int64Array, every: int, groups: Int64Array | None = None
 ) -> Iterator[tuple[Int64Array, BoolArray]]:
     """Yield rows in rounds, each as far as a cell's result leaves.
 
@@ -80,6 +81,8 @@ def rounds(
         cells: shape (rows,), the cell of each row, in order.
         held: shape (cells so far or fewer,), the number of rows in each.
         every: number of rows with which a cell's result leaves.
+        groups: shape (rows,), the group of each row: results of a group leave one after the other.
+            None if those of each cell do.
 
     Yields:
         places of the rows of a round, ascending, and whether each makes its cell's result leave.
@@ -93,10 +96,16 @@ def rounds(
     before[is_known] = held.take(own[is_known])
     sizes = np.diff(starts, append=len(cells))
     number = before.repeat(sizes) + places_in_runs(starts, len(cells))  # of each row, from 0
-    number_of_round = np.empty(len(cells), dtype=np.int64)
-    number_of_round[order] = number // every - (before // every).repeat(sizes)
     leaves = np.empty(len(cells), dtype=np.bool_)
     leaves[order] = number % every == every - 1
+    if groups is not None:
+        order = groups.argsort(kind="stable")
+        starts = starts_of_runs(groups.take(order))
+        sizes = np.diff(starts, append=len(cells))
+    left = leaves.take(order)
+    left_before = left.cumsum() - left  # results that leave before each row, by group
+    number_of_round = np.empty(len(cells), dtype=np.int64)
+    number_of_round[order] = left_before - left_before.take(starts).repeat(sizes)
     by_round = number_of_round.argsort(kind="stable")
     begins = starts_of_runs(number_of_round.take(by_round))
     for rows in np.split(by_round, begins[1:]):

@@ -99,6 +99,14 @@ class IntervalCells:
         self.open -= len(others)
         self._link(np.sort(others[self.lasts.take(others) < END_NS]))
 
+    def begin_again(self, cells: Int64Array) -> Int64Array:
+        """Close some open cells, and open others of their keys and times; return their numbers."""
+        codes, times, until = (each.take(cells) for each in (self.codes, self.firsts, self.lasts))
+        self.leave(cells)
+        again = self.add(codes, times)
+        self.extend(again, times, until)
+        return again
+
     def keep(self, cells: Int64Array) -> None:
         """Forget all other cells; `cells` ascends."""
         keep(self, "_codes", cells)

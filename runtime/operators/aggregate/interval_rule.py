@@ -52,6 +52,22 @@ class IntervalRule(Protocol):
         """Return the time before which rows may be late, by the watermark."""
         ...
 
+    def over_after(self, cells: IntervalCells, codes: Int64Array, held: Int64Array) -> Int64Array:
+        """Return the places of rows with which intervals are over.
+
+        There are none where the watermark decides.
+
+        Args:
+            cells: all cells that were made so far.
+            codes: shape (rows,), codes of the rows' keys.
+            held: shape (cells so far or fewer,), the rows in each cell.
+
+        Returns:
+            Places, ascending.
+        """
+        del cells, held
+        return codes[:0]
+
     def take(
         self,
         cells: IntervalCells,
@@ -74,4 +90,13 @@ class IntervalRule(Protocol):
 
     def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:
         """Return the intervals that are over once the watermark is there; None if none is."""
+        ...
+
+    def still_open(
+        self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
+    ) -> Left | None:
+        """Return the intervals of some cells that are open at a time; None if none.
+
+        No cell is `gone`.
+        """
         ...

@@ -25,6 +25,8 @@ class Intervals(ABC):
 
     word: ClassVar[str]
     """The word that users write."""
+    starts_differ: ClassVar[bool] = False
+    """Whether no two windows of a key begin at one time."""
 
     @property
     @abstractmethod
@@ -67,6 +69,7 @@ class Session(Intervals):
     """
 
     word = "session"
+    starts_differ = True
 
     gap_ns: int | None
     gap: Expr | None = None
@@ -109,6 +112,7 @@ class Everything(Intervals):
     """Windows of all rows of a key."""
 
     word = "everything"
+    starts_differ = True
 
     @property
     def text(self) -> str:  # noqa: D102

@@ -40,7 +40,7 @@ from slackwater.runtime.operators.aggregate.accumulating import Accumulating
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.cells import Cells
 from slackwater.runtime.operators.aggregate.closing import closer_of
-from slackwater.runtime.operators.aggregate.early_results import EveryTime, rounds
+from slackwater.runtime.operators.aggregate.early_results import rounds
 from slackwater.runtime.operators.aggregate.empty_windows import EmptyWindows
 from slackwater.runtime.operators.aggregate.schema import CHANCE, REVISION
 from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
@@ -113,8 +113,6 @@ class AggregateMachine(Accumulating):
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
         self._empty = EmptyWindows(step.window, step.empty_ns)
-        self._early = EveryTime(step.early_ns)
-        self._passed_ns = START_NS  # the watermark, where results leave early
         self.dropped_early = self.late_used = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:
@@ -126,6 +124,8 @@ class AggregateMachine(Accumulating):
         closer, missed = self._closer, self._missed
         for segment in closer.segments(released, now_ns):
             self._take(segment, results)
+        if self._step.discards:
+            self._tidy_keys()
         promise_ns = self._promise_ns(released.progress.promise_ns)
         if self._step.leaves_early and results:
             results = [in_order(results)]  # windows close between
@@ -164,7 +164,7 @@ class AggregateMachine(Accumulating):
         until_ns = segment.until_ns
         closed = self._close(self._windows.last_closed(until_ns), segment)
         if closed is not None:
-            left.append(closed)
+            left.append(self._by_key(closed) if self._step.discards else closed)
         final_ns = min(segment.final_ns, until_ns) if self._corrects else until_ns
         self._forget(self._windows.last_closed(final_ns))
         if self._corrects and self._rows_held > self._most_kept_rows:
@@ -176,35 +176,38 @@ class AggregateMachine(Accumulating):
 
     def _count_early(self, batch: Batch, by: Segment) -> Iterator[Batch]:
         """Count rows in their cells; yield the results that leave early meanwhile."""
-        if not self._step.early_ns:
-            if (fired := self._count(batch, [])) is not None:
-                yield fired
-            return
-        for begins_ns, part in self._early.parts(batch, self._passed_ns):
-            yield from self._fired(begins_ns, by)
-            changed: list[Int64Array] = []
-            self._count(part, changed)
-            for cells in changed:
-                self._early.note(cells, begins_ns)
+        if self._step.early_ns:
+            yield from self._count_by_time(batch, by)
+        elif (fired := self._count(batch, [])) is not None:
+            yield fired
 
-    def _fired(self, until_ns: int, by: Segment) -> Iterator[Batch]:
-        """Yield early results of open windows that leave by a time."""
-        due_ns = self._early.due_ns()
-        if due_ns is None or due_ns > until_ns:
-            return
-        cells = self._early.take()
+    def _counted(self, batch: Batch) -> Int64Array:
+        changed: list[Int64Array] = []
+        self._count(batch, changed)
+        return changed[0] if changed else _NO_CELLS
+
+    def _early_results(self, cells: Int64Array, due_ns: int, by: Segment) -> Batch | None:
         after = max(self._windows.last_closed(due_ns), self._last_closed)
-        if (rows := self._again(cells, after=after, until=END_NS, by=by)) is not None:
-            yield rows.with_(event_time_ns=np.full(len(rows), due_ns - 1))
+        rows = self._again(cells, after=after, until=END_NS, by=by)
+        if self._step.discards:
+            first, last = self._windows.covering(
+                self._cells.panes.take(cells), after=after, until=END_NS
+            )
+            self._discard(cells[first <= last])
+        return rows
 
-    def _fired_by_rows(self, batch: Batch, cells: Int64Array) -> Batch | None:
+    def _discard(self, cells: Int64Array) -> None:
+        """Forget cells whose rows have left; the next rows of their windows begin new ones."""
+        if len(cells):
+            keep(self, "_cells", np.setdiff1d(np.arange(len(self._cells)), cells))
+
+    def _fired_by_rows(self, batch: Batch, panes: Int64Array, codes: Int64Array) -> Batch | None:
         """Add rows; return the results that leave with them, in their order."""
         fired, places = list[Batch](), list[Int64Array]()
-        for rows, leaves in rounds(cells, self._rows.state, self._step.early_rows):
-            self._add(batch.take(rows), cells.take(rows), self._groups)
-            done = rows[leaves]
+        for rows, cells, leaves in self._rounds(panes, codes):
+            self._add(batch.take(rows), cells, self._groups)
+            own, done = cells[leaves], rows[leaves]
             if len(done):
-                own = cells.take(done)
                 pairs = Pairs(own, np.arange(len(own)), len(own), are_single=True)
                 left = self._made(self._cells.panes.take(own), own, pairs, NOTHING, None)
                 times = np.maximum(batch.event_time_ns.take(done), self._passed_ns)
@@ -213,6 +216,28 @@ class AggregateMachine(Accumulating):
         if not fired:
             return None
         return concat_batches(fired).take(np.concatenate(places).argsort())
+
+    def _rounds(
+        self, panes: Int64Array, codes: Int64Array
+    ) -> Iterator[tuple[Int64Array, Int64Array, BoolArray]]:
+        """Yield rows in rounds: their places, their cells, and whether a result leaves with each.
+
+        Args:
+            panes: shape (rows,), the pane of each row.
+            codes: shape (rows,), the code of its key.
+        """
+        rest, keys = np.arange(len(panes)), max(1, len(self._keys))
+        while len(rest):
+            cells = self._cells.of(panes.take(rest), codes.take(rest), keys=keys)
+            for places, leaves in rounds(cells, self._rows.state, self._step.early_rows):
+                own = cells.take(places)
+                yield rest.take(places), own, leaves
+                if self._step.discards:
+                    break
+            if not self._step.discards:
+                return
+            self._discard(own[leaves])
+            rest = np.delete(rest, places)
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> Batch | None:
         """Count rows in their cells; add cells to `late` if closed windows change.
@@ -233,10 +258,14 @@ class AggregateMachine(Accumulating):
         if oldest < (whole := self._windows.first_whole_pane(self._last_closed)):
             self.late_used += int(np.count_nonzero(panes < whole))
         codes = self._codes_of(batch)
+        if self._step.early_rows:
+            self._rows_held += len(batch)
+            fired = self._fired_by_rows(batch, panes, codes)
+            if self._step.discards:
+                self.derive()  # some of these rows are not held any more
+            return fired
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
         self._rows_held += len(batch)
-        if self._step.early_rows:
-            return self._fired_by_rows(batch, cells)
         self._add(batch, cells, self._groups)
         if self._step.early_ns or (self._corrects and oldest < whole):
             late.append(cells)
@@ -451,7 +480,7 @@ class AggregateMachine(Accumulating):
         if self._step.close is not None:
             chances = self._closer.chances(ends)
             columns[CHANCE] = nulled(chances, ~np.isnan(chances))
-        if self._step.leaves_early:
+        if self._step.leaves_again:
             is_first = np.ones(len(ends), dtype=np.bool_)
             columns[REVISION] = self._revisions.next(windows, codes, is_first=is_first)
             marks = marked(REVISED, np.asarray(columns[REVISION]) > 0, marks)
@@ -492,6 +521,10 @@ class AggregateMachine(Accumulating):
         if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
             return
         keep(self, "_cells", np.flatnonzero(panes >= first))
+        self._tidy_keys()
+
+    def _tidy_keys(self) -> None:
+        """Forget keys that are in no cell, and wait for nothing, once they are many."""
         codes = np.concatenate(
             [
                 self._cells.codes,

@@ -18,12 +18,12 @@ from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
-from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left
+from slackwater.runtime.operators.aggregate.interval_rule import InCells, IntervalRule, Left
 from slackwater.runtime.operators.aggregate.interval_words import OpenedBy
 from slackwater.runtime.operators.ground.user_code import holds
 
 
-class Openings:
+class Openings(IntervalRule):
     """Openings are an `IntervalRule`: a cell is a window, which begins with its first row.
 
     Args:
@@ -71,13 +71,26 @@ class Openings:
         due = cells.open_cells()
         if until_ns != END_NS:
             due = due[cells.firsts.take(due) <= until_ns - self._length_ns]
-        if not len(due):
+        left = self._left(cells, due)
+        return None if left is None else left._replace(gone=left.pairs.cells)
+
+    def still_open(  # noqa: D102 - see IntervalRule
+        self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
+    ) -> Left | None:
+        del held
+        own = np.unique(some)
+        ends_ns = cells.firsts.take(own) + self._length_ns
+        return self._left(cells, own[(cells.lasts.take(own) < END_NS) & (ends_ns > at_ns)])
+
+    def _left(self, cells: IntervalCells, of: Int64Array) -> Left | None:
+        """Return the windows of some cells, by their starts; None if there are none."""
+        if not len(of):
             return None
-        due = due.take(cells.firsts.take(due).argsort(kind="stable"))
-        starts_ns = cells.firsts.take(due)
+        of = of.take(cells.firsts.take(of).argsort(kind="stable"))
+        starts_ns = cells.firsts.take(of)
         ends_ns = starts_ns + self._length_ns
-        pairs = Pairs(due, np.arange(len(due)), len(due), are_single=True)
-        return Left(pairs, starts_ns, ends_ns, ends_ns - 1, gone=due)
+        pairs = Pairs(of, np.arange(len(of)), len(of), are_single=True)
+        return Left(pairs, starts_ns, ends_ns, ends_ns - 1, gone=of[:0])
 
 
 def _before(windows: tuple[Int64Array, ...], rows: tuple[Int64Array, ...]) -> Int64Array:

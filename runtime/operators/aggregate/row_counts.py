@@ -42,6 +42,21 @@ class RowCounts:
         """Return the end once it has come: no row is late before."""
         return END_NS if until_ns == END_NS else START_NS
 
+    def over_after(self, cells: IntervalCells, codes: Int64Array, held: Int64Array) -> Int64Array:
+        """Return the places of rows that fill a cell, ascending."""
+        order, _, number = self._numbered(cells, codes, held)
+        return np.sort(order[number % self._rows == self._rows - 1])
+
+    def _numbered(
+        self, cells: IntervalCells, codes: Int64Array, held: Int64Array
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Return rows by key, those in their newest cells, and their numbers."""
+        order = codes.argsort(kind="stable")
+        by_key = codes.take(order)
+        newest = cells.newest_of(by_key)  # −1 where a key has none
+        has = np.append(held, 0).take(newest) % self._rows
+        return order, has, has + places_in_runs(starts_of_runs(by_key), len(by_key))
+
     def take(  # noqa: D102 - see IntervalRule
         self,
         cells: IntervalCells,
@@ -54,11 +69,8 @@ class RowCounts:
         if over_ns == END_NS:
             late = np.ones(len(codes), dtype=np.bool_)
             return InCells(_NO_CELLS, _NO_CELLS, late=late)
-        order = codes.argsort(kind="stable")
-        by_key = codes.take(order)
-        newest = cells.newest_of(by_key)  # −1 where a key has none
-        has = np.append(held, 0).take(newest) % self._rows
-        number = has + places_in_runs(starts_of_runs(by_key), len(by_key))
+        order, has, number = self._numbered(cells, codes, held)
+        newest = cells.newest_of(codes.take(order))
         place = number % self._rows
         opens = place == 0
         opening = np.sort(order[opens])  # by appearance
@@ -107,3 +119,15 @@ class RowCounts:
         _, places = unfold(starts, gone)
         times = np.where(is_rest, LATEST_NS, ends_ns)
         return Left(pairs, firsts_ns, ends_ns, times, own.take(places))
+
+    def still_open(  # noqa: D102 - see IntervalRule
+        self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
+    ) -> Left | None:
+        del at_ns  # each window is one cell, where results leave early
+        own = np.unique(some)
+        own = own[(cells.lasts.take(own) < END_NS) & (held.take(own) < self._rows)]
+        if not len(own):
+            return None
+        pairs = Pairs(own, np.arange(len(own)), len(own), are_single=True)
+        lasts_ns = cells.lasts.take(own)
+        return Left(pairs, cells.firsts.take(own), lasts_ns, lasts_ns, gone=own[:0])

@@ -28,6 +28,8 @@ from slackwater.runtime.shown import shown
 Late = Literal["drop", "correct"]
 """The fate of a row that comes after the close of its window: it is counted, or the window's result
 leaves again, as long as the frontier has not passed it."""
+EarlyCounts = Literal["all", "new"]
+"""The rows of a result that leaves early: all of its window so far, or those since the last one."""
 ResultTime = Literal["end", "start", "first", "last"]
 """The event time of a result: the last moment of its window, the first one, or that of a row."""
 REVISION = "revision"
@@ -36,8 +38,8 @@ CHANCE = "chance_missing"
 """The column of close=: the chance, when the window closed, that a row of it was still to come."""
 WINDOW_COLUMNS = ("window_start", "window_end")
 _OPTIONS = (
-    "window", "by", "empty", "early", "slack", "late", "close", "drift", "replicas", "combine",
-    "every", "on_missing", "time", "name",
+    "window", "by", "empty", "early", "early_counts", "slack", "late", "close", "drift",
+    "replicas", "combine", "every", "on_missing", "time", "name",
 )  # fmt: skip
 _MIDDLE = 0.5
 """Level of the quantile that is a median."""

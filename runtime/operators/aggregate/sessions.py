@@ -14,6 +14,8 @@ interval.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
@@ -30,12 +32,16 @@ from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
-from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left
+from slackwater.runtime.operators.aggregate.interval_rule import InCells, IntervalRule, Left
 from slackwater.runtime.operators.aggregate.interval_words import Everything, Session
 from slackwater.runtime.operators.ground.user_code import evaluated, row_of
 
+Wanted = Callable[[Int64Array, Int64Array, Int64Array], BoolArray]
+"""Function of cells by interval, the place of each interval's first, and the intervals' ends; it
+returns whether each interval is wanted."""
 
-class Sessions:
+
+class Sessions(IntervalRule):
     """Sessions are an `IntervalRule`.
 
     Args:
@@ -150,18 +156,37 @@ class Sessions:
         del held
         before_ns = self.over_ns(until_ns)
         due = np.flatnonzero(cells.lasts < before_ns)
-        if not len(due):
+        left = self._left(cells, due, lambda _own, _starts, ends: ends < before_ns)
+        return None if left is None else left._replace(gone=left.pairs.cells)
+
+    def still_open(  # noqa: D102 - see IntervalRule
+        self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
+    ) -> Left | None:
+        del held
+        before_ns = self.over_ns(at_ns)
+
+        def wanted(own: Int64Array, starts: Int64Array, ends: Int64Array) -> BoolArray:
+            has_some: BoolArray = np.logical_or.reduceat(np.isin(own, some), starts)
+            return has_some & (ends >= before_ns)
+
+        return self._left(cells, some, wanted)
+
+    def _left(self, cells: IntervalCells, of: Int64Array, wanted: Wanted) -> Left | None:
+        """Return the wanted ones among the intervals of keys that some cells have."""
+        own = cells.of_keys(cells.codes.take(of))
+        if not len(own):
             return None
-        own = cells.of_keys(cells.codes.take(due))
         codes, firsts, lasts = cells.codes.take(own), cells.firsts.take(own), cells.lasts.take(own)
         begins = self._begins(codes, firsts, lasts)
         starts = np.flatnonzero(begins)
         ends = np.maximum.reduceat(lasts, starts)
-        over = np.flatnonzero(ends < before_ns)
+        chosen = np.flatnonzero(wanted(own, starts, ends))
         leaves_ns = ends if self._has_gap else np.full(len(ends), LATEST_NS)
-        order = over.take(
-            np.lexsort((np.minimum.reduceat(own, starts).take(over), leaves_ns.take(over)))
+        order = chosen.take(
+            np.lexsort((np.minimum.reduceat(own, starts).take(chosen), leaves_ns.take(chosen)))
         )
+        if not len(order):
+            return None
         place = np.full(len(starts), -1)  # of each interval among those that leave
         place[order] = np.arange(len(order))
         results = place.take(begins.cumsum() - 1)
@@ -178,7 +203,7 @@ class Sessions:
             firsts.take(starts).take(order),
             ends.take(order),
             leaves_ns.take(order),
-            gone=pairs.cells,
+            gone=own[:0],
         )
 
 

@@ -25,12 +25,17 @@ from slackwater.runtime.operators.aggregate.close import (
     refuse_drift,
 )
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
-from slackwater.runtime.operators.aggregate.interval_words import Intervals
+from slackwater.runtime.operators.aggregate.interval_words import (
+    Intervals,
+    OpenedBy,
+    Rows,
+)
 from slackwater.runtime.operators.aggregate.partial_aggregates import (
     partial_aggregates,
     why_no_parts,
 )
 from slackwater.runtime.operators.aggregate.schema import (
+    EarlyCounts,
     Late,
     ResultTime,
     aggregated_schema,
@@ -69,16 +74,6 @@ class AggregateStep(WindowStep):
     empty_ns: int = 0
     """Time after a key's last window with rows for which windows without rows leave, too."""
 
-    early_ns: int = 0
-    """Event time after which results leave before their windows' end; 0 if not by time."""
-    early_rows: int = 0
-    """Rows of a window and key after which they do; 0 if not by rows."""
-
-    @property
-    def leaves_early(self) -> bool:
-        """Whether results leave before their windows' end."""
-        return bool(self.early_ns or self.early_rows)
-
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return StepTraits(
@@ -87,7 +82,7 @@ class AggregateStep(WindowStep):
             runs_users_code=self.custom is not None,
             reads_fields=MARKS,
             gives_fields=MARKS,
-            changes="revisions" if self.late == "correct" or self.leaves_early else "none",
+            changes="revisions" if self.late == "correct" or self.leaves_again else "none",
             reach_ns=self.window.size_ns + 2 * self._wait_ns,
             release=self.release,
             port_keys=(self.keys,),
@@ -165,9 +160,6 @@ class AggregateStep(WindowStep):
         yield from super().explained(steps)
         if self.empty_ns:
             yield f"empty    windows leave, too, for {format_ns(self.empty_ns)} after a key's rows"
-        if self.leaves_early:
-            when = format_ns(self.early_ns) if self.early_ns else f"{self.early_rows:,} rows"
-            yield f"early    results leave every {when} before the end, too, as revisions"
         if self.drift:
             yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
@@ -259,6 +251,7 @@ class Aggregating(AnyStream):
         by: Names = (),
         empty: Duration | None = None,
         early: str | timedelta | int | None = None,
+        early_counts: EarlyCounts = "all",
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         close: Closing | None = None,
@@ -286,12 +279,17 @@ class Aggregating(AnyStream):
                 last window with rows. Counts are 0 and other aggregates null. Then the key is
                 forgotten until it has a row again. Without it they leave nothing. For numbered
                 windows; not with late="correct", close=, drift= or combine="anywhere".
-            early: when results leave before their windows end, too, as revisions: "10s", each ten
-                seconds of event time in which a window has rows; or 100, with each hundredth
-                row of a window and key, if windows stand side by side. They have a column
-                `revision`, 0 the first time; no aggregate or join can follow.
-                For numbered windows alone; without empty=, time=, late="correct", close=, drift=
-                and combine="anywhere".
+            early: when results leave before their windows end, too: "10s", each ten seconds of
+                event time in which a window has rows; or 100, with each hundredth row of a window
+                and key, if windows stand side by side. Windows that all keys share leave as
+                revisions, with a column `revision`, 0 the first time; no aggregate or join can
+                follow. Windows of a key's own leave as changes: an insert, then updates, and a
+                deletion where a late row makes one session of two. Without empty=, time=,
+                late="correct", close=, drift= and combine="anywhere".
+            early_counts: rows in a result, with early=. "all": of the window so far. "new": those
+                since its result before, so that each row counts once. Then each result is an
+                insert, and a window without new rows leaves nothing at its end. For windows side
+                by side, sessions and everything().
             slack: how long its gate waits; AS_FLOW: as the flow says.
             late: fate of a row that comes after its window has closed. "drop": the row is counted
                 as late. "correct": the result of the window leaves again, with a column `revision`
@@ -343,8 +341,9 @@ class Aggregating(AnyStream):
                 combine=combine,
                 empty=empty,
                 early=early,
-                time=None if time == "end" else time,
+                early_counts=early_counts,
             )
+            _refuse_time(time, step=name)
             return self._add(
                 totals_step(
                     self.schema,
@@ -379,8 +378,8 @@ class Aggregating(AnyStream):
                 drift=drift,
                 combine=combine,
                 empty=empty,
-                early=early,
             )
+            early_ns, early_rows = _early(early, early_counts, window, step=name, time=result_time)
             return self._add(
                 IntervalStep(
                     name=name,
@@ -390,6 +389,9 @@ class Aggregating(AnyStream):
                     window=window.bound(self.schema, step=name),
                     aggregates=aggregates,
                     custom=custom or None,
+                    early_ns=early_ns,
+                    early_rows=early_rows,
+                    discards=early_counts == "new",
                     result_time=result_time,
                     **gate,
                 )
@@ -411,6 +413,7 @@ class Aggregating(AnyStream):
         )
         early_ns, early_rows = _early(
             early,
+            early_counts,
             window,
             step=name,
             empty=empty,
@@ -431,13 +434,19 @@ class Aggregating(AnyStream):
             AggregateStep(
                 name=name,
                 inputs=self._in,
-                schema=revised(schema, late, is_early=early is not None, step=name),
+                schema=revised(
+                    schema,
+                    late,
+                    is_early=early is not None and early_counts == "all",
+                    step=name,
+                ),
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
                 empty_ns=empty_ns,
                 early_ns=early_ns,
                 early_rows=early_rows,
+                discards=early_counts == "new",
                 late=late,
                 close=closes,
                 drift=allowed,
@@ -520,31 +529,84 @@ def _empty_ns(empty: Duration | None, window: Window, *, step: str, **others: An
 
 
 def _early(
-    early: str | timedelta | int | None, window: Window, *, step: str, **others: Any
+    early: str | timedelta | int | None,
+    counts: EarlyCounts,
+    window: Window | Intervals,
+    *,
+    step: str,
+    **others: Any,
 ) -> tuple[int, int]:
     """Return the time, or else the rows, after which results leave early; 0 if not.
 
     Raises:
-        SettingError: neither a length of time nor a number of rows; rows with windows that
-            overlap; or another option forbids it.
+        SettingError: neither a length of time nor a number of rows; rows, or new rows alone, with
+            windows that overlap; new rows of windows that are counts of rows; or another option
+            forbids it.
     """
+    if counts not in ("all", "new"):
+        raise SettingError(f"step {step!r}: early_counts={shown(counts)} must be 'all' or 'new'")
     if early is None:
+        if counts == "new":
+            raise SettingError(
+                f"step {step!r}: early_counts='new' is for results that leave early, and here each "
+                "leaves once; write early='10s', or omit early_counts="
+            )
         return 0, 0
     if written := [name for name, value in others.items() if value not in (None, "drop", "exact")]:
         raise SettingError(
             f"step {step!r}: early= makes results leave several times, and {written[0]}= is for "
             "results that leave once; omit one of the two"
         )
+    if isinstance(window, Rows):
+        _check_early_rows(early, counts, window, step=step)
+    is_sliding = isinstance(window, Window) and not window.is_tumbling
+    if counts == "new" and (is_sliding or isinstance(window, OpenedBy)):
+        raise SettingError(
+            f"step {step!r}: early_counts='new' counts each row once, and here a row may be in "
+            "several windows; write windows side by side, or omit early_counts="
+        )
     if isinstance(early, int) and not isinstance(early, bool):
         if early < 1:
             raise SettingError(f"step {step!r}: early={early} rows must be at least 1")
-        if not window.is_tumbling:
+        if is_sliding:
             raise SettingError(
                 f"step {step!r}: early={early} counts rows of windows side by side, and a row here "
                 "is in several; write a length of time, such as early='10s'"
             )
         return 0, early
     return duration_ns(early, what=f"step {step!r}: early", positive=True), 0
+
+
+def _check_early_rows(early: Any, counts: EarlyCounts, window: Rows, *, step: str) -> None:
+    """Check that windows of so many rows can leave early.
+
+    Raises:
+        SettingError: they overlap, or their results would have new rows alone.
+    """
+    if window.every < window.size:
+        raise SettingError(
+            f"step {step!r}: early={shown(early)} is for windows side by side, and a row is in "
+            f"several of rows({window.size}, every={window.every}); omit one of the two"
+        )
+    if counts == "new":
+        raise SettingError(
+            f"step {step!r}: early_counts='new' would start a window of rows({window.size}) again "
+            "before it is full; write a smaller number of rows in its place"
+        )
+
+
+def _refuse_time(time: ResultTime, *, step: str) -> None:
+    """Check that no event time of results is given without windows.
+
+    Raises:
+        SettingError: one is.
+    """
+    if time != "end":
+        raise SettingError(
+            f"step {step!r}: time={shown(time)} is a moment of a window, and without window= a "
+            "change has the event time of the row that makes it; omit time=, or write "
+            "window=sw.everything()"
+        )
 
 
 def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> None:
@@ -557,7 +619,7 @@ def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> 
     if window is not None:
         what = f"window={window.word}(…) follows from the rows of each key"
     for name, value in options.items():
-        if value not in (None, "drop", "exact"):
+        if value not in (None, "drop", "exact", "all"):
             raise SettingError(
                 f"step {step!r}: {name}={shown(value, 40)} is for windows that all keys share, and "
                 f"{what}; omit {name}=, or write tumbling('1s') or sliding('10s', '2s')"

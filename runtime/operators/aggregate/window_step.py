@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slackwater.runtime.model import END_NS, Release
+from slackwater.runtime.model import END_NS, Release, format_ns
 from slackwater.runtime.operators.aggregate.close import CloseInTime
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomFunctions
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
@@ -53,6 +53,22 @@ class WindowStep(GatedStep):
     """The event time of results; None: the last moment of the window."""
     custom: Mapping[str, CustomFunctions] | None = field(default=None, metadata=USERS)
     """Functions of the custom aggregates; None if no aggregate is custom."""
+    early_ns: int = 0
+    """Event time after which results leave before their windows' end; 0 if not by time."""
+    early_rows: int = 0
+    """Rows of a window and key after which they do; 0 if not by rows."""
+    discards: bool = False
+    """Whether a result has only the rows since the one before, of its window and key."""
+
+    @property
+    def leaves_early(self) -> bool:
+        """Whether results leave before their windows' end."""
+        return bool(self.early_ns or self.early_rows)
+
+    @property
+    def leaves_again(self) -> bool:
+        """Whether results take the place of others that have left early."""
+        return self.leaves_early and not self.discards
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         return {column for each in self.aggregates.values() for column in each.columns} | {
@@ -75,6 +91,10 @@ class WindowStep(GatedStep):
             yield f"gives    {name} = {aggregate.text}"
         if self.result_time is not None:
             yield f"time     {_TIMES[self.result_time]}"
+        if self.leaves_early:
+            when = format_ns(self.early_ns) if self.early_ns else f"{self.early_rows:,} rows"
+            text = f"early    results leave every {when} before the end, too"
+            yield f"{text}, each of new rows alone" if self.discards else f"{text}, and again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +116,18 @@ class IntervalStep(WindowStep):
             runs_users_code=self.custom is not None,
             reads_fields=MARKS,
             gives_fields=MARKS,
+            changes="retractions" if self.leaves_again else "none",
             reach_ns=window.reach_ns or 0,
             release=self.release,
             port_keys=(self.keys,),
             summaries=(self._summary,),
             makes="on its time",
             result_delay_ns=window.result_delay_ns,
-            is_at_latest=window.result_delay_ns is None and self.result_time is None,
+            is_at_latest=(
+                window.result_delay_ns is None
+                and self.result_time is None
+                and not self.leaves_early
+            ),
             counts_events=window.reach_ns is None,
             misses="windows",
             sharing=Sharing.of(self.replicas),
