@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import inspect
 import re
 from collections import Counter
@@ -101,6 +103,48 @@ def test_a_search_for_a_word_of_others_finds_a_page_that_says_what_to_do(words: 
 
 def test_the_readme_leads_to_the_contents_page() -> None:
     assert "(docs/README.md)" in said(ROOT / "README.md")
+
+
+CALLED = [sw, sw.Stream, sw.Dataflow, sw.Cluster, sw.Job, sw.testing.SimulatedJob]
+CALLED += [sw.Expr, *modules().values()]
+"""Owners of the functions and methods that pages call by their names."""
+
+
+def options_not_there(code: str) -> Iterator[str]:
+    """Yield the options in calls of ours that no function or method of that name has."""
+    try:
+        tree = ast.parse(re.sub(r"=…|…", lambda dots: dots[0].replace("…", "0"), code))
+    except SyntaxError:  # words, or a call that is cut short
+        return
+    for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+        name = ast.unparse(call.func)
+        if hasattr(builtins, name):
+            continue
+        name = name.rpartition(".")[2]
+        found = [getattr(owner, name) for owner in CALLED if hasattr(owner, name)]
+        options = [inspect.signature(one).parameters for one in found if inspect.isroutine(one)]
+        kinds = {option.kind for each in options for option in each.values()}
+        if options and inspect.Parameter.VAR_KEYWORD not in kinds:
+            known = {option for each in options for option in each}
+            yield from (f"{name}({k.arg}=)" for k in call.keywords if k.arg and k.arg not in known)
+
+
+def test_calls_in_pages_have_options_that_are_there() -> None:
+    assert [*options_not_there('a.limit(3, nmae="x")')] == ["limit(nmae=)"]
+    pages = [
+        page
+        for page in PAGES
+        if page.parent.name != "decisions" and not page.stem.startswith("coming-from")
+    ]
+    wrong = {
+        f"{page.relative_to(ROOT)}: {option}"
+        for page in pages
+        for code in re.findall(
+            r"^```python.*?\n(.*?)^```$|`([^`\n]*\([^`\n]*)`", page.read_text(), re.M | re.S
+        )
+        for option in options_not_there("".join(code))
+    }
+    assert sorted(wrong) == ["docs/outputs/custom.md: connect(isolation_level=)"]  # of sqlite3
 
 
 # -- names -------------------------------------------------------------------------------------
