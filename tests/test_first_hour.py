@@ -77,9 +77,9 @@ def test_what_a_page_for_users_of_others_says_to_write_is_there(name: str, first
     words = re.findall(r"(\w+)=", ours)
     assert len(words) > 30
     assert set(words) - known <= {"n"}  # the name of a column that is made
-    for name in re.findall(r"\bsw\.([\w.]+)", page):
+    for path in re.findall(r"\bsw\.([\w.]+)", page):
         found = sw
-        for part in name.split("."):
+        for part in path.split("."):
             found = getattr(found, part)
 
 

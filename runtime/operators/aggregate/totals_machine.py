@@ -212,8 +212,8 @@ class TotalsMachine(LateOperator):
                 or_gone = "" if self._step.keep_ns is None else OR_GONE
                 raise OperatorError(
                     f"step {self._step.name!r}: a row is taken back that was never there, or has "
-                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATER}{or_gone}; or "
-                    "write on_missing='count'; such rows then change nothing"
+                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATER}{or_gone}; "
+                    "or write on_missing='count'; such rows then change nothing"
                 )
             _, first = np.unique(rows.codes.take(missing), return_index=True)
             stays = np.ones(len(rows), dtype=np.bool_)

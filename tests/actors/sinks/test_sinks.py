@@ -240,8 +240,9 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again_and_nothing_partial_
         patched.setattr(os, "pwrite", full)
         with pytest.raises(
             SinkError,
-            match=r"sink 'out' could not write .*/out: No space left on device .*MiB free there, too little\); "
-            r"1 part with 2 rows is published and safe, 1 row .* not visible; make room",
+            match=r"sink 'out' could not write .*/out: No space left on device "
+            r".*MiB free there, too little\); 1 part with 2 rows is "
+            r"published and safe, 1 row .* not visible; make room",
         ):
             sink.write(rows(3))
     sink.close()
