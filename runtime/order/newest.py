@@ -8,7 +8,8 @@ from slackwater.runtime.model import Int64Array
 from slackwater.runtime.progress.frontier_of_rows import by_writer
 
 _FEW_ROWS = 64
-_FAR_BACK = 8
+_OLDER, _BLOCK = 8, 64
+"""With an eighth of the rows older than the one before, blocks of so many rows are looked at."""
 
 
 def running_max(values: Int64Array, before: int) -> Int64Array:
@@ -28,22 +29,38 @@ def running_max(values: Int64Array, before: int) -> Int64Array:
 def _running_max_of_many(values: Int64Array) -> Int64Array:
     """Return the largest value so far, by few passes over all rows.
 
-    NumPy's accumulate takes 3 ns a row, a pass here 0.3.
+    NumPy's accumulate takes 3 ns a row, a pass here 0.2 to 0.5.
 
     ```
-    values         5 3 4 1 7      each row looks 1 back, then 2, 4, …: few passes are enough where
-    1 back         5 5 4 4 7      late rows stand alone, as they do in most streams
-    2 back         5 5 5 5 7
+    values         5 3 4 2 7      a look at the row before is enough where each late row stands
+    1 back         5 5 4 4 7      alone, as in most streams
     ```
     """
-    running, back = values, 1
-    while np.count_nonzero(running[1:] < running[:-1]):
-        if back > _FAR_BACK:
-            return np.maximum.accumulate(running)
-        further = running.copy()
-        np.maximum(running[back:], running[:-back], out=further[back:])
-        running, back = further, 2 * back
+    older = np.count_nonzero(values[1:] < values[:-1])
+    if not older:
+        return values
+    if _OLDER * older > len(values):
+        return _running_max_by_blocks(values)
+    running = values.copy()
+    np.maximum(values[1:], values[:-1], out=running[1:])
+    if np.count_nonzero(running[1:] < running[:-1]):
+        np.maximum.accumulate(running, out=running)
     return running
+
+
+def _running_max_by_blocks(values: Int64Array) -> Int64Array:
+    """Return the largest value so far, where few rows are the newest as they come.
+
+    Only these few, and others that are newer than all blocks before theirs, are accumulated.
+    """
+    whole = len(values) // _BLOCK * _BLOCK
+    blocks = values[:whole].reshape(-1, _BLOCK)
+    newest = np.maximum.accumulate(blocks.max(axis=1))
+    is_newer = np.ones(len(values), dtype=np.bool_)  # the first block is, and the rest is few
+    np.greater(blocks[1:], newest[:-1, np.newaxis], out=is_newer[_BLOCK:whole].reshape(-1, _BLOCK))
+    rows = is_newer.nonzero()[0]
+    newest = np.maximum.accumulate(values.take(rows))
+    return newest.repeat(np.diff(rows, append=len(values)))
 
 
 def newest_before(
