@@ -137,7 +137,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     **{("HashCodes", name): ("values that a snapshot has had", _nothing)
        for name in ("_pieces",)},
     **{("IntCodes", name): ("a way to look codes up", _nothing)
-       for name in ("_base", "_table", "_hash")},
+       for name in ("_base", "_table", "_sparse")},
     ("Cells", "_slots"): ("a way to look cells up", _nothing),
     ("Cells", "_index"): ("a way to look cells up", len),
     ("Cells", "_bits"): ("a way to look cells up", _nothing),

@@ -1,7 +1,7 @@
 """Values of a column become dense codes, in order of first appearance.
 
-Whole numbers in a small range use a table (about 2 ns a row), all others Arrow's dictionary
-encoding and a Python dict over the distinct values of the batch.
+Whole numbers in a small range use a table (about 2 ns a row), others an open hash table; all other
+values Arrow's dictionary encoding and a Python dict over the distinct values of the batch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.open_table import OpenTable
 
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
@@ -113,7 +114,7 @@ class IntCodes:
         self._base = 0
         # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
         self._table = np.full(2, -1, dtype=np.int64)
-        self._hash: HashCodes | None = None
+        self._sparse: OpenTable | None = None  # in place of the table, for a wide range
 
     def __len__(self) -> int:
         return len(self._values)
@@ -132,18 +133,23 @@ class IntCodes:
         """
         if not len(values):
             return np.empty(0, dtype=np.int64)
-        if self._hash is not None:
-            return self._hash_codes(self._hash, values, valid)
         if valid is not None:
             return self._codes_or_null(values, valid)
-        codes = self._look_up(values)
+        codes = self.find(values)
         if np.minimum.reduce(codes) >= 0:
             return codes
-        if not self._covers(values):
+        if self._sparse is None and not self._covers(values):
             self._cover(values[codes < 0])
-        if self._hash is not None:
-            return self._hash_codes(self._hash, values, None)
-        return self._codes_in(self._table, values - self._base, self._base)
+        if self._sparse is None:
+            return self._codes_in(self._table, values - self._base, self._base)
+        new = (codes < 0).nonzero()[0]
+        codes[new] = self._enter_sparse(self._sparse, values.take(new))
+        return codes
+
+    def _enter_sparse(self, sparse: OpenTable, new: Int64Array) -> Int64Array:
+        codes, first = sparse.enter(new, self.values)
+        self._values.append(new.take(first))
+        return codes
 
     def _codes_or_null(self, values: Int64Array, valid: BoolArray) -> Int64Array:
         nulls = (~valid).nonzero()[0]
@@ -151,11 +157,9 @@ class IntCodes:
             return self.codes(values)
         if self.null is None:
             self.codes(values[: nulls.item(0)])  # those before the first null
-            if self._hash is not None:
-                return self._hash_codes(self._hash, values, valid)
             self.null = len(self)
             self._values.append(np.zeros(1, np.int64))
-        codes = self._look_up(values)
+        codes = self.find(values)
         codes[nulls] = self.null
         if np.minimum.reduce(codes) < 0:
             rows = valid.nonzero()[0]
@@ -174,9 +178,9 @@ class IntCodes:
         """
         last = first + span - 1
         is_covered = self._base < first and last - self._base < len(self._table) - 1
-        if self._hash is None and not is_covered:
+        if self._sparse is None and not is_covered:
             self._cover(np.array([first, last]))
-        if self._hash is not None:
+        if self._sparse is not None:
             return self.codes(offsets + first)
         start = first - self._base
         return self._codes_in(self._table[start : start + span], offsets, first)
@@ -212,11 +216,8 @@ class IntCodes:
 
     def find(self, values: Int64Array) -> Int64Array:
         """Return the code of each value, −1 for values not seen yet; shape (rows,)."""
-        if self._hash is not None:
-            return self._hash.find(values.tolist())
-        return self._look_up(values)
-
-    def _look_up(self, values: Int64Array) -> Int64Array:
+        if self._sparse is not None:
+            return self._sparse.find(values, self.values)
         return self._table.take(values - self._base, mode="clip")
 
     def _covers(self, values: Int64Array) -> bool:
@@ -260,17 +261,6 @@ class IntCodes:
         self._values.append(first + base)
         return len(first)
 
-    def _hash_codes(
-        self, hashed: HashCodes, values: Int64Array, valid: BoolArray | None
-    ) -> Int64Array:
-        size = len(hashed)
-        codes = hashed.codes(pa.array(values, mask=None if valid is None else ~valid))
-        new = hashed.values[size:]
-        if None in new:
-            self.null = size + new.index(None)
-        self._values.append(np.array([value or 0 for value in new], dtype=np.int64))
-        return codes
-
     def _cover(self, values: Int64Array) -> None:
         """Extend the table to these values, with room to grow; or give it up."""
         codes = np.arange(len(self))
@@ -285,10 +275,7 @@ class IntCodes:
         span = high - low + 1
         lowest = -(2**63) + 1  # the lowest value needs a place before its own
         if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
-            listed = self.values.tolist()
-            if self.null is not None:
-                listed[self.null] = None
-            self._hash = HashCodes(listed)
+            self._sparse = OpenTable(self.values, codes)
             self._table = np.full(2, -1, dtype=np.int64)
             return
         size = 1 << (span - 1).bit_length()

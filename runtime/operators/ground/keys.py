@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.model.divided import distinct
 from slackwater.runtime.model.nullable import NUMBERS, Nullable, valid_of, without_mask
 from slackwater.runtime.model.state import Fields, declared_of
 from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
@@ -224,8 +225,8 @@ class _Pair:
     def keep(self, codes: Int64Array) -> Int64Array:
         moved = self._both.keep(codes)
         left, right = self._split(self._both.values)
-        left = self._left.keep(np.unique(left)).take(left)
-        right = self._right.keep(np.unique(right)).take(right)
+        left = self._left.keep(distinct(left)).take(left)
+        right = self._right.keep(distinct(right)).take(right)
         self._both.replace((left << self._bits) | right)
         return moved
 
