@@ -361,7 +361,7 @@ class IntervalMachine(Accumulating):
         keep(self, "_cells", self._cells.open_cells())
         codes = self._cells.codes
         if self._keys.is_worth_keeping(len(codes)):
-            keep_keys(self, np.unique(np.concatenate([codes, *self._waiting.codes()])))
+            keep_keys(self, np.concatenate([codes, *self._waiting.codes()]))
 
     def derive(self) -> None:  # noqa: D102
         self._rows_held = int(self._rows.state.take(self._cells.open_cells()).sum())

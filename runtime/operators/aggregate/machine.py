@@ -534,7 +534,7 @@ class AggregateMachine(Accumulating):
             ]
         )
         if self._keys.is_worth_keeping(len(codes)):
-            keep_keys(self, np.unique(codes))
+            keep_keys(self, codes)
 
     def _drop_early(self) -> None:
         """Make the oldest closed windows final until few enough rows are held.

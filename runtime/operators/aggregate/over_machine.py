@@ -324,7 +324,7 @@ class ReachMachine(_Over):
         if is_end or self._keys.is_worth_keeping(self._tidied):
             codes = [rows.codes for rows in (*self._held, *self._waiting)]
             known = [own for own in codes if own is not None]
-            keep_keys(self, np.unique(np.concatenate([*known, np.empty(0, dtype=np.int64)])))
+            keep_keys(self, np.concatenate([*known, np.empty(0, dtype=np.int64)]))
 
 
 def _of_keys(rows: Batch, of_keys: np.ndarray) -> Batch:

@@ -28,7 +28,7 @@ from slackwater.runtime.model import (
     concat_batches,
     joined_batches,
 )
-from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.divided import distinct, keep_keys
 from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
 from slackwater.runtime.model.schema import nulls_of
@@ -283,7 +283,7 @@ class TotalsMachine(LateOperator):
     def _tidy(self) -> None:
         known = [rows.codes for rows in self._waiting if rows.codes is not None]
         alive = self._rows.state.nonzero()[0]
-        codes = np.unique(np.concatenate([alive, *known]))
+        codes = distinct(np.concatenate([alive, *known]))
         if self._step.keys and len(codes) < len(self._keys):
             keep_keys(self, codes)
         self._states.tidy()

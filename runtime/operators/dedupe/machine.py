@@ -209,7 +209,7 @@ class DedupeMachine(LateOperator):
         """Clear away forgotten rows, and keys without rows."""
         keep(self, "_codes", np.flatnonzero(self._times.values >= self._horizon_ns))
         if self._horizon_ns == END_NS or self._keys.is_worth_keeping(len(self._codes)):
-            keep_keys(self, np.unique(self._codes.values))
+            keep_keys(self, self._codes.values)
         self._tidied = len(self._times)
 
     def derive(self) -> None:  # noqa: D102

@@ -232,7 +232,7 @@ class FollowedByMachine(LateOperator):
         else:
             held.forget(self._passed_ns, within_ns=self._step.within_ns, most_ns=most_ns)
         if self._keys.is_worth_keeping(len(held)):
-            keep_keys(self, np.unique(held.events.codes))
+            keep_keys(self, held.events.codes)
 
 
 class Held:

@@ -227,7 +227,7 @@ class AsofMachine(LateOperator):
     def _forget_keys(self) -> None:
         if self._keys.is_worth_keeping(self.rows_held):
             codes = [*self._left.codes(), *self._waiting.codes(), self._right.codes()]
-            keep_keys(self, np.unique(np.concatenate(codes)))
+            keep_keys(self, np.concatenate(codes))
 
 
 def _marks(left: Marks | None, right: Marks | None, is_paired: np.ndarray) -> Marks | None:

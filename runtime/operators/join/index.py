@@ -20,6 +20,7 @@ import numpy as np
 
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.ranges import unfolded
+from slackwater.runtime.model.stable_order import order_of_digits
 from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight
 
 _RUN_BITS = 5
@@ -171,11 +172,8 @@ class RunIndex:
 def order_by_key(keys: Int64Array, event_time_ns: Int64Array) -> Int64Array | None:
     """Return the order of rows by (key, time), shape (rows,); None: sort them.
 
-    Rows mostly come in the order of time, so it is the order of their keys; small keys sort by
-    radix, in a third of the time.
+    Rows mostly come in the order of time, so it is the order of their keys.
     """
-    if len(keys) < _WORTH_SORTING or int(np.maximum.reduce(keys)) >= 1 << 16:
+    if len(keys) < _WORTH_SORTING or np.count_nonzero(event_time_ns[1:] < event_time_ns[:-1]):
         return None
-    if np.count_nonzero(event_time_ns[1:] < event_time_ns[:-1]):
-        return None
-    return keys.astype(np.uint16).argsort(kind="stable")
+    return order_of_digits(keys)

@@ -442,7 +442,7 @@ class JoinMachine(LateOperator):
     def _forget_keys(self) -> None:
         if self._keys.is_worth_keeping(self.rows_held):
             waiting = [] if self._unmatched is None else self._unmatched.codes()
-            keep_keys(self, np.unique(np.concatenate([self._state.codes(), *waiting])))
+            keep_keys(self, np.concatenate([self._state.codes(), *waiting]))
 
 
 def _of_sides(leaving: Iterable[str], renamed: Mapping[str, str]) -> Names:

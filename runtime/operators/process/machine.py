@@ -113,7 +113,7 @@ class ProcessMachine(LateOperator):
         if self._keys.is_worth_keeping(self.rows_held):
             of_rows = [batch.codes for batch in self._waiting if batch.codes is not None]
             codes = np.array(list(self._objects.by_code), dtype=np.int64)
-            keep_keys(self, np.unique(np.concatenate([codes, *of_rows])))
+            keep_keys(self, np.concatenate([codes, *of_rows]))
 
     def _check_size(self, time_ns: int) -> None:
         """Forget objects that are over, as there may be too many.

@@ -159,7 +159,7 @@ class TopKMachine(LateOperator):
                 "give it a window=, or allow more with limits=sw.Limits(most_kept_rows=…)"
             )
         if self._keys.is_worth_keeping(self._held):
-            keep_keys(self, np.unique(np.concatenate([rows.codes for rows in self._rows])))
+            keep_keys(self, np.concatenate([rows.codes for rows in self._rows]))
 
     def _hold(self, rows: Batch) -> None:
         self._rows = [rows] if len(rows) else []
