@@ -32,7 +32,7 @@ def stable_order(times_ns: Int64Array) -> Int64Array:
 
 
 def _has_runs(times_ns: Int64Array) -> bool:
-    older = np.count_nonzero(times_ns[_APART:] < times_ns[:-_APART])
+    older = int(np.count_nonzero(times_ns[_APART:] < times_ns[:-_APART]))
     return _OF_RUNS * older <= len(times_ns)
 
 
