@@ -289,6 +289,21 @@ OVER_SQL = """
     )::BIGINT AS total FROM rows
 """
 
+
+def _over_rows(s: Streams) -> sw.Stream:
+    return s["rows"].over(by="k", rows=10, total=sw.sum("x"))
+
+
+def _over_rows_polars(pl: Any, f: Frames) -> Any:
+    return f["rows"].with_columns(total=pl.col("x").rolling_sum(10, min_samples=1).over("k"))
+
+
+OVER_ROWS_SQL = """
+    SELECT *, sum(x) OVER (
+        PARTITION BY k ORDER BY t ROWS BETWEEN 9 PRECEDING AND CURRENT ROW
+    )::BIGINT AS total FROM rows
+"""
+
 QUESTIONS = (
     Question("session", _rows, _session, _session_polars, SESSION_SQL),
     Question("as-of", _halves, _asof, _asof_polars, ASOF_SQL),
@@ -298,6 +313,7 @@ QUESTIONS = (
     Question("lookup", _places, _lookup, _lookup_polars, LOOKUP_SQL),
     Question("changes", _rows, _changes, _changes_polars, CHANGES_SQL),
     Question("over", _rows, _over, _over_polars, OVER_SQL),
+    Question("over rows", _rows, _over_rows, _over_rows_polars, OVER_ROWS_SQL),
     Question("q1", _bids, _q1, _q1_polars, Q1_SQL),
     Question("q2", _bids, _q2, _q2_polars, Q2_SQL),
     Question("q5", _bids, _q5, _q5_polars, Q5_SQL),
