@@ -20,5 +20,6 @@
   step at a time.
 - `stored_rows.py`: Rows that an operator stores by place, in a few batches, older ones longer.
 - `streams.py`: The base of streams for the methods that operators add: flow, columns, a new step.
+- `untouched.py`: Keys that no row touches for long go at multiples of `keep=`, in event time.
 - `user_code.py`: Calls of the user's code, with errors that name the step whose code failed.
 """
