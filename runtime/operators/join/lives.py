@@ -50,6 +50,8 @@ class Lives(NamedTuple):
 
     def keep(self, mask: BoolArray) -> Lives:
         """Return those where `mask`, shape (rows,), is true."""
+        if mask.all():
+            return self
         return Lives(*(each[mask] for each in self))
 
 
@@ -113,12 +115,14 @@ def _partners(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
         end: the moment after all others.
         or_equal: whether they find changing rows that come at the same moment.
     """
+    if not len(own.codes):
+        return Met((own.places, own.places), own.births, own.deaths)
     staying, places = other.staying(own.codes)
     pairs_met = [Met((own.places[staying], places), own.births[staying], own.deaths[staying])]
     changed = other.changed
     for is_own in (changed.deaths == end, changed.deaths < end):
         some = changed.keep(is_own)
-        if not len(some.codes) or not len(own.codes):
+        if not len(some.codes):
             continue
         number, at = _alive(some, own, end, or_equal=or_equal)
         deaths = np.minimum(own.deaths.take(number), some.deaths.take(at))
