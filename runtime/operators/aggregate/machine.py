@@ -56,6 +56,9 @@ Changed = tuple[Int64Array, Int64Array]
 _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are computed in blocks of about so many cells (or values)."""
 _NO_CELLS = np.empty(0, dtype=np.int64)
+_SPARE_CELLS = 8_192
+"""Cells of final windows that stay until all are tidied up at once, beside four for each open one.
+To forget 1,000 keys' cells, and to enter these keys again, took a sixth of an aggregate's time."""
 
 
 class AggregateMachine(Accumulating):
@@ -518,7 +521,7 @@ class AggregateMachine(Accumulating):
         of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
         self._rows_held -= int(self._held.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
-        if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
+        if not len(panes) or (len(panes) <= 4 * len(of_panes) + _SPARE_CELLS and len(of_panes)):
             return
         keep(self, "_cells", np.flatnonzero(panes >= first))
         self._tidy_keys()
