@@ -258,7 +258,7 @@ def any_so_far(rows: sw.Stream, chance: Random) -> sw.Stream:  # noqa: PLR0911 -
             return totals
         return totals.aggregate(by="key", mean=sw.mean("most"), slack=None, name="so-far-again")
     if kind == "early":
-        early = chance.choice(["30ms", 3])
+        early: Any = chance.choice(["30ms", 3])
         return rows.aggregate(
             by=by, window=sw.tumbling("100ms"), n=sw.count(), early=early, **several
         )

@@ -40,7 +40,7 @@ def differences(
 
 
 def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
-    found = []
+    found: list[str] = []
     schema = twin.schema.append(CHANGE) if twin.is_table else twin.schema
     if not table.schema.equals(schema):
         return [f"schema {table.schema}, and {schema} by its stream"]

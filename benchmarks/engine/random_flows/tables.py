@@ -317,7 +317,7 @@ def made_like(twin: Twin, stream: sw.Stream, rows: pd.DataFrame) -> Twin:
 
 def changelog(rng: np.random.Generator, twins: list[Twin]) -> Twin:
     """Add a source that is a changelog: with old rows, or of upserts that become a table."""
-    flow = twins[0].stream.flow
+    flow: Any = twins[0].stream.flow  # streams know the base of flows alone
     is_upserts = bool(rng.random() < 0.5)
     alive: dict[int | None, tuple[Any, ...]] = {}
     log, changes = list[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
