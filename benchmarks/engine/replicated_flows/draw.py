@@ -97,8 +97,9 @@ class ReplicatedFlow:
         replicas: Sequence[int] | None,
     ) -> Drawing | None:
         """Return the rows of one more keyed step, of recent streams more often than of old ones."""
-        recent = given if rng.random() < 0.3 else given[-2:]
-        left, right = one_of(rng, recent), one_of(rng, given)
+        usable = [one for one in given if not one.is_last]
+        recent = usable if rng.random() < 0.3 else usable[-2:]
+        left, right = one_of(rng, recent), one_of(rng, usable)
         if rng.random() < 0.3:
             left = stateless(rng, left)
         kind = one_of(rng, list(KEYED))

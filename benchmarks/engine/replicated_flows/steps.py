@@ -57,8 +57,16 @@ class Drawing:
     @property
     def has_changes(self) -> bool:
         """Whether its rows update and delete others."""
-        steps = self.stream.flow.steps
-        return carried_by(steps, self.stream.name).changes != "none"
+        return self._changes != "none"
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no keyed step can follow: its results leave again."""
+        return self._changes == "revisions"
+
+    @property
+    def _changes(self) -> str:
+        return carried_by(self.stream.flow.steps, self.stream.name).changes
 
     def keys(self, rng: np.random.Generator) -> list[str]:
         """Return one or two key columns; the event time is one only by chance."""
@@ -189,8 +197,11 @@ def aggregated(
         sw.session("10ms"),
         sw.session("50ms"),
         sw.everything(),
+        sw.rows(3, every=2),
+        sw.opened_by(sw.event_time() // sw.duration("1ms") % 3 == 0, "15ms"),
     ]
     window = one_of(rng, windows)
+    leaves = _any_leaving(rng, window)
     made: dict[str, Any] = {"c": sw.count()}
     place = rng.integers(10_000)
     for number in range(int(rng.integers(0, 3))):
@@ -203,10 +214,24 @@ def aggregated(
         if rng.random() < 0.3:
             made[f"q{place}{number}"] = sw.quantile(one_of(rng, exact), 0.5)
     keys = [name for name in given.keys(rng) if name != "c"]
-    if not keys or any(name in made or name.startswith("window") for name in keys):
+    if not keys or any(name in made or name.startswith(("window", "revision")) for name in keys):
         return None
-    stream = given.stream.aggregate(made, by=keys, window=window, replicas=replicas)
-    return given.then(stream)
+    stream = given.stream.aggregate(made, by=keys, window=window, replicas=replicas, **leaves)
+    by_order = getattr(window, "word", "") in ("rows", "opened_by") or "early" in leaves
+    return given.then_by_order(stream) if by_order else given.then(stream)
+
+
+def _any_leaving(rng: np.random.Generator, window: Window | Intervals) -> dict[str, Any]:
+    """Return when results leave, and with which time: mostly at the end of their window."""
+    kind = one_of(rng, ["end", "end", "time", "early", "empty"])
+    if kind == "time":
+        return {"time": one_of(rng, ["start", "first", "last"])}
+    if kind == "end" or not isinstance(window, Window):
+        return {}
+    is_short = window.size_ns < 2_000 * MS
+    if kind == "empty":
+        return {"empty": "200ms"} if is_short else {}
+    return {"early": one_of(rng, ["7ms", 2]) if window.is_tumbling and is_short else "9ms"}
 
 
 def deduped(
@@ -430,7 +455,7 @@ KEYED: dict[str, Keyed] = {
 def stateless(rng: np.random.Generator, given: Drawing) -> Drawing:
     """Filter, compute, or drop columns, at times those of the key."""
     stream = given.stream
-    kind = one_of(rng, ["filter", "select", "assign", "map"])
+    kind = one_of(rng, ["filter", "select", "assign", "map", "lookup"])
     whole = given.columns("whole")
     if kind == "select":
         stream = stream.select(*sorted(some_of(rng, stream.columns), key=stream.columns.index))
@@ -441,6 +466,13 @@ def stateless(rng: np.random.Generator, given: Drawing) -> Drawing:
         stream = stream.filter(column % 3 != int(rng.integers(0, 3)))
     elif kind == "map" and whole:
         stream = stream.map_rows(Tagged(one_of(rng, whole)), _with_tag(stream.schema))
+    elif kind == "lookup" and whole and len(stream.columns) < MOST_COLUMNS:
+        name = one_of(rng, whole)
+        keys = pa.array([0, 1, 2, None], stream.schema.field(name).type)
+        own = f"p{rng.integers(10_000)}"
+        table = pa.table({"id": keys, own: pa.array([1.5, None, 2.0, 7.25])})
+        how: Any = one_of(rng, ["left", "inner"])
+        stream = stream.lookup(table, left_on=[name], right_on=["id"], how=how)
     return given.then(stream)
 
 
