@@ -61,12 +61,12 @@ class _Account(NamedTuple):
         owed_ns: cost of the last checkpoint that does not grow with the interval, and what time
             has not paid for those before.
         grows: cost for each unit of time since the checkpoint before.
-        seen: cost with which one of another interval is compared; None before the first.
+        compared: cost with which that of another interval is compared; None if none is known.
     """
 
     owed_ns: float = 0.0
     grows: float = 0.0
-    seen: Cost | None = None
+    compared: Cost | None = None
 
     @property
     def paying(self) -> float:
@@ -77,16 +77,16 @@ class _Account(NamedTuple):
         """Return the account after a checkpoint."""
         if not cost.had_ns:
             return self._replace(owed_ns=self.owed_ns + cost.cpu_ns)
-        grows, seen, owed_ns = self.grows * FORGETS, self.seen, self.owed_ns
-        if seen is None:
-            seen = cost
-        elif max(cost.had_ns, seen.had_ns) >= UNLIKE * min(cost.had_ns, seen.had_ns):
-            slope = (cost.cpu_ns - seen.cpu_ns) / (cost.had_ns - seen.had_ns)
+        grows, other, owed_ns = self.grows * FORGETS, self.compared, self.owed_ns
+        if other is None:
+            other = cost
+        elif max(cost.had_ns, other.had_ns) >= UNLIKE * min(cost.had_ns, other.had_ns):
+            slope = (cost.cpu_ns - other.cpu_ns) / (cost.had_ns - other.had_ns)
             grows = min(max(slope, 0.0), cost.cpu_ns / cost.had_ns)
-            owed_ns -= max(grows - self.grows, 0.0) * seen.had_ns
-            seen = cost
+            owed_ns -= max(grows - self.grows, 0.0) * other.had_ns
+            other = cost
         grows = min(grows, cost.cpu_ns / cost.had_ns)
-        own = _Account(0.0, grows, seen)
+        own = _Account(0.0, grows, other)
         unpaid_ns = max(owed_ns - cost.had_ns * own.paying, 0.0)
         return own._replace(owed_ns=unpaid_ns + cost.cpu_ns - grows * cost.had_ns)
 
