@@ -320,10 +320,16 @@ class LastingJob:
     # -- attempts --------------------------------------------------------------------------
 
     def start(self) -> LastingJob:
-        """Start the first attempt; see `RayJob.start`."""
+        """Start the first attempt; see `RayJob.start`.
+
+        Spares start with the slots: one that began after them would not be warm if a slot died in
+        the first seconds.
+        """
         try:
+            self._spares.make(self._plan, self._nodes_in_use(self._attempt))
             self._begin()
         except BaseException:
+            self._spares.close()
             self._lock.release()
             raise
         if self._attempts.recoveries:  # of a job that was taken over
@@ -335,6 +341,7 @@ class LastingJob:
         """End a job that has not started."""
         self._is_unwanted.set()
         self._attempt.give_up()
+        self._spares.close()
         self._lock.release()
 
     def _live(self) -> None:
@@ -511,10 +518,13 @@ class LastingJob:
 
     def _keep_spares(self, attempt: RayJob) -> None:
         """Have a spare on each node of an attempt, which watches the slots there."""
-        plan = attempt.plan
-        nodes = {slot: node for slot, node in attempt.nodes.items() if plan.stages_of(slot)}
+        plan, nodes = attempt.plan, self._nodes_in_use(attempt)
         self._spares.make(plan, nodes)
         self._spares.watch(attempt.pids, nodes, plan.limits.lost_ns / NS_PER_SECOND)
+
+    def _nodes_in_use(self, attempt: RayJob) -> dict[str, NodeInfo]:
+        """Return {slot: its node}, of slots with stages."""
+        return {s: node for s, node in attempt.nodes.items() if attempt.plan.stages_of(s)}
 
     def _wait(self, attempt: RayJob, due_s: float, finished: int) -> None:
         """Wait until a checkpoint is due or wanted, or more slots have finished."""
