@@ -613,7 +613,7 @@ def test_a_slot_that_is_stopped_for_less_than_the_limit_goes_on_and_for_more_is_
     assert not job.metrics.recoveries
     stopped.suspend()
     until(partial(has_recovered, job, 1), within_s=SOON_S, what="a recovery")
-    assert not stopped.is_running(), "it wakes no more"
+    until(lambda: not stopped.is_running(), within_s=SOON_S, what="its end: it wakes no more")
     over.touch()
     report = job.wait(timeout=LIMIT_S)
     assert len(report.recoveries) == 1, report.recoveries
