@@ -11,8 +11,8 @@ for Python's lock, which a thread that reads an input holds as it computes: up t
 such threads, a wait counts as theirs. A thread that waits by itself gives its core back, which the
 kernel counts; where it has not, the host of a virtual machine had the core.
 
-The kernel's account is read without giving up Python's lock. Python's own calls do give it up, so
-another thread that computed had it for a turn of milliseconds, at each look at the clock.
+The kernel's account is read without giving up Python's lock: Python's own calls do give it up, and
+another thread may then have it for a turn, at each look at the clock.
 """
 
 from __future__ import annotations
