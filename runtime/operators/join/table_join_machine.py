@@ -191,8 +191,8 @@ class TableJoinMachine(LateOperator):
             self._newest.resize(max(len(self._keys), len(self._newest)))
             for rows, changes in zip(came, turns, strict=True):
                 if rows is not None and rows.codes is not None:
-                    here = np.delete(np.arange(len(rows)), changes.missing)
-                    touched, times_ns = rows.codes.take(here), rows.event_time_ns.take(here)
+                    counted = np.delete(np.arange(len(rows)), changes.missing)
+                    touched, times_ns = rows.codes.take(counted), rows.event_time_ns.take(counted)
                     np.maximum.at(self._newest.values, touched, times_ns)
         results = self._results(turns, times, stimuli)
         for side, changes in zip(self._sides, turns, strict=True):
@@ -250,10 +250,10 @@ class TableJoinMachine(LateOperator):
         )
         if how not in ("semi", "anti"):
             yield meetings(meeting[0], meeting[1], end)
-        for side in (0,) if how == "semi" else self._step.alone:
-            numbers = self._sides[1 - side].numbers
-            other = emptiness(meeting[1 - side].changed, numbers, end, is_empty=how != "semi")
-            pair = (every[0], other) if side == 0 else (other, every[1])
+        for number in (0,) if how == "semi" else self._step.alone:
+            rows = self._sides[1 - number].numbers
+            other = emptiness(meeting[1 - number].changed, rows, end, is_empty=how != "semi")
+            pair = (every[0], other) if number == 0 else (other, every[1])
             yield meetings(*pair, end)
 
     def _results(
