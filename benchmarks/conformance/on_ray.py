@@ -95,7 +95,10 @@ def _run(cluster: sw.Cluster, case: Case, replicas: int, chance: random.Random |
                 if job.status != "running":
                     return Kills(0, 0, f"{case.name} on {replicas}: {job.status} before the kill")
                 os.kill(process, signal.SIGKILL)
-            report = job.wait(timeout=TIMEOUT_S)
+            try:
+                report = job.wait(timeout=TIMEOUT_S)
+            except TimeoutError as problem:
+                return Kills(0, 0, f"{case.name} on {replicas} on Ray: {problem}")
             rows = job.result(OUT).to_pylist()
             there = there_of(rows) if has_changes else rows
             own, theirs = differences(there, NEXMARK.answer(case))
