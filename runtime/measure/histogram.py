@@ -62,7 +62,7 @@ class LatencyHistogram:
         """Count these latencies; negative ones as 0.
 
         Args:
-            values_ns: shape (values,), int64.
+            values_ns: latencies, int64, shape (values,).
             rows: shape (values,), number of rows that have each; None if each has one.
         """
         if len(values_ns) == 0:

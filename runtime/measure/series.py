@@ -65,8 +65,8 @@ class LatencySeries:
         """Count these latencies; negative ones as 0.
 
         Args:
-            stimulus_ns: shape (values,), int64.
-            latency_ns: shape (values,), int64.
+            stimulus_ns: times of the stimuli, int64, shape (values,).
+            latency_ns: latencies of rows, int64, shape (values,).
             rows: shape (values,), number of rows that have each pair; None if each has one.
         """
         if len(stimulus_ns) == 0:

@@ -16,8 +16,7 @@
 - `keys.py`: Keys become one dense code per row, and codes become keys again.
 - `late_rows.py`: Late rows came too late to count in full: their count, and the rows themselves.
 - `of_keys.py`: Objects of keys, such as matchers, which a cut refers to without a copy.
-- `open_table.py`: An open hash table has the codes of whole numbers in any range; all rows take a
-  step at a time.
+- `open_table.py`: An open hash table has the codes of whole numbers in any range.
 - `stored_rows.py`: Rows that an operator stores by place, in a few batches, older ones longer.
 - `streams.py`: The base of streams for the methods that operators add: flow, columns, a new step.
 - `untouched.py`: Keys that no row touches for long go at multiples of `keep=`, in event time.

@@ -1,4 +1,6 @@
-"""An open hash table has the codes of whole numbers in any range; all rows take a step at a time.
+"""An open hash table has the codes of whole numbers in any range.
+
+All rows take a step at a time.
 
 ```
 rows      7    9    7    4         of rows at a free place the first one marks it
@@ -52,7 +54,7 @@ class OpenTable:
         """Return the code of each value wanted, −1 without one; shape (wanted,).
 
         Args:
-            wanted: shape (wanted,).
+            wanted: values to look up, shape (wanted,).
             values: shape (codes,), the value of each code.
         """
         places = self._places_of(wanted)
@@ -62,9 +64,9 @@ class OpenTable:
         while len(rest):
             places += 1
             places &= len(self._codes) - 1
-            found = self._codes.take(places)
-            codes[rest] = found
-            on = self._of_others(found, wanted, values)
+            next_codes = self._codes.take(places)
+            codes[rest] = next_codes
+            on = self._of_others(next_codes, wanted, values)
             rest, places, wanted = rest.take(on), places.take(on), wanted.take(on)
         return codes
 
