@@ -97,6 +97,7 @@ def serve(descriptor: int, address: Path, command: list[str]) -> None:
             is_ready = False
         if is_ready:
             forks = forked(listening, raylet, command)
+            os.close(raylet)
     if not is_ready:
         execute(command)  # the address stays, so that no other process becomes a server
     elif forks is None:
@@ -110,7 +111,8 @@ def load_modules() -> None:
     import gc  # noqa: PLC0415 (a process that only asks has no use for these)
     import importlib  # noqa: PLC0415
 
-    sys.path.pop(0)  # the folder of this file
+    if not sys.flags.safe_path:  # by PYTHONSAFEPATH, with which no folder of a file is there
+        sys.path.pop(0)
     added = [name for name in THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     importlib.import_module("ray._private.workers.default_worker")
@@ -160,7 +162,8 @@ def become_worker(command: list[str]) -> None:
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         numpy_random.seed()  # as Python seeds its own in a fork
     sys.argv = command[_at_file(command) :]
-    sys.path.insert(0, os.path.dirname(sys.argv[0]))
+    if not sys.flags.safe_path:
+        sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
