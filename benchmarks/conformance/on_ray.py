@@ -104,5 +104,5 @@ def _run(cluster: sw.Cluster, case: Case, replicas: int, chance: random.Random |
             own, theirs = differences(there, NEXMARK.answer(case))
     killed = "" if chance is None else f", {slot} killed"
     is_right = report.state == "done" and not own and not theirs
-    problem = f"{case.name} on {replicas} on Ray{killed}: {report.state}, {own[:3]}, {theirs[:3]}"
-    return Kills(len(report.recoveries), 0, "" if is_right else problem)
+    text = f"{case.name} on {replicas} on Ray{killed}: {report.state}, {own[:3]}, {theirs[:3]}"
+    return Kills(len(report.recoveries), 0, "" if is_right else text)

@@ -97,7 +97,7 @@ def divided(op: str, ufunc: np.ufunc) -> Callable[[Call], Kernel]:
         return compute
 
     def rest(left: Any, right: int) -> Column:
-        """Return what is left of a division by a fixed number, which NumPy does by vectors."""
+        """Return what a division by a fixed number leaves, by NumPy's vectors."""
         left = widened(left)
         wholes: npt.NDArray[Any] = np.floor_divide(left, right)
         wholes *= right

@@ -35,7 +35,7 @@ def buckets_of(values_ns: Int64Array, *, bits: int) -> Int64Array:
 def rows_by_bucket(
     buckets: Int64Array, rows: Int64Array | None = None, *, least: int = 0
 ) -> Int64Array:
-    """Return the rows of each bucket up to the last with any, or up to `least`.
+    """Return the rows of each bucket, to the last with any or to `least`.
 
     Args:
         buckets: shape (values,), the bucket of each value.

@@ -49,7 +49,7 @@ def keep_keys(machine: Any, codes: Int64Array) -> None:
     so far stay.
 
     Args:
-        machine: the operator.
+        machine: operator whose keys go.
         codes: codes of keys that stay, in any order, some of them several times.
     """
     _keep_divided(machine, {OWNER: StayingNumbers(distinct(codes))})

@@ -39,7 +39,7 @@ def _has_runs(times_ns: Int64Array) -> bool:
 def order_of_digits(numbers: Int64Array) -> Int64Array:
     """Return the stable order of whole numbers, sorted by their digits, the last one first.
 
-    Low bits that no number has are no digits: times are often whole milliseconds.
+    Low bits that no number has are left out: times are often whole milliseconds.
 
     Args:
         numbers: shape (rows,), from 0 on.

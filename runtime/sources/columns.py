@@ -156,7 +156,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
 
 
 def near_time_ns(values: Column, *, unit: str) -> Int64Array | None:
-    """Return a column of times, ns since 1970 UTC; None if one is far from ours.
+    """Return a column as times, ns since 1970 UTC; None if one is far off.
 
     Times that are as they should be are looked at once, for the least and the most.
 

@@ -273,7 +273,7 @@ class IntervalMachine(Accumulating):
         """Return results of intervals after what they replace, and the result of each row.
 
         Args:
-            left: the intervals.
+            left: intervals that leave now.
             by: the segment that makes them leave.
             shows: whether they are shown from now on: others will replace them.
         """
