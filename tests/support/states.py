@@ -78,6 +78,18 @@ def _rest_of_block(source: Any) -> Any:
     return [reading, _rows_of([rest.pop("batch")]), canonical(rest)]
 
 
+def _lists(matcher: Any) -> Any:
+    made = matcher._made_chains
+    chains, matcher._made_chains = matcher._chains, made  # a look changes nothing
+    return [
+        (
+            *(own.copies, own.fit, own.after, own.watched, own.used),
+            {place: (several.at, several.label) for place, several in own.several.items()},
+        )
+        for own in chains
+    ]
+
+
 REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("FifoLane", "_chunks"): ("rows that left are cut off", _held),
     ("FifoLane", "_start"): ("rows that left are cut off", _nothing),
@@ -159,6 +171,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
     ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
+    ("ReachMatcher", "_made_chains"): ("made when they are asked for", _lists),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),
     ("Matchers", "_due"): ("without calls that were thought better of", _nothing),
