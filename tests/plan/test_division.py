@@ -33,9 +33,9 @@ def flow_of(replicas: Any = "auto", source: str = "rows") -> sw.Dataflow:
     return flow
 
 
-def planned(flow: sw.Dataflow, nodes: int) -> Plan:
+def planned(flow: sw.Dataflow, nodes: int, limits: sw.Limits | None = None) -> Plan:
     with sw.Simulation(nodes=nodes) as own:
-        return own.plan(flow)
+        return own.plan(flow, limits=limits)
 
 
 def division_of(plan: Plan) -> Division:

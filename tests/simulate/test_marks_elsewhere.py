@@ -16,6 +16,9 @@ from slackwater.runtime.recovery.checkpoint import SlotPart, part_of_stages
 from tests.plan.test_division import division_of, flow_of, planned
 from tests.simulate.test_marks import had, marked, travelled, went_on
 
+SHORT = sw.Limits(max_slice_rows=4)
+"""Limits with so many slices that marks come between them."""
+
 
 def elsewhere(plan: Plan, number: int, parts: dict[str, SlotPart]) -> dict[str, SlotPart]:
     """Return the parts of a checkpoint for the slots of another placement."""
@@ -64,7 +67,7 @@ def test_replicas_own_the_keys_of_the_checkpoint_in_other_slots() -> None:
 
 @pytest.mark.parametrize("nodes", [1, 2, 5])
 def test_partitions_and_replicas_go_on_in_another_number_of_slots(nodes: int) -> None:
-    plan = planned(flow_of(), 3)
-    other = planned(flow_of().with_division(division_of(plan)), nodes)
+    plan = planned(flow_of(), 3, SHORT)
+    other = planned(flow_of().with_division(division_of(plan)), nodes, SHORT)
     other = with_groups(other, key_groups_of(plan))
     check_goes_on(plan, other)

@@ -539,8 +539,8 @@ class Joining(AnyStream):
         checks.none_missing(on_missing, step=name)
         if keep not in (None, "promise", "slack"):
             raise SettingError(
-                f"step {name!r}: keep={shown(keep)} is for a join of tables, whose rows stay; "
-                "within= says how long rows of this one do: omit it, or write keep='slack'"
+                f"step {name!r}: with within=, keep={shown(keep)} must be 'promise' or 'slack'; "
+                "a length of time is for a join of tables, whose rows stay"
             )
         between_ns = lengths_ns(within, step=name)
         within_ns = max(between_ns)
