@@ -10,14 +10,10 @@ computes. A wait for a core, which other processes hold, is not work of the func
 for Python's lock, which a thread that reads an input holds as it computes: up to the CPU time of
 such threads, a wait counts as theirs. A thread that waits by itself gives its core back, which the
 kernel counts; where it has not, the host of a virtual machine had the core.
-
-The kernel's account is read without giving up Python's lock: Python's own calls do give it up, and
-another thread may then have it for a turn, at each look at the clock.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import threading
@@ -26,10 +22,6 @@ from collections.abc import Callable
 
 __all__ = ["OccupiedClock", "queued_ns"]
 
-_LIBC = ctypes.PyDLL(None)  # of which no call gives up Python's lock
-_LIBC.pread.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_long)
-_LIBC.pread.restype = ctypes.c_ssize_t
-_MOST_BYTES = 96  # of an account: three numbers
 LEAST_WAIT_NS = 200_000
 """Shorter waits in one stretch are ignored: two clocks that are read one after the other differ
 by some microseconds."""
@@ -89,26 +81,22 @@ class OccupiedClock:
         try:
             self._file = os.open(f"/proc/self/task/{self._thread}/schedstat", os.O_RDONLY)
             self._queued_ns, self._gave_back = _queued_ns(self._file), _gave_back()
-        except (OSError, ValueError, IndexError):  # no Linux, or no such account
+        except (OSError, ValueError):  # no Linux, or a kernel that keeps no such account
             self.close()
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.thread_time_ns()
 
 
 def queued_ns() -> int:
     """Return how long this thread has waited for a core; 0 if unknown."""
-    file = _LIBC.open(b"/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _queued_ns(file)
-    except (ValueError, IndexError):
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return _queued_ns(file.fileno())
+    except (OSError, ValueError, IndexError):
         return 0
-    finally:
-        _LIBC.close(file)
 
 
 def _queued_ns(file: int) -> int:
-    text = ctypes.create_string_buffer(_MOST_BYTES)
-    _LIBC.pread(file, text, _MOST_BYTES - 1, 0)
-    return int(text.value.split()[1])
+    return int(os.pread(file, 96, 0).split()[1])
 
 
 def _gave_back() -> int:
