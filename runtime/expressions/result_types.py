@@ -169,7 +169,7 @@ def of_numbers(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTyp
     if op in DECIMAL_FUNCTIONS and _has_decimal(operands):
         return _of_decimals(op, operands)
     check_numbers(op, operands)
-    return common_number(*operands)
+    return common_number(*operands, has_decimals=op in DECIMAL_FUNCTIONS)
 
 
 def _has_decimal(operands: Sequence[Operand]) -> bool:
@@ -294,8 +294,13 @@ def cast(op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
     return target
 
 
-def common_number(left: Operand, right: Operand) -> pa.DataType:
+def common_number(left: Operand, right: Operand, *, has_decimals: bool = True) -> pa.DataType:
     """Return the common type of two numbers; a literal takes the column's type.
+
+    Args:
+        left: operand on the left.
+        right: operand on the right.
+        has_decimals: whether decimals have the operation, too, as a way out.
 
     Raises:
         TypeMismatch: they are uint64 and a signed integer.
@@ -307,7 +312,10 @@ def common_number(left: Operand, right: Operand) -> pa.DataType:
         for side, other in ((left, right), (right, left)):
             gives_way = side.is_literal and not other.is_literal and int(side.value or 0) >= 0
             if side.type != pa.uint64() and not gives_way:
-                raise TypeMismatch(f"mixes uint64 with {side.type}; {cast_of_both(left, right)}")
+                way_out = "cast one where its values fit the other"
+                if has_decimals:
+                    way_out = cast_of_both(left, right)
+                raise TypeMismatch(f"mixes uint64 with {side.type}; {way_out}")
         return pa.uint64()
     deciding = [each.type for each in (left, right) if not each.is_literal]
     is_single = deciding and all(each == pa.float32() for each in deciding)

@@ -58,6 +58,7 @@ DECIMAL = col("count").cast("decimal128(5, 2)")
         (col("seen") + col("hash"), "not timestamp[ns, tz=UTC] and uint64"),
         (col("hash") + col("count"), "mixes uint64 with int64"),
         (col("hash") - -1, "mixes uint64 with int64"),
+        (col("hash") % col("count"), "with int64; cast one where its values fit the other"),
         (-col("hash"), "uint64 has no negative numbers"),
         (col("line").sqrt(), "sqrt takes numbers, not string"),
         (where(col("count"), 1, 2), "chooses by a true/false column, not by int64"),

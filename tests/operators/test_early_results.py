@@ -356,6 +356,7 @@ def test_no_step_with_state_follows_early_results() -> None:
     ("options", "says"),
     [
         ({"early": 0}, "at least 1"),
+        ({"early": 2**63}, "must be 1,000,000,000,000 at most"),
         ({"early": True}, "not a length of time"),
         ({"early": "0s"}, "more than zero"),
         ({"early": 5, "window": sw.sliding("10s", "2s")}, "counts rows of windows side by side"),
@@ -373,7 +374,7 @@ def test_no_step_with_state_follows_early_results() -> None:
         ({"early": 2, "early_counts": "none"}, "'all' or 'new'"),
         ({"early": "2s", "early_counts": "new", "window": sw.sliding("9s", "3s")}, "side by side"),
         ({"window": None, "time": "first"}, "the event time of the row that makes it"),
-        ({"window": None, "early_counts": "new"}, "without window= there is none"),
+        ({"window": None, "early_counts": "new"}, "is for windows, and without window= there is"),
     ],
     ids=str,
 )

@@ -241,6 +241,7 @@ def test_columns_that_are_not_read_are_not_made() -> None:
         (lambda s: s.over(last="-1s", n=sw.count()), SettingError, "last='-1s'"),
         (lambda s: s.over(last="1s", rows=2, n=sw.count()), SettingError, "are two reaches"),
         (lambda s: s.over(rows=0, n=sw.count()), SettingError, "rows=0 must be a whole number"),
+        (lambda s: s.over(rows=2**63, n=sw.count()), SettingError, "000,000 at most"),
         (lambda s: s.over(ahead="1s", n=sw.count()), SettingError, "write last='0s'"),
         (
             lambda s: s.over(last="1s", ahead="-1s", n=sw.count()),

@@ -319,3 +319,5 @@ def test_more_rows_than_may_be_kept_are_an_error(name: str) -> None:
     many: list[Change] = [(time, 0, 0, (time, "a")) for time in range(9)]
     with pytest.raises(OperatorError, match="more than most_kept_rows=8"):
         list(results(step, many, ports, Random(1), most_kept_rows=8))  # noqa: S311
+    gone = replace(step, keep_ns=2)  # type: ignore[call-arg]
+    list(results(gone, many, ports, Random(1), most_kept_rows=4))  # noqa: S311

@@ -219,7 +219,7 @@ def opened_by(where: Expr, length: Duration) -> OpenedBy:
 
 _MOST_WINDOWS = 1_000
 """Windows that a row may be in: each leaves a row."""
-_MOST_ROWS = 10**12
+MOST_ROWS = 10**12
 """Rows of a window: so many never come."""
 
 
@@ -245,9 +245,9 @@ def rows(size: int, *, every: int | None = None) -> Rows:
             f"rows({size}, every={every}): every= must not be more than the size, or rows between "
             "the windows would be lost; filter them out first if that is meant"
         )
-    if size > _MOST_ROWS:
+    if size > MOST_ROWS:
         raise SettingError(
-            f"rows({shown(size)}): {_MOST_ROWS:,} is the most; for all rows of a key write "
+            f"rows({shown(size)}): {MOST_ROWS:,} is the most; for all rows of a key write "
             "everything()"
         )
     if size > _MOST_WINDOWS * every:

@@ -16,6 +16,7 @@ from slackwater.runtime.operators.aggregate.custom_aggregate import (
     CustomAggregate,
     CustomFunctions,
 )
+from slackwater.runtime.operators.aggregate.interval_words import MOST_ROWS
 from slackwater.runtime.operators.aggregate.running import refuse_unscanned
 from slackwater.runtime.operators.aggregate.schema import aggregate_types, bound
 from slackwater.runtime.operators.aggregate.written import Aggregate
@@ -236,6 +237,10 @@ def _reach_of(
             )
         if rows is not None and (isinstance(rows, bool) or rows < 1):
             raise SettingError(f"{who}rows={shown(rows)} must be a whole number, 1 or more")
+        if rows is not None and rows > MOST_ROWS:
+            raise SettingError(
+                f"{who}rows={shown(rows)} must be {MOST_ROWS:,} at most; omit it for all rows"
+            )
         return Reach(rows=None if rows is None else int(rows), closed=closed)
     last_ns = duration_ns(last, what=f"{who}last")
     if last_ns + ahead_ns < (0 if closed == "both" else 1):

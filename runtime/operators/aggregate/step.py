@@ -26,6 +26,7 @@ from slackwater.runtime.operators.aggregate.close import (
 )
 from slackwater.runtime.operators.aggregate.custom_aggregate import CustomAggregate
 from slackwater.runtime.operators.aggregate.interval_words import (
+    MOST_ROWS,
     Intervals,
     OpenedBy,
     Rows,
@@ -568,6 +569,11 @@ def _early(
     if isinstance(early, int) and not isinstance(early, bool):
         if early < 1:
             raise SettingError(f"step {step!r}: early={early} rows must be at least 1")
+        if early > MOST_ROWS:
+            raise SettingError(
+                f"step {step!r}: early={shown(early)} rows must be {MOST_ROWS:,} at most; omit it "
+                "for results that leave once"
+            )
         if is_sliding:
             raise SettingError(
                 f"step {step!r}: early={early} counts rows of windows side by side, and a row here "
@@ -620,9 +626,10 @@ def _refuse_numbered(window: Intervals | None, *, step: str, **options: Any) -> 
         what = f"window={window.word}(…) follows from the rows of each key"
     for name, value in options.items():
         if value not in (None, "drop", "exact", "all"):
+            windows = "windows" if name.startswith("early") else "windows that all keys share"
             raise SettingError(
-                f"step {step!r}: {name}={shown(value, 40)} is for windows that all keys share, and "
-                f"{what}; omit {name}=, or write tumbling('1s') or sliding('10s', '2s')"
+                f"step {step!r}: {name}={shown(value, 40)} is for {windows}, and {what}; omit "
+                f"{name}=, or write tumbling('1s') or sliding('10s', '2s')"
             )
 
 

@@ -273,10 +273,11 @@ class TotalsMachine(LateOperator):
         if len(self._keys) > 2 * self._tidied + 1024 or self.rows_held > self._most_rows:
             self._tidy()
         if self.rows_held > self._most_rows:
+            keep = "keep='30d'" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
-                "end of the input, or for keep=; give it a window=, write keep='30d', or allow "
+                f"end of the input, or for keep=; give it a window=, write {keep}, or allow "
                 "more with limits=sw.Limits(most_kept_rows=…)"
             )
 

@@ -139,6 +139,7 @@ class TableJoinMachine(LateOperator):
             end_ns = self._untouched.next_ns(min(oldest, default=None), until_ns)
             made.append(self._changed(until_ns if end_ns is None else end_ns, stimulus_ns))
             if end_ns is None:
+                self._check_room(self.rows_held)
                 return joined_batches(made)
             made.append(self._forgotten(end_ns, stimulus_ns))
 
@@ -197,7 +198,7 @@ class TableJoinMachine(LateOperator):
         results = self._results(turns, times, stimuli)
         for side, changes in zip(self._sides, turns, strict=True):
             side.settle(changes)
-        self._check_room()
+        self._check_room(sum(len(side.rows) for side in self._sides))  # others of a read may go
         return results
 
     def _refuse_missing(
@@ -226,13 +227,15 @@ class TableJoinMachine(LateOperator):
                 "write on_missing='count' to count such rows"
             )
 
-    def _check_room(self) -> None:
-        if self.rows_held > self._most_rows:
+    def _check_room(self, rows: int) -> None:
+        if rows > self._most_rows:
+            shorter = "keep=" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
-                f"step {self._step.name!r}: {self.rows_held:,} rows are kept, more than "
+                f"step {self._step.name!r}: {rows:,} rows are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "without within= both sides are tables of all their rows\n"
-                "give it within= or keep=, or allow more with limits=sw.Limits(most_kept_rows=…)"
+                f"give it within= or {shorter}, or allow more with "
+                "limits=sw.Limits(most_kept_rows=…)"
             )
         if self._keys.is_worth_keeping(self.rows_held):
             keep_keys(self, np.unique(np.concatenate([side.all_codes() for side in self._sides])))

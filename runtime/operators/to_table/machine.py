@@ -184,12 +184,13 @@ class ToTableMachine(LateOperator):
         self._newest[codes.take(new)] = places
         self._rows.append(rows.take(new).with_(codes=codes.take(new), writers=None, arrivals=None))
         if len(self._rows) > self._most_rows:
+            keep = "keep='30d'" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
                 f"step {self._step.name!r}: {len(self._rows):,} keys have a row, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "the newest row of each key stays until the end of the input, or for keep=\n"
                 "allow more with limits=sw.Limits(most_kept_rows=…), delete keys, or write "
-                "keep='30d'"
+                f"{keep}"
             )
         if self._rows.tidy():
             self.derive()
