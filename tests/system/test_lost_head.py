@@ -82,17 +82,17 @@ sys.exit(7)
 
 
 FLOW = """
-import os
 import psutil
 import slackwater as sw
 from tests.support.endless import EndlessInput
 from tests.support.processes import command_lines
 
 def lose(rows):
-    nodes = psutil.Process(os.getppid()).parent().children()
-    for node, line in command_lines(nodes).items():
-        if "--node-name=node-1" in line and "--raylet_socket_name" in line:
-            node.kill()
+    for above in psutil.Process().parents():
+        for node, line in command_lines(above.children()).items():
+            if node.name() == "raylet" and "--node-name=node-1" in line:
+                node.kill()
+                return
 
 flow = sw.Dataflow("endless")
 numbers = flow.source("numbers", EndlessInput(), event_time="ts")
