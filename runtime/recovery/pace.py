@@ -35,7 +35,8 @@ REST = 1 / 3
 UNLIKE = 1.5
 """Ratio of two intervals that shows what of a cost grows with them."""
 FORGETS = 0.95
-"""What is left, after a checkpoint that does not show it, of what grows: state changes, too."""
+"""Share of the part that grows which stays after a checkpoint that does not show it: state
+changes, too."""
 LEAST_SHARE = 0.2
 """Least part of the time in which a core is expected: a shortage may be over soon."""
 

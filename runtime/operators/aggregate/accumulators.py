@@ -41,8 +41,8 @@ class Pairs(NamedTuple):
     @property
     def firsts(self) -> Int64Array:
         """The first cell of each result, where results ascend and each has one."""
-        firsts: Int64Array = self.cells.take(self.results.searchsorted(np.arange(self.size)))
-        return firsts
+        cells: Int64Array = self.cells.take(self.results.searchsorted(np.arange(self.size)))
+        return cells
 
 
 class Accumulator(Protocol):

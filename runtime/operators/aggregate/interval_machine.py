@@ -252,12 +252,11 @@ class IntervalMachine(Accumulating):
         if not len(some):
             return None
         own = Pairs(cells, some.searchsorted(results), len(some), len(some) == len(cells))
-        return Left(
-            own,
-            left.start_ns.take(some),
-            left.end_ns.take(some),
-            left.event_time_ns.take(some),
-            left.gone,
+        return left._replace(
+            pairs=own,
+            start_ns=left.start_ns.take(some),
+            end_ns=left.end_ns.take(some),
+            event_time_ns=left.event_time_ns.take(some),
         )
 
     def _begin_again(self, cells: Int64Array) -> Int64Array:

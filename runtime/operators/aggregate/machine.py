@@ -185,9 +185,9 @@ class AggregateMachine(Accumulating):
             yield fired
 
     def _counted(self, batch: Batch) -> Int64Array:
-        changed: list[Int64Array] = []
-        self._count(batch, changed)
-        return changed[0] if changed else _NO_CELLS
+        cells: list[Int64Array] = []
+        self._count(batch, cells)
+        return cells[0] if cells else _NO_CELLS
 
     def _early_results(self, cells: Int64Array, due_ns: int, by: Segment) -> Batch | None:
         after = max(self._windows.last_closed(due_ns), self._last_closed)

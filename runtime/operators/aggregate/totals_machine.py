@@ -43,11 +43,12 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 from slackwater.runtime.operators.aggregate.running import RunningStates, columns_of
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
+from slackwater.runtime.operators.ground.arrays import starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATER, Missed
-from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
@@ -209,11 +210,11 @@ class TotalsMachine(LateOperator):
                 return rows, counts == 0
             if self._step.on_missing == "error":
                 row = row_of(rows, int(missing[0]))
-                or_gone = "" if self._step.keep_ns is None else OR_GONE
                 raise OperatorError(
                     f"step {self._step.name!r}: a row is taken back that was never there, or has "
-                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATER}{or_gone}; "
-                    "or write on_missing='count'; such rows then change nothing"
+                    f"been taken back before\n{row}\nlook for what inserted it{OR_LATER}"
+                    f"{self._untouched.or_gone}; or write on_missing='count'; such rows then "
+                    "change nothing"
                 )
             _, first = np.unique(rows.codes.take(missing), return_index=True)
             stays = np.ones(len(rows), dtype=np.bool_)
@@ -273,12 +274,11 @@ class TotalsMachine(LateOperator):
         if len(self._keys) > 2 * self._tidied + 1024 or self.rows_held > self._most_rows:
             self._tidy()
         if self.rows_held > self._most_rows:
-            keep = "keep='30d'" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
-                f"end of the input, or for keep=; give it a window=, write {keep}, or allow "
-                "more with limits=sw.Limits(most_kept_rows=…)"
+                f"end of the input, or for keep=; give it a window=, write "
+                f"{self._untouched.way_out}, or allow more with limits=sw.Limits(most_kept_rows=…)"
             )
 
     def _tidy(self) -> None:
@@ -297,9 +297,7 @@ def _ends_of_parts(rows: Batch, every_ns: int) -> tuple[Int64Array, Int64Array]:
     parts = rows.event_time_ns // every_ns
     order = stable_order_of_pairs(parts, rows.codes)
     codes, parts = rows.codes.take(order), parts.take(order)
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = (codes[1:] != codes[:-1]) | (parts[1:] != parts[:-1])
-    starts = is_first.nonzero()[0]
+    starts = starts_of_runs(codes, parts)
     firsts = order.take(starts)
     lasts = order.take(np.append(starts[1:], len(order)) - 1)
     leave = firsts.argsort()

@@ -171,13 +171,21 @@ class _SavedArray(Later):
         self.is_done = self._copied == self._size and not self._notes
 
 
-def starts_of_runs(values: Int64Array) -> Int64Array:
-    """Return where runs of equal values begin, shape (runs,); empty if there are no values."""
+def starts_of_runs(values: Int64Array, *others: Int64Array) -> Int64Array:
+    """Return where runs of equal values begin, shape (runs,); empty if there are no values.
+
+    Args:
+        values: shape (rows,).
+        others: further columns, shape (rows,) each, whose values are equal in a run, too.
+    """
     if not len(values):
         return np.empty(0, dtype=np.int64)
-    if values[0] == values[-1] and bool((values == values[0]).all()):
+    if not others and values[0] == values[-1] and bool((values == values[0]).all()):
         return np.zeros(1, dtype=np.int64)
-    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+    differs = values[1:] != values[:-1]
+    for other in others:
+        differs |= other[1:] != other[:-1]
+    return np.concatenate(([0], np.flatnonzero(differs) + 1))
 
 
 def places_in_runs(starts: Int64Array, rows: int) -> Int64Array:

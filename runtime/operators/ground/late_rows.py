@@ -97,7 +97,8 @@ class Missed:
                 is_late = in_order.event_time_ns < done_ns
                 self.drop(in_order.keep(is_late), done_ns, port)
                 in_order = in_order.keep(~is_late)
-            parts += [in_order] if len(in_order) else []
+            if len(in_order):
+                parts.append(in_order)
         return concat_batches(parts) if parts else None
 
     def add(self, rows: Iterable[LateRows]) -> None:

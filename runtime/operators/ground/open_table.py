@@ -97,8 +97,8 @@ class OpenTable:
             return codes[:0]
         differs = values.take(codes, mode="clip") != wanted
         differs &= codes >= 0
-        others: Int64Array = differs.nonzero()[0]
-        return others
+        rows: Int64Array = differs.nonzero()[0]
+        return rows
 
     def _claimed(self, values: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Mark a place for each distinct value, of which none has one.

@@ -75,6 +75,17 @@ class StoredRows:
         back[order] = np.arange(len(order))
         return concat_batches(chosen).take(back)
 
+    def codes(self, places: Int64Array) -> Int64Array:
+        """Return the codes of the rows at these places, at least one row being stored."""
+        codes = [part.codes for part in self._parts if part.codes is not None]
+        every: Int64Array = np.concatenate(codes)
+        return every.take(places)
+
+    def times_ns(self, places: Int64Array) -> Int64Array:
+        """Return the event times of the rows at these places; see `codes`."""
+        every: Int64Array = np.concatenate([part.event_time_ns for part in self._parts])
+        return every.take(places)
+
     def are_there(self, places: Int64Array) -> BoolArray:
         """Return whether the row at each place is there."""
         is_there: BoolArray = ~self._is_gone.values.take(places)
@@ -108,9 +119,7 @@ class StoredRows:
         places = self.places
         if not len(places):
             return StayingNumbers(places)
-        codes = self.take(places).codes
-        assert codes is not None, "rows are stored with codes"
-        moved = staying.moved(codes)
+        moved = staying.moved(self.codes(places))
         stays = np.flatnonzero(moved >= 0)
         self._hold(places.take(stays), moved.take(stays))
         return StayingNumbers(stays)

@@ -20,11 +20,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Duration, Int64Array, duration_ns
 from slackwater.runtime.model.state import Fields
 
-__all__ = ["OR_GONE", "Untouched", "keep_length_ns"]
-
-
-OR_GONE = "; if its key has gone, write a longer keep="
-"""What an error of a change says of its cause where keys go."""
+__all__ = ["Untouched", "keep_length_ns"]
 
 
 class Untouched:
@@ -91,15 +87,25 @@ class Untouched:
         goes_ns = self._goes_ns(newest_ns.take(there))
         is_old = goes_ns <= now_ns
         self._next_ns = int(goes_ns[~is_old].min(initial=END_NS))
-        old: Int64Array = there[is_old]
-        self.forgotten += len(old)
-        return old
+        old_keys: Int64Array = there[is_old]
+        self.forgotten += len(old_keys)
+        return old_keys
 
     def _goes_ns(self, newest_ns: Int64Array) -> Int64Array:
         assert self._keep_ns is not None, "else no key goes"
         turns = np.minimum(newest_ns // self._keep_ns + 2, END_NS // self._keep_ns)
         goes_ns: Int64Array = turns * self._keep_ns
         return goes_ns
+
+    @property
+    def or_gone(self) -> str:
+        """Text on the cause of an error of a change, where keys go."""
+        return "" if self._keep_ns is None else "; if its key has gone, write a longer keep="
+
+    @property
+    def way_out(self) -> str:
+        """Text on what to write where too much is kept."""
+        return "keep='30d'" if self._keep_ns is None else "a shorter keep="
 
     def counts(self) -> dict[str, int]:
         """Return the number of keys that went, by its name in reports."""

@@ -30,7 +30,7 @@ class _Part(NamedTuple):
     Attributes:
         codes: shape (codes,), distinct and ascending.
         starts: shape (codes + 1,), where the places of each begin.
-        places: shape (rows,).
+        places: places of the rows, by code, shape (rows,).
     """
 
     codes: Int64Array

@@ -24,6 +24,7 @@ import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.operators.ground.arrays import starts_of_runs
 
 __all__ = ["BEFORE", "NO_ROW", "Lives", "Members", "Met", "emptiness", "meetings"]
 
@@ -171,20 +172,19 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
     steps[np.count_nonzero(came) :] = -1
     order = np.lexsort((moments, codes))
     codes, moments, steps = codes.take(order), moments.take(order), steps.take(order)
-    is_last = _differs(codes, moments, 1)
-    totals = steps.cumsum()[is_last]
-    codes, moments = codes[is_last], moments[is_last]
-    starts = _differs(codes, codes, 0)
-    firsts = np.flatnonzero(starts)
-    of_key = starts.cumsum() - 1
-    earlier = np.append(0, totals)[firsts]
-    numbers = before.take(codes) + totals - earlier.take(of_key)
+    lasts = np.append(starts_of_runs(codes, moments), len(codes))[1:] - 1
+    totals = steps.cumsum().take(lasts)
+    codes, moments = codes.take(lasts), moments.take(lasts)
+    firsts = starts_of_runs(codes)
+    earlier = np.append(0, totals)[firsts].repeat(np.diff(firsts, append=len(codes)))
+    numbers = before.take(codes) + totals - earlier
     now = numbers == 0
     was = np.append(False, now[:-1])
     was[firsts] = before.take(codes.take(firsts)) == 0
     flips = np.flatnonzero(now != was)
     codes, moments, now = codes.take(flips), moments.take(flips), now.take(flips)
-    is_first = _differs(codes, codes, 0)
+    is_first = np.zeros(len(codes), dtype=np.bool_)
+    is_first[starts_of_runs(codes)] = True
     following = np.full(len(codes), end, dtype=np.int64)
     following[:-1] = np.where(is_first[1:], end, moments[1:])
     begins, ends = now == is_empty, (now != is_empty) & is_first
@@ -201,14 +201,3 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
         return number, np.full(len(number), NO_ROW, dtype=np.int64)
 
     return Members(changed, staying)
-
-
-def _differs(codes: Int64Array, moments: Int64Array, side: int) -> BoolArray:
-    """Return whether each pair differs from that before (side 0) or after it."""
-    differs = np.ones(len(codes), dtype=np.bool_)
-    between = (codes[1:] != codes[:-1]) | (moments[1:] != moments[:-1])
-    if side:
-        differs[:-1] = between
-    else:
-        differs[1:] = between
-    return differs

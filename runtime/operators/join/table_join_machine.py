@@ -35,12 +35,12 @@ from slackwater.runtime.model.row_marks import RETRACTED, REVISED, Marks
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order, stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.arrays import GrowableArray, starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATER, Missed
-from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import holds, sample_of
 from slackwater.runtime.operators.join.lives import (
     BEFORE,
@@ -219,22 +219,20 @@ class TableJoinMachine(LateOperator):
             _, side, at = min(missing)
             rows = came[side]
             assert rows is not None, "a row of it is taken out"
-            or_gone = "" if self._step.keep_ns is None else OR_GONE
             raise OperatorError(
                 f"step {self._step.name!r}: a row of its {'right' if side else 'left'} side is "
                 f"taken out, and no equal one is there\n{sample_of(rows, at, at + 1)}\n"
-                f"omit columns that differ, such as the time of the change{OR_LATER}{or_gone}; or "
-                "write on_missing='count' to count such rows"
+                f"omit columns that differ, such as the time of the change{OR_LATER}"
+                f"{self._untouched.or_gone}; or write on_missing='count' to count such rows"
             )
 
     def _check_room(self, rows: int) -> None:
         if rows > self._most_rows:
-            shorter = "keep=" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
                 f"step {self._step.name!r}: {rows:,} rows are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "without within= both sides are tables of all their rows\n"
-                f"give it within= or {shorter}, or allow more with "
+                f"give it within= or {self._untouched.way_out}, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
         if self._keys.is_worth_keeping(self.rows_held):
@@ -374,10 +372,7 @@ def _moments(
         The moments, and the latest stimulus of each, both of shape (rows,).
     """
     order = stable_order_of_pairs(times, codes)
-    codes, ordered = codes.take(order), times.take(order)
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = (codes[1:] != codes[:-1]) | (ordered[1:] != ordered[:-1])
-    starts = np.flatnonzero(is_first)
+    starts = starts_of_runs(codes.take(order), times.take(order))
     firsts = order.take(starts)
     moments = np.empty(len(order), dtype=np.int64)
     moments[order] = firsts.repeat(np.diff(starts, append=len(order)))

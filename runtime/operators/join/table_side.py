@@ -110,9 +110,7 @@ class TableSide:
     def stored_codes(self) -> Int64Array:
         """Return the codes of stored rows."""
         places = self.rows.places
-        codes = self.rows.take(places).codes if len(places) else _NOWHERE
-        assert codes is not None, "rows are stored with codes"
-        return codes
+        return self.rows.codes(places) if len(places) else _NOWHERE
 
     def all_codes(self) -> Int64Array:
         """Return the codes of all rows."""

@@ -34,7 +34,7 @@ from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATE, Missed
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
-from slackwater.runtime.operators.ground.untouched import OR_GONE, Untouched
+from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.operators.to_table.step import ToTableStep
 
@@ -99,9 +99,7 @@ class ToTableMachine(LateOperator):
         self._newest = np.full(len(self._keys), -1, dtype=np.int64)
         places = self._rows.places
         if len(places):
-            codes = self._rows.take(places).codes
-            assert codes is not None, "rows are stored with codes"
-            self._newest[codes] = places
+            self._newest[self._rows.codes(places)] = places
 
     def _changed(self, rows: Batch) -> Batch | None:
         """Return what rows change, and store the newest of each key."""
@@ -128,12 +126,11 @@ class ToTableMachine(LateOperator):
     def _forgotten(self, end_ns: int, stimulus_ns: int) -> Batch | None:
         """Delete the rows of keys without a new row for long, before a time."""
         places = self._rows.places
-        rows = self._rows.take(places) if len(places) else None
-        times_ns = places if rows is None else rows.event_time_ns
+        times_ns = self._rows.times_ns(places) if len(places) else places
         old = self._untouched.old(times_ns, end_ns)
-        if rows is None or not len(old):
+        if not len(old):
             return None
-        rows = rows.take(old)
+        rows = self._rows.take(places.take(old))
         marks = np.zeros(len(rows), np.uint8) if rows.marks is None else rows.marks
         return self._changed(
             rows.with_(
@@ -156,12 +153,11 @@ class ToTableMachine(LateOperator):
         self.missing_rows += int(np.count_nonzero(is_missing))
         if self._step.on_missing == "error":
             at = int(is_missing.argmax())
-            or_gone = "" if self._step.keep_ns is None else OR_GONE
             raise OperatorError(
                 f"step {self._step.name!r}: a row deletes that of its key, which has none\n"
                 f"{sample_of(rows, at, at + 1)}\n"
-                f"look for what inserted it{OR_LATE}{or_gone}; or write on_missing='count' "
-                "to count such rows"
+                f"look for what inserted it{OR_LATE}{self._untouched.or_gone}; "
+                "or write on_missing='count' to count such rows"
             )
 
     def _store(
@@ -184,13 +180,12 @@ class ToTableMachine(LateOperator):
         self._newest[codes.take(new)] = places
         self._rows.append(rows.take(new).with_(codes=codes.take(new), writers=None, arrivals=None))
         if len(self._rows) > self._most_rows:
-            keep = "keep='30d'" if self._step.keep_ns is None else "a shorter keep="
             raise OperatorError(
                 f"step {self._step.name!r}: {len(self._rows):,} keys have a row, more than "
                 f"{most_text(self._step, self._most_rows)}\n"
                 "the newest row of each key stays until the end of the input, or for keep=\n"
                 "allow more with limits=sw.Limits(most_kept_rows=…), delete keys, or write "
-                f"{keep}"
+                f"{self._untouched.way_out}"
             )
         if self._rows.tidy():
             self.derive()

@@ -32,7 +32,7 @@ from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.nullable import Nullable, valid_of
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import places_in_runs
+from slackwater.runtime.operators.ground.arrays import places_in_runs, starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
@@ -177,9 +177,7 @@ class TopKMachine(LateOperator):
         """
         order: Int64Array = np.lexsort([*self._order_of(rows), codes, parts])
         codes, parts = codes.take(order), parts.take(order)
-        is_first = np.ones(len(order), dtype=np.bool_)
-        is_first[1:] = (codes[1:] != codes[:-1]) | (parts[1:] != parts[:-1])
-        return order, places_in_runs(is_first.nonzero()[0], len(order))
+        return order, places_in_runs(starts_of_runs(codes, parts), len(order))
 
     def _order_of(self, rows: Batch) -> Keys:
         times = rows.event_time_ns
