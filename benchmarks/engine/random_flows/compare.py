@@ -29,18 +29,18 @@ def differences(
         report: of the run.
         result: {sink: its table}, as a job gives it.
     """
-    found = []
+    problems = []
     if report.state != "done" or not report.ledger.is_balanced or report.ledger.in_flight:
-        found.append(f"state {report.state}, ledger {report.ledger}")
+        problems.append(f"state {report.state}, ledger {report.ledger}")
     if report.ledger.late != drawn.late:
-        found.append(f"{report.ledger.late} rows late, and {drawn.late} by pandas")
+        problems.append(f"{report.ledger.late} rows late, and {drawn.late} by pandas")
     for sink, twin in drawn.answers.items():
-        found += [f"sink {sink!r}: {what}" for what in _of_sink(twin, result(sink))]
-    return found
+        problems += [f"sink {sink!r}: {what}" for what in _of_sink(twin, result(sink))]
+    return problems
 
 
 def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     schema = twin.schema.append(CHANGE) if twin.is_table else twin.schema
     if not table.schema.equals(schema):
         return [f"schema {table.schema}, and {schema} by its stream"]
@@ -50,7 +50,7 @@ def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
         for name in twin.schema.names
     ]
     if twin.is_table:
-        got, found = _net_of_changes(twin, list(zip(*columns, strict=True)))
+        got, problems = _net_of_changes(twin, list(zip(*columns, strict=True)))
         signs = twin.rows[DIFF].tolist()
         expected = _net(zip(zip(*answers, strict=True), signs, strict=True))
     else:
@@ -58,12 +58,12 @@ def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
     for what, rows in (("missing", _less(expected, got)), ("not by pandas", _less(got, expected))):
         if rows:
             shown = ", ".join(str(row) for row in list(rows)[:SHOWN])
-            found.append(f"{rows.total()} of {len(twin.rows)} rows {what}: {shown}")
+            problems.append(f"{rows.total()} of {len(twin.rows)} rows {what}: {shown}")
     if twin.is_ordered and "t" in table.column_names:
         times = table["t"].to_pylist()
         if TIME in twin.rows and times != sorted(times):
-            found.append("rows out of the order of event time")
-    return found
+            problems.append("rows out of the order of event time")
+    return problems
 
 
 def _net_of_changes(twin: Twin, rows: list[Row]) -> tuple[Counter[Row], list[str]]:
@@ -76,24 +76,24 @@ def _net_of_changes(twin: Twin, rows: list[Row]) -> tuple[Counter[Row], list[str
     key_places = [names.index(name) for name in twin.table_keys]
     held: dict[Row, Row] = {}
     changes: list[tuple[Row, int]] = []
-    found = []
+    problems = []
     for *values, kind in rows:
         row, key = tuple(values), tuple(values[place] for place in key_places)
         if twin.changes == "whole":
             if (kind == "insert") == (key in held):
-                found.append(f"{kind} of {row}, and its key has {held.get(key)}")
+                problems.append(f"{kind} of {row}, and its key has {held.get(key)}")
             old = held.pop(key, None) if kind == "delete" else held.get(key)
             if old is not None:
                 changes.append((old if at is None else (*old[:at], row[at], *old[at + 1 :]), -1))
             if kind != "delete":
                 held[key] = row
         elif kind == "update":
-            found.append(f"update {row} where all updates are split")
+            problems.append(f"update {row} where all updates are split")
         elif kind == "delete":
             changes.append((row, -1))
         if kind != "delete":
             changes.append((row, 1))
-    return _net(changes), found[:SHOWN]
+    return _net(changes), problems[:SHOWN]
 
 
 def _net(changes: Iterable[tuple[Row, int]]) -> Counter[Row]:

@@ -23,11 +23,9 @@ from benchmarks.engine.random_flows.sql import (
     made_of,
     sql_table,
 )
-from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
+from benchmarks.engine.random_flows.twin import MOST_COLUMNS, TIME, Twin, one_of
 
 __all__ = ["SQL_STEPS", "looked_up"]
-
-MOST_COLUMNS = 24
 
 
 def newest_rows(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:

@@ -110,8 +110,8 @@ def made_of(
     """Return the twin of a stream, with rows of the columns that it has.
 
     Args:
-        twin: the twin of the input.
-        stream: the stream.
+        twin: twin of the stream before it.
+        stream: stream whose twin is made.
         rows: rows with its columns, and TIME; DIFF if they change.
         is_ordered: whether they leave by event time.
         rough: columns that are rough beside those of the input.

@@ -35,7 +35,7 @@ class SqlAggregates(NamedTuple):
     """Aggregates that were drawn.
 
     Attributes:
-        written: {column: aggregate}.
+        written: {column: aggregate that makes it}.
         text: the same as a list of SQL, over rows of which `_row` is not null.
         table: rows of the stream, with a column for each condition.
         conditions: names of these columns.
@@ -62,7 +62,7 @@ def draw_aggregates(
 
     Args:
         rng: the generator that draws.
-        twin: the stream.
+        twin: stream with the rows.
         table: its rows for SQL.
         kinds: kinds that may be drawn.
         has_order: whether it is known which rows of a result are first and last.

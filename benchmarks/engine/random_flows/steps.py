@@ -16,13 +16,12 @@ from benchmarks.engine.random_flows.answers import aggregated, joined, left_of, 
 from benchmarks.engine.random_flows.expressions import is_true, number, predicate
 from benchmarks.engine.random_flows.functions import Halved, KeepSome, Several
 from benchmarks.engine.random_flows.ranks import best
-from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
+from benchmarks.engine.random_flows.twin import MOST_COLUMNS, TIME, Twin, one_of, some_of
 from slackwater.runtime.operators.aggregate.interval_words import Intervals
 from slackwater.runtime.operators.aggregate.written import Aggregate, Window
 
 Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
 MOST_ROWS = 4_000
-MOST_COLUMNS = 24
 ANY_MS = 10**9
 """Longer than all rows of a flow: a join of tables."""
 

@@ -40,11 +40,11 @@ from benchmarks.engine.random_flows.sql_aggregates import (
     SCANNED_KINDS,
     draw_aggregates,
 )
-from benchmarks.engine.random_flows.twin import DIFF, TIME, Twin, one_of, some_of
+from benchmarks.engine.random_flows.twin import DIFF, MOST_COLUMNS, TIME, Twin, one_of, some_of
 
 __all__ = ["TABLE_STEPS", "split_updates"]
 
-MOST_COLUMNS, MOST_ROWS, MOST_PAIRS = 24, 300, 3_000
+MOST_ROWS, MOST_PAIRS = 300, 3_000
 BEGIN_MS = 1_700_000_000_000
 
 
@@ -209,7 +209,7 @@ def _join_sql(names: list[str], on: tuple[str, str], came: dict[str, str], how: 
     side, which has changes itself.
 
     Args:
-        names: columns that leave.
+        names: columns of the rows that leave.
         on: key column of each side.
         came: {name that a right column leaves under: its own}.
         how: option of this name of the join.
@@ -298,14 +298,14 @@ def changed(rng: np.random.Generator, twins: list[Twin]) -> Twin | list[Twin] | 
     places = np.arange(len(twin.rows))
     chosen = places[is_true(known)].tolist()
     if kind == "filter":
-        kept = like(twin, twin.stream.filter(condition), chosen)
-        return replace(kept, changes="split", table_keys=())
+        part = like(twin, twin.stream.filter(condition), chosen)
+        return replace(part, changes="split", table_keys=())
     name = f"part-{len(twin.stream.flow.steps)}"
     streams = twin.stream.split({name: condition})
     rest = [place for place in places.tolist() if place not in {*chosen}]
     return [
-        replace(like(twin, stream, part), changes="split", table_keys=())
-        for stream, part in zip(streams, (chosen, rest), strict=True)
+        replace(like(twin, stream, rows), changes="split", table_keys=())
+        for stream, rows in zip(streams, (chosen, rest), strict=True)
     ]
 
 

@@ -18,6 +18,8 @@ TIME = "\0t"
 """The column of a frame with the event times, which no stream has."""
 DIFF = "\0d"
 """The column of a frame whose rows change: 1 of a row that comes, −1 of one that goes."""
+MOST_COLUMNS = 24
+"""Columns of a stream, beyond which a step adds none."""
 Changes = Literal["none", "whole", "split"]
 """Changes of a stream: none; updates; or deletions and insertions alone."""
 

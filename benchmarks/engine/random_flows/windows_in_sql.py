@@ -23,12 +23,12 @@ from benchmarks.engine.random_flows.sql import (
     sql_table,
 )
 from benchmarks.engine.random_flows.sql_aggregates import ALL, SCANNED_KINDS, draw_aggregates
-from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
+from benchmarks.engine.random_flows.twin import MOST_COLUMNS, TIME, Twin, one_of
 from slackwater.runtime.model import LATEST_NS
 
 __all__ = ["WINDOW_STEPS"]
 
-MOST_COLUMNS, MOST_ROWS = 24, 600
+MOST_ROWS = 600
 _TIMES: list[Any] = ["end", "end", "start", "first", "last"]
 
 
