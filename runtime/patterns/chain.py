@@ -22,6 +22,9 @@ from typing import Any, NamedTuple
 from slackwater.runtime.patterns.rules import Kind, Roles, Rules
 from slackwater.runtime.patterns.several import Several
 
+_NEVER: list[int] = []
+"""List to which nothing is added, for all keys: an empty list of each takes 72 bytes."""
+
 
 class Ends(NamedTuple):
     """Events of one place, each the end of a match of all places so far."""
@@ -73,20 +76,20 @@ class Chain:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        places = rules.places
+        places, kinds = rules.places, rules.kinds
         self.copies = [
             [Ends([], [], []) for _ in range(place.least if kind is Kind.REPEATED else 1)]
-            for place, kind in zip(places, rules.kinds, strict=True)
+            for place, kind in zip(places, kinds, strict=True)
         ]
         self.ends = [copies[-1] for copies in self.copies]
-        self.fit: list[list[int]] = [[] for _ in places]
+        self.fit: list[list[int]] = [[] if kind is Kind.REPEATED else _NEVER for kind in kinds]
         self.several = {
             k: Several(places[k].count, is_distinct=places[k].distinct is not None)
-            for k, kind in enumerate(rules.kinds)
+            for k, kind in enumerate(kinds)
             if kind is Kind.ANY
         }
-        self.barred: list[list[int]] = [[] for _ in places]
-        self.after: list[int] = []
+        self.barred: list[list[int]] = [[] if bars else _NEVER for bars in rules.barred]
+        self.after: list[int] = [] if rules.barred_after else _NEVER
         self.watched: dict[int, list[int]] = {label: [] for label in rules.watched}
         self.used: set[int] = set()
 

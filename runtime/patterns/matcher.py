@@ -82,11 +82,6 @@ class KeyMatcher(ABC):
         return self.waiting.decided(passed_ns, self._decide)
 
     @property
-    def events_held(self) -> int:
-        """The number of events that are kept."""
-        return len(self.log.numbers)
-
-    @property
     def ends_waiting(self) -> int:
         """The number of windows, or ends of matches, that wait."""
         return len(self.waiting)

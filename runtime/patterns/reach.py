@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Set
 from typing import Any
 
 from slackwater.runtime.model.state import Fields
@@ -28,17 +29,20 @@ class ReachMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
-        self._used[0] = set()
         self._made_chains: list[Chain] | None = None  # of all events here, when first asked for
         # For each alternative, the events that end matches and wait, where they wait in turn; the
         # first one is asked for.
         self._queues: list[deque[What]] = [deque() for _ in settings.rules if self._waits]
 
     @property
+    def _used_up(self) -> Set[int]:
+        return self._used.get(0, NONE)
+
+    @property
     def _chains(self) -> list[Chain]:
         if self._made_chains is None:
             self._made_chains = [Chain(one) for one in self._settings.rules]
-            used = NONE if self._keeps_used else self._used[0]
+            used = NONE if self._keeps_used else self._used_up
             self._replay(self._made_chains, 0, used)
         return self._made_chains
 
@@ -68,7 +72,8 @@ class ReachMatcher(KeyMatcher):
         if self.log.forget(low):
             for chain in chains:
                 chain.forget(low)
-            self._used[0] = {one for one in self._used[0] if one >= low}
+            if 0 in self._used:
+                self._used[0] = {one for one in self._used[0] if one >= low}
         return matches
 
     def _in_reach(
@@ -84,14 +89,14 @@ class ReachMatcher(KeyMatcher):
             if chain.rules.barred_after:
                 self._wait_for((number, which, low))
                 continue
-            for match in self._chosen(chain, number, low, self._used[0]):
+            for match in self._chosen(chain, number, low, self._used_up):
                 matches.append(self._made(match, which, turn, time_ns, None))
                 self._consume(match)
         return matches
 
     @property
     def has_only_events(self) -> bool:  # noqa: D102 - see KeyMatcher
-        beside = self._used[0] or self.log.values or any(self._queues)
+        beside = self._used_up or self.log.values or any(self._queues)
         return not beside and not len(self.waiting)
 
     # -- what waits -------------------------------------------------------------------------
@@ -198,7 +203,7 @@ class ReachMatcher(KeyMatcher):
         return left, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
-        is_used = self._settings.consumes and any(one in self._used[0] for one, _, _ in match)
+        is_used = self._settings.consumes and any(one in self._used_up for one, _, _ in match)
         return not is_used and self._is_free(chain, match)
 
     @property
@@ -213,7 +218,7 @@ class ReachMatcher(KeyMatcher):
         if not self._settings.consumes:
             return
         gone = {number for number, _, _ in match}
-        self._used[0] |= gone
+        self._used.setdefault(0, set()).update(gone)
         if not self._keeps_used:
             for chain in self._chains:
                 chain.remove(gone)

@@ -174,7 +174,7 @@ class PatternMachine(PlainOperator):
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
-        return max(len(self.rows), self.matchers.events_held)
+        return len(self.rows)
 
     @property
     def waiting(self) -> int:

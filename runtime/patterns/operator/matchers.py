@@ -230,14 +230,10 @@ class Matchers:
     # -- state --------------------------------------------------------------------------
 
     @property
-    def events_held(self) -> int:
-        """Events that matchers keep, and those that are soon forgotten."""
-        return sum(matcher.events_held for matcher in self.of_key.values())
-
-    @property
     def waiting(self) -> int:
         """Windows, or events that may end a match, that wait for a scope's end."""
-        return sum(matcher.ends_waiting for matcher in self.of_key.values()) if self._waits else 0
+        own = map(self.of_key.get, {code for _, code in self._due})
+        return sum(matcher.ends_waiting for matcher in own if matcher is not None)
 
     def turns_held(self) -> list[list[int]]:
         """Return the places of events that may be in a match to come, by key."""
