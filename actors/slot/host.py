@@ -43,7 +43,7 @@ from slackwater.actors.slot.report import News, SlotIdentity, SlotReport, stuck
 from slackwater.actors.slot.short_collections import short_collections
 from slackwater.actors.slot.slot_samples import SlotSamples
 from slackwater.actors.wire.channel import ChannelKeys, Waker
-from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.actors.wire.local_sockets import host_identity, remove_abandoned
 from slackwater.actors.wire.waiting import sharpen_timers
 from slackwater.runtime.control.commands import Command
 from slackwater.runtime.errors import (
@@ -356,6 +356,7 @@ class SlotHost(MovingStages, CuttingSlot):
             if state == "failed":
                 self._report.lost = lost_peers(self._ends.all)
         finally:
+            remove_abandoned()
             self._mailbox.close()
             self._has_ended.set()
             self._tell_end()

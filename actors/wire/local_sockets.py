@@ -3,28 +3,24 @@
 Two slots on one host speak through a Unix domain socket, in the clear. It lies in a fresh folder of
 mode 0700, so the kernel admits only root and our own user, who could read our memory anyway.
 (Linux's abstract sockets have no permissions; they are not used.) Its path is removed once the
-sender is connected: the connection lives on without it. If both ends are killed before, a later
-process removes it.
+sender is connected: the connection lives on without it. If its process is killed before, a slot
+that ends later removes it: the folder has a note of who made it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import tempfile
-import time
-from functools import cache
 from pathlib import Path
 
 from slackwater.actors.kernel.boot import boot_id
+from slackwater.actors.kernel.process_identity import ProcessIdentity
 
 SCHEME = "ipc://"
 """Scheme of the endpoint of such a socket, for ZeroMQ."""
 _LONGEST_PATH = 107  # bytes; of 108, the last is a zero
-_PREFIX, _NAME, _MEMORY = "sw-", "channel", "memory"
-_ABANDONED_S = 3_600.0
-"""Age of a socket that nothing connects to any more: a slot starts within minutes."""
+_PREFIX, _NAME, _MEMORY, _OWNER = "sw-", "channel", "memory", "owner"
 _NAMESPACES = ("/proc/self/ns/mnt", "/proc/self/ns/net")
 
 
@@ -51,7 +47,6 @@ def private_path() -> str | None:
 
     None if the temp folder is not writable, or the path is too long for a socket.
     """
-    _remove_abandoned()
     try:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError:
@@ -60,19 +55,17 @@ def private_path() -> str | None:
     if len(os.fsencode(path)) > _LONGEST_PATH:
         remove(path)
         return None
+    if (here := ProcessIdentity.here()) is not None:
+        here.write(Path(folder, _OWNER))
     return path
 
 
-@cache
-def _remove_abandoned() -> None:
-    """Remove the sockets whose two ends were killed before they were connected."""
-    oldest_s = time.time() - _ABANDONED_S
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_NAME}"):
-        with contextlib.suppress(OSError):  # another process has just removed it
-            known = path.lstat()
-            is_ours = stat.S_ISSOCK(known.st_mode) and known.st_uid == os.geteuid()
-            if is_ours and known.st_mtime < oldest_s:
-                remove(str(path))
+def remove_abandoned() -> None:
+    """Remove the sockets of processes that were killed before these were connected."""
+    for note in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
+        owner = ProcessIdentity.read(note)
+        if owner is not None and owner.is_there() is False:
+            remove(str(note.with_name(_NAME)))
 
 
 def memory_link(path: str) -> str:
@@ -81,8 +74,8 @@ def memory_link(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a socket, the link to its memory, and their folder; either end may."""
-    for name in (path, memory_link(path)):
+    """Remove a socket, the link to its memory, the note, and their folder; either end may."""
+    for name in (path, memory_link(path), f"{os.path.dirname(path)}/{_OWNER}"):
         with contextlib.suppress(OSError):
             os.unlink(name)
     with contextlib.suppress(OSError):

@@ -76,17 +76,25 @@ def test_the_socket_lies_in_a_fresh_folder_that_only_we_may_enter(
         assert found.st_uid == os.geteuid()
 
 
-def test_the_socket_of_two_ends_that_were_killed_goes_at_a_later_start(temp: Path) -> None:
-    paths = [local_sockets.private_path() or "" for _ in range(2)]
-    for path in paths:
-        with socket.socket(socket.AF_UNIX) as own:
-            own.bind(path)
-    os.utime(paths[0], (0, 0))
-    local_sockets._remove_abandoned.cache_clear()
-    new = local_sockets.private_path() or ""
-    assert sorted(temp.iterdir()) == sorted(Path(path).parent for path in (paths[1], new))
-    for path in (paths[1], new):
-        local_sockets.remove(path)
+ABANDONS = """
+from slackwater.actors.wire import local_sockets
+print(local_sockets.private_path())
+"""
+
+
+def test_the_socket_of_a_process_that_is_gone_is_removed(temp: Path) -> None:
+    words = [sys.executable, "-c", ABANDONS]
+    environment = {**os.environ, "TMPDIR": str(temp)}
+    done = subprocess.run(  # noqa: S603  (ours)
+        words, env=environment, check=True, capture_output=True, text=True
+    )
+    abandoned, own = Path(done.stdout.strip()), Path(local_sockets.private_path() or "")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(abandoned))
+    local_sockets.remove_abandoned()
+    assert list(temp.iterdir()) == [own.parent]
+    local_sockets.remove(str(own))
+    assert not own.parent.exists()
 
 
 ANOTHER_USER = """
