@@ -65,7 +65,8 @@ class Reads:
                 frontier_ns = max(frontier_ns, min(watermark_ns, segment.frontier_ns))
                 progress = Progress(frontier_ns, 0)
                 yield GateRead(part, none if number else late[-1], watermark_ns, progress)
-        yield GateRead(none, none, END_NS, Progress(END_NS, 0))
+        last_ns = max([int(rows.event_time_ns.max()) for rows in self._ports])
+        yield GateRead(none, none, END_NS, Progress(END_NS, 0, last_ns))
 
     def _parts(
         self, of_ports: Sequence[Int64Array], cut: Random | None

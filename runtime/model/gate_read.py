@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.message import Progress
-from slackwater.runtime.model.times import START_NS
+from slackwater.runtime.model.times import END_NS, START_NS
 
 
 @dataclass(slots=True)
@@ -35,6 +35,11 @@ class GateRead:
     late: Sequence[Batch | None]
     watermark_ns: int
     progress: Progress
+
+    @property
+    def reached_ns(self) -> int:
+        """Event time that its inputs have reached, at the end too: the watermark before it."""
+        return self.progress.newest_ns if self.watermark_ns == END_NS else self.watermark_ns
 
     @property
     def batches(self) -> list[Batch]:

@@ -57,7 +57,8 @@ class Progress(NamedTuple):
     """When the stimulus of the promise reached us: what it sets free, such as a window or a held
     row, is timed by it."""
     newest_ns: int = START_NS
-    """The newest event time that the stream has had, this message included."""
+    """The newest event time that the stream has had, this message included. At the end it counts
+    rows that steps before have dropped, too, so that all promises before were at most this."""
     arrived: Arrived | None = None
     """How far arrivals have come; None if no further than was said before. Only channels say it
     that lead to a step which uses arrivals (`Channel.row_fields`)."""

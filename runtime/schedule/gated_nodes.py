@@ -9,6 +9,7 @@ from slackwater.runtime.measure.skew import KeySample
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.merge import ReadSplitter, SlackGate
 from slackwater.runtime.model import (
+    END_NS,
     NO_PROGRESS,
     START_NS,
     Batch,
@@ -199,6 +200,7 @@ class OperatorNode(GatedNode):
         self._order = stage.key_order
         self._ports = range(max(step.traits.ports) + 1)
         self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
+        self._summaries = step.traits.summaries
         self._passes_on, self._uses_clock = step.traits.passes_on, step.traits.uses_clock
         self._sampler = sampler
         replica = step.traits.replica
@@ -248,6 +250,8 @@ class OperatorNode(GatedNode):
             results = _with_writers(results, self._order)
         self.counts.rows_out += left
         _, stimulus_ns, newest_ns, arrived = read.progress
+        if result.promise_ns == END_NS:
+            newest_ns = max([port.promise_ns(newest_ns) for port in self._summaries])
         return Handed(
             results,
             Progress(result.promise_ns, stimulus_ns, newest_ns, arrived),

@@ -254,6 +254,8 @@ class StageOutputs:
             last_ns = times.item(-1) if len(times) == 1 or not self._is_mixed else int(times.max())
             newest_ns = last_ns if last_ns > newest_ns else newest_ns  # asked for each message
         promise_ns, stimulus_ns, newest_in_ns, arrived = progress
+        if promise_ns == END_NS:
+            newest_ns = max(newest_ns, newest_in_ns)
         if promise_ns != self.progress.promise_ns:
             self._moves += 1
             if self._is_paced and self._silent_until_ns < self.owed_ns:

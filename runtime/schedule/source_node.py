@@ -412,6 +412,8 @@ class SourceNode(Node):
         so_far = self._consumed
         if promise_ns != so_far.promise_ns:
             so_far = Progress(promise_ns, so_far.stimulus_ns, so_far.newest_ns)
+        if promise_ns == END_NS:
+            so_far = so_far._replace(newest_ns=max(so_far.newest_ns, self._blocks.promised_ns))
         self.progress = so_far
         return so_far.with_arrived(arrived)
 

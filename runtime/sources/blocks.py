@@ -327,6 +327,11 @@ class BlockReader:
         """
         self._partition.ack(positions)
 
+    @property
+    def promised_ns(self) -> int:
+        """Promise of the rows read so far."""
+        return self._promises.reached_ns
+
     def counts(self) -> dict[str, int]:
         """Return counts of its partitions for a report: {what: how many}, without zeros."""
         partitions = self._partition

@@ -249,6 +249,44 @@ def test_a_keep_that_says_nothing_is_refused(call: Callable[[Stream], Stream], s
         call(slow(Dataflow("changes")))
 
 
+def tables_of(rows: Stream, keep: str, replicas: int | None) -> list[Stream]:
+    return [
+        rows.to_table("k", keep=keep, replicas=replicas),
+        rows.aggregate(by="k", n=sw.count(), keep=keep, replicas=replicas),
+        rows.join(rows.select("k"), "k", within=None, keep=keep, replicas=replicas),
+    ]
+
+
+@pytest.mark.parametrize("most_rows", [1, 1_000])
+@pytest.mark.parametrize("replicas", [None, 2])
+def test_the_end_of_the_input_takes_back_only_keys_that_event_time_has_passed(
+    replicas: int | None, most_rows: int
+) -> None:
+    flow = Dataflow("kept")
+    table = sw.table({"t": [1, 3, 12, 12, 25], "k": ["a", "b", "b", "c", "dropped"]})
+    rows = flow.source("rows", table, event_time="t", time_unit="s").drop("t")
+    windows = rows.aggregate(by="k", window=sw.tumbling("10s"), rows=sw.count())
+    windows = windows.filter(~(col("k") == "dropped")).select("k")  # the last one is over at 30
+    expected: dict[str, set[str]] = {}
+    for stream, keep, stay in (
+        (rows.filter(~(col("k") == "dropped")), "10s", {"b", "c"}),
+        (windows, "10s", {"b", "c"}),
+        (windows, "7s", set()),
+    ):
+        for made in tables_of(stream, keep, replicas):
+            made.sink(sink := f"{len(expected)}", sw.collect_sink())
+            expected[sink] = stay
+    with sw.Simulation() as nodes:
+        limits = sw.Limits(max_slice_rows=most_rows, min_slice_rows=1)
+        job = nodes.submit(flow, limits=limits)
+        job.wait()
+        for sink, stay in expected.items():
+            there: set[str] = set()
+            for row in job.result(sink).to_pylist():
+                (there.discard if row["change"] == "delete" else there.add)(row["k"])
+            assert there == stay, sink
+
+
 def test_explain_says_where_changes_may_come_late() -> None:
     for idle in ("1s", None):
         flow = Dataflow("changes")

@@ -122,6 +122,12 @@ def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:
     )
 
 
+def reached(segments: Sequence[Segment]) -> int:
+    """Return the newest event time that rows or watermarks have reached before the end."""
+    times = [row.time for segment in segments for row in (*segment.late, *segment.rows)]
+    return max([START_NS, *times, *(segment.watermark for segment in segments)])
+
+
 def reads_of(
     segments: Sequence[Segment], schemas: Schemas, cut: Random | None = None
 ) -> Iterator[GateRead]:
@@ -146,7 +152,7 @@ def reads_of(
                 watermark = segment.watermark
             frontier = max(frontier, min(watermark, segment.frontier))
             yield gate_read(ports(part), ports(behind), watermark, 0, frontier)
-    yield gate_read(ports([]), ports([]), END_NS, 0, END_NS)
+    yield gate_read(ports([]), ports([]), END_NS, 0, END_NS, newest_ns=reached(segments))
 
 
 def by_arrival(reads: Iterable[GateRead]) -> Iterator[GateRead]:

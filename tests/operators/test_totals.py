@@ -23,7 +23,7 @@ from slackwater.runtime.errors import (
     SlackwaterError,
 )
 from slackwater.runtime.expressions.expressions import col
-from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.model import READY_ONLY, Batch, GateRead, batch_of
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.row_marks import RETRACTED, REVISED
@@ -31,7 +31,7 @@ from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.totals_machine import TotalsMachine
 from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
 from slackwater.runtime.operators.aggregate.written import Aggregate
-from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, streams
+from tests.operators.literal import Row, Segment, any_row, leaves_of, reached, reads_of, streams
 from tests.support.chance import chance
 from tests.support.rows import bound
 from tests.support.told import gate_read
@@ -90,7 +90,7 @@ class LiteralTotals:
                 update = REVISED.bit if old and new else 0
                 changes += [(time, RETRACTED.bit | update, old)] if old else []
                 changes += [(time, update, new)] if new else []
-        return changes + self.forgotten(END_NS)
+        return changes + self.forgotten(reached(segments))
 
     def forgotten(self, until: int) -> list[Change]:
         """Forget keys that got no row for long; those that go at one time have any order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from slackwater.runtime.model import Arrived, Batch, GateRead, Message, Progress, ReadTag
+from slackwater.runtime.model import START_NS, Arrived, Batch, GateRead, Message, Progress, ReadTag
 
 
 def message_of(
@@ -27,9 +27,11 @@ def gate_read(
     stimulus_ns: int,
     frontier_ns: int,
     arrived: Arrived | None = None,
+    newest_ns: int = START_NS,
 ) -> GateRead:
     """A read of a gate."""
-    return GateRead(ports, late, watermark_ns, Progress(frontier_ns, stimulus_ns, arrived=arrived))
+    progress = Progress(frontier_ns, stimulus_ns, newest_ns, arrived)
+    return GateRead(ports, late, watermark_ns, progress)
 
 
 def put(

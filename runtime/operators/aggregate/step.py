@@ -318,7 +318,7 @@ class Aggregating(AnyStream):
                 changes once at most, at its end; by default with each row.
             keep: length of event time, "30d", that a key stays at least after its newest row,
                 without window. Then its result is deleted, at the last moment before a multiple of
-                that length, and counted as `forgotten_keys`; at the end of the input all are.
+                that length, and counted as `forgotten_keys`, once the input has reached that.
             on_missing: fate of a row that takes back one which was never there, without window.
                 "error": the job ends. "count": it is counted, and changes nothing.
             time: event time of results. "end": the last moment of the window. "start": its first

@@ -100,7 +100,7 @@ class TotalsMachine(LateOperator):
         made: list[Batch | None] = []
         stimulus_ns = released.progress.stimulus_ns
         over = rows if self._step.every_ns is None else self._over(rows, self._step.every_ns)
-        for part, end_ns in self._untouched.parts(over, self._done_ns):
+        for part, end_ns in self._untouched.parts(over, released.reached_ns):
             if part is not None:
                 is_coded = self._step.every_ns is not None and self._step.keep_ns is None
                 coded = part if is_coded else self._coded(part)

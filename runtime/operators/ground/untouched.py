@@ -7,7 +7,8 @@ key b       ×          ×                 goes
 ```
 
 So a key stays for `keep=` at least after its newest row, and for less than twice as long. When it
-goes depends on its own rows alone.
+goes depends on its own rows alone. It goes once the inputs have reached that event time; their end
+reaches none.
 """
 
 from __future__ import annotations

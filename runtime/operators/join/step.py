@@ -470,8 +470,8 @@ class Joining(AnyStream):
                 in [ssg]; late rows may miss some. Omitted, it is that of the flow.
                 Of tables a length of event time, "30d": the rows of a key stay at least so long
                 after its newest. Then they are taken out, at the last moment before a multiple of
-                that length, and the key counts as one of `forgotten_keys`; at the end of the input
-                all are.
+                that length, and the key counts as one of `forgotten_keys`, once the inputs have
+                reached that.
             replicas: the number of replicas, 128 at most, in slots of their own. Each has a gate,
                 and owns keys. Pairs leave by event time, then by the hash of their key: the same
                 rows in the same order for any number, 1 included. None: one stage, and pairs leave

@@ -108,7 +108,7 @@ class TableJoinMachine(LateOperator):
                 side.wait(rows, self._codes_of(port))
         self._done_ns = max(self._done_ns, released.watermark_ns)
         until_ns = END_NS if self._step.only_adds else self._done_ns
-        results = self._until(until_ns, released.progress.stimulus_ns)
+        results = self._until(until_ns, released)
         if released.progress.is_end:
             keep_keys(self, np.empty(0, dtype=np.int64))
         return Result(results, released.progress.promise_ns, *self._missed.take())
@@ -131,12 +131,13 @@ class TableJoinMachine(LateOperator):
         on = (self._step.left_on, self._step.right_on)[port]
         return lambda rows: self._keys.codes([rows.columns[name] for name in on], len(rows))
 
-    def _until(self, until_ns: int, stimulus_ns: int) -> Batch | None:
+    def _until(self, until_ns: int, released: GateRead) -> Batch | None:
         """Return changes by rows that are older than a time, and by keys that go."""
         made: list[Batch | None] = []
+        stimulus_ns = released.progress.stimulus_ns
         while True:
             oldest = [ns for side in self._sides if (ns := side.oldest_ns) is not None]
-            end_ns = self._untouched.next_ns(min(oldest, default=None), until_ns)
+            end_ns = self._untouched.next_ns(min(oldest, default=None), released.reached_ns)
             made.append(self._changed(until_ns if end_ns is None else end_ns, stimulus_ns))
             if end_ns is None:
                 self._check_room(self.rows_held)

@@ -74,7 +74,7 @@ class ToTableMachine(LateOperator):
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         rows = self._missed.in_time(released, self._done_ns)
         made: list[Batch | None] = []
-        for part, end_ns in self._untouched.parts(rows, released.watermark_ns):
+        for part, end_ns in self._untouched.parts(rows, released.reached_ns):
             if part is not None:
                 made.append(self._changed(part))
             if end_ns is not None:
