@@ -18,7 +18,7 @@ from slackwater.runtime.model import READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.steps import LateStep
-from slackwater.runtime.plan.traits import Changes, Role
+from slackwater.runtime.plan.traits import ChangeKind, Changes, Role
 
 __all__ = [
     "Carried",
@@ -29,11 +29,12 @@ __all__ = [
     "splitting",
 ]
 
-_TEXTS: dict[Changes, str] = {
-    "revisions": "rows may leave again, with more rows in them",
-    "upserts": "inserts, updates without the rows that they replace, deletions",
-    "retractions": "inserts, updates with the rows that they replace, deletions",
+_REVISIONS = "rows may leave again, with more rows in them"
+_UPDATES: dict[Changes, str] = {
+    "upserts": "updates without the rows that they replace",
+    "retractions": "updates with the rows that they replace",
 }
+_INSERTS: frozenset[ChangeKind] = frozenset({"inserts"})
 _WHOLE: frozenset[Changes] = frozenset({"upserts", "retractions"})
 """Changes of which each must be there, in its place."""
 _USES = "an aggregate without window=, a join without within=, to_table, or a sink"
@@ -45,10 +46,19 @@ class Carried(NamedTuple):
     Attributes:
         changes: the changes; "none" if all rows are inserts.
         made_by: name of the step that makes them; "" if none does.
+        kinds: kinds of change that its rows may be.
     """
 
     changes: Changes
     made_by: str = ""
+    kinds: frozenset[ChangeKind] = _INSERTS
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether a row may go that came before."""
+        if self.changes == "retractions":
+            return self.kinds != _INSERTS
+        return self.changes == "upserts" and "deletions" in self.kinds
 
 
 def carried_by(steps: Mapping[str, Step], name: str) -> Carried:
@@ -60,14 +70,18 @@ def carried_by(steps: Mapping[str, Step], name: str) -> Carried:
     """
     step = steps[name]
     if step.traits.changes != "none":
-        return Carried(step.traits.changes, name)
+        return Carried(step.traits.changes, name, step.traits.kinds)
     inputs = step.inputs
     if isinstance(step, LateStep):  # whose rows are those of its input's inputs
         inputs = steps[inputs[0]].inputs
     elif step.traits.role is Role.SIDE_ROWS or not step.traits.passes_on:
         inputs = ()
     carried = [carried_by(steps, before) for before in inputs]
-    return next((each for each in carried if each.changes != "none"), Carried("none"))
+    kinds = _INSERTS.union(*(each.kinds for each in carried))
+    if isinstance(step, EachRowStep) and step.splits_updates and "updates" in kinds:
+        kinds = (kinds - {"updates"}) | {"deletions"}
+    first = next((each for each in carried if each.changes != "none"), Carried("none"))
+    return first._replace(kinds=kinds)
 
 
 def check_changes(steps: Mapping[str, Step], step: Step) -> None:
@@ -130,14 +144,17 @@ def splitting(steps: Mapping[str, Step], step: Step) -> Step:
 
 def changes_text(steps: Mapping[str, Step], name: str) -> str:
     """Return the line of `explain` on the changes that leave a step; "" without."""
-    changes, made_by = carried_by(steps, name)
+    changes, made_by, kinds = carried_by(steps, name)
     if changes == "none" or steps[name].traits.role is Role.SINK:
         return ""
     of = "" if made_by == name else f", of {made_by}"
     step = steps[name]
-    if isinstance(step, EachRowStep) and step.splits_updates:
+    splits = isinstance(step, EachRowStep) and step.splits_updates
+    if splits and "updates" in carried_by(steps, step.inputs[0]).kinds:
         of += "; an update leaves as a deletion and an insertion"
-    return f"changes  {_TEXTS[changes]}{of}"
+    texts = {"inserts": "inserts", "updates": _UPDATES.get(changes, ""), "deletions": "deletions"}
+    text = ", ".join(text for kind, text in texts.items() if kind in kinds)
+    return f"changes  {_REVISIONS if changes == 'revisions' else text}{of}"
 
 
 def _check_in_time(steps: Mapping[str, Step], step: Step, name: str, carried: Carried) -> None:

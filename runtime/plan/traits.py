@@ -20,6 +20,8 @@ the promises or by the rows released."""
 Changes = Literal["none", "revisions", "upserts", "retractions"]
 """Changes that rows of a stream carry: none, all are inserts; updates without their old halves;
 these and deletions; or updates with old halves, and deletions."""
+ChangeKind = Literal["inserts", "updates", "deletions"]
+"""Kind of a change of a row."""
 Takes = Literal["none", "revisions", "retractions", "any"]
 """Changes of an input that a step can use."""
 Makes = Literal["rows", "windows", "pairs", "on its time"]
@@ -107,6 +109,7 @@ class StepTraits:
         role: its role in the plan.
         passes_on: whether rows leave as the same events; else they are new events.
         changes: changes that its results carry, beside those of an input that it passes on.
+        kinds: kinds of these changes.
         takes_changes: changes of an input that it can use, of each or of all alike.
         takes_late: whether changes that come late count, too, from then on.
         may_drop: whether it looks at each row alone, and may make none or several of one.
@@ -152,6 +155,7 @@ class StepTraits:
     role: Role
     passes_on: bool = False
     changes: Changes = "none"
+    kinds: frozenset[ChangeKind] = frozenset({"inserts", "updates", "deletions"})
     takes_changes: Takes | tuple[Takes, ...] = "none"
     takes_late: bool = False
     may_drop: bool = False

@@ -315,14 +315,70 @@ def test_options_that_would_do_nothing_are_refused(call: Callable[[Stream], Stre
         call(slow(Dataflow("changes")))
 
 
+KINDS: dict[str, tuple[Callable[[Stream, Stream], Stream], str]] = {
+    "to_table": (lambda log, _: log.to_table("id"), "insert, update or delete; a"),
+    "to_table of inserts": (lambda _, rows: rows.to_table("id"), "insert or update; a"),
+    "to_table with keep=": (
+        lambda _, rows: rows.to_table("id", keep="1s"),
+        "insert, update or delete; a",
+    ),
+    "to_table of upserts": (
+        lambda _, rows: rows.changes("op", words={"+I": "update"}, upserts=True).to_table("id"),
+        "insert or update; a",
+    ),
+    "totals": (
+        lambda log, _: log.aggregate(by="id", m=sw.sum("n")),
+        "insert, update or delete; a",
+    ),
+    "totals of inserts": (
+        lambda _, rows: rows.aggregate(by="id", m=sw.sum("n")),
+        "insert or update; a",
+    ),
+    "totals with keep=": (
+        lambda _, rows: rows.aggregate(by="id", m=sw.sum("n"), keep="1s"),
+        "insert, update or delete; a",
+    ),
+    "a join": (lambda log, rows: log.join(rows, "id"), "insert or delete\n"),
+    "a filter of a join": (
+        lambda log, rows: log.join(rows, "id", how="left").filter(col("n") > 1),
+        "insert or delete\n",
+    ),
+    "totals of a join": (
+        lambda log, rows: log.join(rows, "id").aggregate(by="id", m=sw.sum("n")),
+        "insert, update or delete; a",
+    ),
+    "a filter of a table": (
+        lambda _, rows: rows.to_table("id").filter(col("n") > 1),
+        "insert or delete\n",
+    ),
+    "both merged": (
+        lambda log, rows: log.join(rows, "id", how="semi").merge(log),
+        "insert, update or delete; a",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_explain_names_the_kinds_that_leave_and_no_others(name: str) -> None:
+    flow, (step, says) = Dataflow("changes"), KINDS[name]
+    rows = slow(flow).drop("t")
+    step(rows.changes("op"), rows).sink("out", sw.collect_sink())
+    text = flow.explain()
+    assert f"shows    change = {says}" in text
+    lines = [line for line in text.splitlines() if line.startswith("    changes  ")]
+    for kind, word in (("inserts", "insert"), ("updates", "update"), ("deletions", "delete")):
+        assert (kind in lines[-1]) == (word in says), lines[-1]
+
+
 def test_explain_says_which_rows_change_and_why() -> None:
     flow = Dataflow("changes")
     changelog(flow, name="orders").filter(col("n") > 0, name="some").sink("out", sw.collect_sink())
     text = flow.explain()
     whole = "changes  inserts, updates with the rows that they replace, deletions"
     assert f"{whole}\n" in text
-    assert f"{whole}, of orders; an update leaves as a deletion and an insertion\n" in text
-    assert "shows    change = insert, update or delete" in text
+    of_filter = "inserts, deletions, of orders; an update leaves as a deletion and an insertion\n"
+    assert f"changes  {of_filter}" in text
+    assert "shows    change = insert or delete\n" in text
 
 
 @pytest.mark.parametrize(

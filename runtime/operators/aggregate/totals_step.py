@@ -16,7 +16,7 @@ from slackwater.runtime.operators.aggregate.running import refuse_unretracted, r
 from slackwater.runtime.operators.aggregate.schema import aggregate_types, bound
 from slackwater.runtime.operators.aggregate.written import Aggregate
 from slackwater.runtime.operators.ground.checks import key_types, none_missing, unique_columns
-from slackwater.runtime.operators.ground.untouched import keep_length_ns
+from slackwater.runtime.operators.ground.untouched import changes_of_keys, keep_length_ns
 from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import MARKS, Replica, Replicas, Role, Sharing, StepTraits
@@ -66,6 +66,7 @@ class TotalsStep(GatedStep):
             kind="totals",
             role=Role.AFTER_GATE,
             changes="retractions",
+            kinds=changes_of_keys(goes=self.retracts or self.keep_ns is not None),
             takes_changes="retractions",
             takes_late=self.retracts,
             reads_fields=MARKS,

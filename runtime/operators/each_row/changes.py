@@ -37,7 +37,7 @@ from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.step import EachRowStep, Step
-from slackwater.runtime.plan.traits import MARKS, StepTraits, each_row
+from slackwater.runtime.plan.traits import MARKS, ChangeKind, StepTraits, each_row
 from slackwater.runtime.shown import shown
 
 CHANGE = "change"
@@ -52,6 +52,14 @@ _BITS: dict[str, int] = {
     "new": REVISED.bit,
     "delete": RETRACTED.bit,
 }
+_KINDS: dict[Kind, ChangeKind] = {
+    "insert": "inserts",
+    "update": "updates",
+    "old": "updates",
+    "new": "updates",
+    "delete": "deletions",
+}
+_SHOWN = {word: _KINDS[word] for word in ("insert", "update", "delete")}
 _WORDS: dict[str, Kind] = {
     "insert": "insert",
     "update": "update",
@@ -87,6 +95,7 @@ class ChangesStep(EachRowStep):
             each_row("changelog"),
             takes_changes="none",
             changes="upserts" if self.upserts else "retractions",
+            kinds=frozenset(_KINDS[kind] for kind in self.words.values()),
             gives_fields=MARKS,
         )
 
@@ -190,7 +199,12 @@ class ShownChangesStep(EachRowStep):
         return needed - {CHANGE}
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
-        yield f"shows    {CHANGE} = insert, update or delete; a replaced row has no row of its own"
+        kinds = carried_by(steps, self.inputs[0]).kinds
+        words = [word for word, kind in _SHOWN.items() if kind in kinds]
+        *firsts, last = words
+        text = f"{', '.join(firsts)} or {last}" if firsts else last
+        replaced = "; a replaced row has no row of its own" if "updates" in kinds else ""
+        yield f"shows    {CHANGE} = {text}{replaced}"
 
 
 class ShownChangesMachine(PlainStateless):

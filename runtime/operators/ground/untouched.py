@@ -20,8 +20,9 @@ import numpy as np
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Duration, Int64Array, duration_ns
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.plan.traits import ChangeKind
 
-__all__ = ["Untouched", "keep_length_ns"]
+__all__ = ["Untouched", "changes_of_keys", "keep_length_ns"]
 
 
 class Untouched:
@@ -111,6 +112,12 @@ class Untouched:
     def counts(self) -> dict[str, int]:
         """Return the number of keys that went, by its name in reports."""
         return {} if self._keep_ns is None else {"forgotten_keys": self.forgotten}
+
+
+def changes_of_keys(*, goes: bool) -> frozenset[ChangeKind]:
+    """Return the kinds of changes of a row for each key, which goes or stays."""
+    kinds: list[ChangeKind] = ["inserts", "updates"]
+    return frozenset([*kinds, "deletions"] if goes else kinds)
 
 
 def keep_length_ns(keep: Duration | None, *, step: str) -> int | None:

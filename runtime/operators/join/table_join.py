@@ -69,6 +69,7 @@ class TableJoinStep(GatedStep):
             kind="table_join",
             role=Role.AFTER_GATE,
             changes="none" if self.only_adds else "retractions",
+            kinds=frozenset({"inserts", "deletions"}),
             takes_changes="retractions",
             takes_late=any(self.retracts),
             reads_fields=MARKS,

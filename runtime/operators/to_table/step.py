@@ -12,7 +12,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import Duration, Release, format_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of
-from slackwater.runtime.operators.ground.untouched import keep_length_ns
+from slackwater.runtime.operators.ground.untouched import changes_of_keys, keep_length_ns
 from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import GatedStep, Step
@@ -27,6 +27,8 @@ class ToTableStep(GatedStep):
     """The newest row of each key leaves: an insert first, then updates."""
 
     keys: tuple[str, ...]
+    retracts: bool = False
+    """Whether rows of the input are taken back."""
     on_missing: OnMissing = "error"
     keep_ns: int | None = None
     """Least time that a key stays after its newest row; None if all stay to the end."""
@@ -43,6 +45,7 @@ class ToTableStep(GatedStep):
             kind="to_table",
             role=Role.AFTER_GATE,
             changes="retractions",
+            kinds=changes_of_keys(goes=self.retracts or self.keep_ns is not None),
             takes_changes="any",
             reads_fields=MARKS,
             gives_fields=MARKS,
@@ -88,7 +91,7 @@ class ToTables(AnyStream):
             by: the key columns; nulls are equal to each other.
             keep: length of event time, "30d", that a key stays at least after its newest row. Then
                 it is deleted, at the last moment before a multiple of that length, and counted as
-                `forgotten_keys`; at the end of the input all are. None if keys stay.
+                `forgotten_keys`, once the input has reached that. None if keys stay.
             on_missing: fate of a deletion whose key has no row: "error" ends the job, "count"
                 counts it as `missing_rows`.
             slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, late rows
@@ -107,7 +110,8 @@ class ToTables(AnyStream):
         if not keys:
             raise FlowError(f"step {name!r}: to_table has no key; name one, to_table('id')")
         checks.key_types(self.schema, keys, step=name)
-        if carried_by(self.flow.steps, self.name).changes == "none":
+        carried = carried_by(self.flow.steps, self.name)
+        if carried.changes == "none":
             checks.none_missing(on_missing, step=name)
         return self._add(
             ToTableStep(
@@ -115,6 +119,7 @@ class ToTables(AnyStream):
                 inputs=self._in,
                 schema=self.schema,
                 keys=keys,
+                retracts=carried.takes_back,
                 on_missing=on_missing,
                 keep_ns=keep_length_ns(keep, step=name),
                 **self._gate(slack, replicas, keys, step=name),
