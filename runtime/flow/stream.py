@@ -20,6 +20,7 @@ from slackwater.runtime.flow import checks
 from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
 from slackwater.runtime.operators.ground.checks import key_types
 from slackwater.runtime.operators.ground.streams import Keyed
+from slackwater.runtime.plan.changes import carried_by
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SinkStep
@@ -69,7 +70,9 @@ class Stream(StreamMethods):
 
         The stream has the columns of those rows, and `late_step`, `late_side` (of a join),
         `late_event_time`, `late_by_ns`, and `late_dropped`: false for a row that missed only some
-        of its windows or partners. The event time of a row is when it was found late.
+        of its windows or partners. The event time of a row is when it was found late. Of an input
+        that changes, rows are those of the changelog, and `late_change` says what each did:
+        "insert", "update", "delete", or "old" for a row that the next replaced.
 
         Raises:
             FlowError: this stream comes from a step of another kind, or a side is given and the
@@ -89,6 +92,8 @@ class Stream(StreamMethods):
             ours["late_side"] = pa.string()
         time = event_time_type(steps, gated.inputs)
         ours |= {"late_event_time": time, "late_by_ns": pa.int64(), "late_dropped": pa.bool_()}
+        if any(carried_by(steps, source).changes != "none" for source in gated.inputs):
+            ours["late_change"] = pa.string()
         for column in ours:
             if column in fields:
                 raise DuplicateName(

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "CHANGE_BITS",
     "RETRACTED",
     "REVISED",
     "UNCERTAIN",
@@ -102,6 +103,8 @@ def rows_by_mark(marks: Marks) -> dict[str, int]:
 REVISED = registered("revision", heading="revi-\nsions")
 UNCERTAIN = registered("uncertain", heading="uncer-\ntain")
 RETRACTED = registered("deletion", heading="dele-\ntions")
+CHANGE_BITS = np.uint8(REVISED.bit | RETRACTED.bit)
+"""Bits of the kind of a change."""
 
 
 def without(mark: RowMark, marks: Marks | None) -> Marks | None:

@@ -17,7 +17,6 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import EachRowStep, Step
-from slackwater.runtime.plan.steps import LateStep
 from slackwater.runtime.plan.traits import ChangeKind, Changes, Role
 
 __all__ = [
@@ -72,9 +71,7 @@ def carried_by(steps: Mapping[str, Step], name: str) -> Carried:
     if step.traits.changes != "none":
         return Carried(step.traits.changes, name, step.traits.kinds)
     inputs = step.inputs
-    if isinstance(step, LateStep):  # whose rows are those of its input's inputs
-        inputs = steps[inputs[0]].inputs
-    elif step.traits.role is Role.SIDE_ROWS or not step.traits.passes_on:
+    if step.traits.role is Role.SIDE_ROWS or not step.traits.passes_on:
         inputs = ()
     carried = [carried_by(steps, before) for before in inputs]
     kinds = _INSERTS.union(*(each.kinds for each in carried))

@@ -254,9 +254,10 @@ class LateStep(SideStep):
     """Late rows of its input: rows that could not count there in full.
 
     Columns that leave: those of `columns`, then `late_step`, of two ports `late_side` ("left" or
-    "right"), `late_event_time`, `late_by_ns` (how far the closed time was ahead of the row), and
-    `late_dropped` (false: the row missed only some of its windows). The event time of such a row in
-    this stream is when it was found late: never older than the step's promise.
+    "right"), `late_event_time`, `late_by_ns` (how far the closed time was ahead of the row),
+    `late_dropped` (false: the row missed only some of its windows), and of inputs that change
+    `late_change`, as the rows themselves change no more. The event time of such a row in this
+    stream is when it was found late: never older than the step's promise.
     """
 
     columns: tuple[Mapping[str, str] | None, ...]

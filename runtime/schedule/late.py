@@ -9,12 +9,19 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.model.nullable import as_dtype
+from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, REVISED
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.side_outputs import SideOutputs
 
 SIDES = ("left", "right")
+_CHANGES = {
+    0: "insert",
+    REVISED.bit: "update",
+    RETRACTED.bit: "delete",
+    RETRACTED.bit | REVISED.bit: "old",
+}
 
 
 class LateOutputs(SideOutputs):
@@ -53,7 +60,7 @@ class LateOutputs(SideOutputs):
         came_under = late.columns[rows.port]
         if came_under is None:
             return None
-        batch, size = rows.batch, len(rows.batch)
+        batch, size, marks = rows.batch, len(rows.batch), rows.batch.marks
         columns: Columns = {}
         for field in channel.schema:
             if field.name in came_under:
@@ -70,8 +77,13 @@ class LateOutputs(SideOutputs):
                 columns[field.name] = batch.event_time_ns
             elif field.name == "late_by_ns":
                 columns[field.name] = rows.late_by_ns
+            elif field.name == "late_change":
+                kinds = np.zeros(size, np.uint8) if marks is None else marks & CHANGE_BITS
+                columns[field.name] = pa.array([_CHANGES[kind] for kind in kinds.tolist()])
             else:
                 columns[field.name] = rows.is_dropped
         late_at_ns = max(self._promise_ns, rows.found_ns)
         event_time_ns = np.maximum(batch.event_time_ns, late_at_ns)
-        return batch.with_(event_time_ns=event_time_ns, columns=columns, arrivals=None)
+        if marks is not None:
+            marks = marks & ~CHANGE_BITS
+        return batch.with_(event_time_ns=event_time_ns, columns=columns, marks=marks, arrivals=None)

@@ -287,6 +287,35 @@ def test_the_end_of_the_input_takes_back_only_keys_that_event_time_has_passed(
             assert there == stay, sink
 
 
+def test_late_changes_are_rows_that_say_what_they_did() -> None:
+    flow = Dataflow("late")
+    words, ids = ["+I", "+I", "-U", "+U", "-D", "+I"], ["a", "b", "a", "a", "b", "d"]
+    log = {"t": [1, 2, 3, 3, 4, 30], "at": [1, 2, 21, 21, 22, 30], "op": words, "id": ids}
+    times = [1, 5, 10, 15, 20, 25, 30]
+    other = {"t": times, "at": times, "op": ["+I"] * 7, "id": list("tuvwxyz")}
+    of_time = {"event_time": "t", "arrival": "at", "time_unit": "s", "speed": 1.0}
+    streams = [
+        flow.source("log", sw.table(log), idle="1s", **of_time),
+        flow.source("other", sw.table(other), **of_time),
+    ]
+    both, more = (stream.select("id", "op").changes("op") for stream in streams)
+    table = both.merge(more).to_table("id")
+    table.sink("table", sw.collect_sink())
+    late = table.late()
+    late.sink("late", sw.collect_sink())
+    late.aggregate(window=sw.everything(), rows=sw.count()).sink("count", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        report = job.wait()
+        rows = job.result("late").select(["id", "late_change"]).to_pylist()
+        assert [tuple(row.values()) for row in rows] == [
+            ("a", "old"),
+            ("a", "update"),
+            ("b", "delete"),
+        ]
+        assert job.result("count").to_pylist()[0]["rows"] == report.ledger.late == 3
+
+
 def test_explain_says_where_changes_may_come_late() -> None:
     for idle in ("1s", None):
         flow = Dataflow("changes")

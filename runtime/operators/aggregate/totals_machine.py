@@ -30,7 +30,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import distinct, keep_keys
 from slackwater.runtime.model.hashes import key_hashes
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED
+from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, REVISED
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
@@ -50,8 +50,6 @@ from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import OR_LATER, Missed
 from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import row_of
-
-_KINDS = np.uint8(REVISED.bit | RETRACTED.bit)
 
 
 class TotalsMachine(LateOperator):
@@ -164,7 +162,7 @@ class TotalsMachine(LateOperator):
         states = self._states.running(rows, runs, size)
         made = columns_of(self._states, states, counts, partial(runs.row_at, rows))
         stimuli = self._stimuli.run(every, rows.stimulus_time_ns, runs, size)
-        others = None if rows.marks is None else rows.marks & ~_KINDS
+        others = None if rows.marks is None else rows.marks & ~CHANGE_BITS
         others = others if others is not None and others.any() else None
         marks = self._marks.running(rows.with_(marks=others), runs, size)
         before, after, times = runs.at - 1, runs.at, rows.event_time_ns

@@ -31,7 +31,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.batch import concat_columns
 from slackwater.runtime.model.divided import keep_keys
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED, Marks
+from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, Marks
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order, stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
@@ -51,8 +51,6 @@ from slackwater.runtime.operators.join.lives import (
 )
 from slackwater.runtime.operators.join.table_join import TableJoinStep
 from slackwater.runtime.operators.join.table_side import TableSide, Turns
-
-_CHANGE_BITS = np.uint8(RETRACTED.bit | REVISED.bit)
 
 
 class TableJoinMachine(LateOperator):
@@ -316,7 +314,7 @@ class TableJoinMachine(LateOperator):
             if rows is not None:
                 stimuli[is_there] = np.maximum(stimuli.take(is_there), rows.stimulus_time_ns)
                 if rows.marks is not None:
-                    marks[is_there] |= rows.marks & ~_CHANGE_BITS
+                    marks[is_there] |= rows.marks & ~CHANGE_BITS
             row_of = np.full(len(places), 0 if rows is None else len(rows), dtype=np.int64)
             row_of[is_there] = np.arange(len(is_there))
             columns |= self._columns_of(names, rows, row_of)

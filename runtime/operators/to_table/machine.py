@@ -26,7 +26,7 @@ from slackwater.runtime.model import (
     joined_batches,
 )
 from slackwater.runtime.model.divided import keep_keys
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED, are_retracted
+from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, REVISED, are_retracted
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
@@ -37,8 +37,6 @@ from slackwater.runtime.operators.ground.stored_rows import StoredRows
 from slackwater.runtime.operators.ground.untouched import Untouched
 from slackwater.runtime.operators.ground.user_code import sample_of
 from slackwater.runtime.operators.to_table.step import ToTableStep
-
-_BOTH = RETRACTED.bit | REVISED.bit
 
 
 class ToTableMachine(LateOperator):
@@ -136,7 +134,7 @@ class ToTableMachine(LateOperator):
             rows.with_(
                 event_time_ns=np.full(len(rows), end_ns - 1),
                 stimulus_time_ns=np.maximum(rows.stimulus_time_ns, stimulus_ns),
-                marks=(marks & np.uint8(255 - _BOTH)) | np.uint8(RETRACTED.bit),
+                marks=(marks & ~CHANGE_BITS) | np.uint8(RETRACTED.bit),
                 codes=None,
             )
         )
@@ -215,12 +213,12 @@ def _leaving(
     source, bits = of_row.copy(), np.zeros(total, dtype=np.uint8)
     old = (ends - leaves)[has_old]
     source[old] = before[has_old]
-    bits[old] = np.where(has_new[has_old], _BOTH, RETRACTED.bit)
+    bits[old] = np.where(has_new[has_old], CHANGE_BITS, RETRACTED.bit)
     bits[(ends - 1)[has_old & has_new]] = REVISED.bit
     plain = rows.with_(writers=None, arrivals=None)
     every = plain if known is None else concat_batches([plain, known.with_(codes=None)])
     made = every.take(source)
-    marks = bits if made.marks is None else (made.marks & np.uint8(255 - _BOTH)) | bits
+    marks = bits if made.marks is None else (made.marks & ~CHANGE_BITS) | bits
     return made.with_(
         event_time_ns=rows.event_time_ns.take(of_row),
         stimulus_time_ns=np.maximum(made.stimulus_time_ns, rows.stimulus_time_ns.take(of_row)),
