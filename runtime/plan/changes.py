@@ -17,6 +17,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.arrivals import sources_upstream
 from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import ChangeKind, Changes, Role
 
 __all__ = [
@@ -89,10 +90,13 @@ def check_changes(steps: Mapping[str, Step], step: Step) -> None:
         step: the step that is added.
 
     Raises:
-        FlowError: it cannot, or its gate has a slack; names the step that makes them.
+        FlowError: it cannot, or its gate has a slack; names the step that makes them. Or it reads a
+            changelog of a source that drops late rows.
     """
     if step.traits.role is Role.SIDE_ROWS:
         return
+    if step.traits.changes in _WHOLE and step.traits.role is Role.EACH_ROW:
+        _check_sources(steps, step)
     takes = step.traits.takes_changes
     of_each = (takes,) * len(step.inputs) if isinstance(takes, str) else takes
     kinds: dict[str, Carried] = {}
@@ -152,6 +156,25 @@ def changes_text(steps: Mapping[str, Step], name: str) -> str:
     texts = {"inserts": "inserts", "updates": _UPDATES.get(changes, ""), "deletions": "deletions"}
     text = ", ".join(text for kind, text in texts.items() if kind in kinds)
     return f"changes  {_REVISIONS if changes == 'revisions' else text}{of}"
+
+
+def _check_sources(steps: Mapping[str, Step], step: Step) -> None:
+    """Check that no source drops rows of a changelog that come late.
+
+    Raises:
+        FlowError: one does; names it.
+    """
+    for above in _way_of(steps, step.inputs[0]):
+        if not isinstance(above, SourceStep):
+            continue
+        order = above.source.reorder
+        if not (order.refuses or order.passes_late):
+            raise FlowError(
+                f"step {step.name!r} reads changes, and source {above.name!r} drops rows that come "
+                f"late ({order.text}): without a change results would be wrong from then on; write "
+                "out_of_order=sw.order.k_slack('5s', late='pass') there, with which late changes "
+                "count when they come, or out_of_order='error'"
+            )
 
 
 def _check_in_time(steps: Mapping[str, Step], step: Step, name: str, carried: Carried) -> None:

@@ -217,6 +217,38 @@ def test_a_slack_before_changes_are_read_is_refused() -> None:
         both.changes("op").aggregate(by="id", rows=sw.count())
 
 
+@pytest.mark.parametrize("order", ["late", "sort", sw.order.k_slack("1s")])
+def test_a_changelog_of_which_a_source_drops_late_rows_is_refused(order: Any) -> None:
+    options = {"disorder": "1s"} if isinstance(order, str) else {}
+    rows = slow(Dataflow("changes"), out_of_order=order, **options)
+    rows.to_table("id")  # rows that do not change may be dropped
+    with pytest.raises(FlowError, match=r"source 'log' drops rows that come late.*late='pass'"):
+        rows.filter(col("n") > 0).changes("op")
+
+
+def test_changes_that_a_source_passes_late_leave_exact_totals() -> None:
+    log = {
+        "t": [1, 2, 20, 3, 3, 4, 30],
+        "op": ["+I", "+I", "+I", "-U", "+U", "-D", "+I"],
+        "id": ["a", "b", "c", "a", "a", "b", "c"],
+        "n": [1, 2, 3, 1, 5, 2, 9],
+    }
+    flow = Dataflow("late")
+    order = sw.order.k_slack("5s", late="pass")
+    rows = flow.source("log", sw.table(log), event_time="t", time_unit="s", out_of_order=order)
+    totals = rows.changes("op").aggregate(by="id", rows=sw.count(), sum=sw.sum("n"))
+    totals.sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        assert job.wait().ledger.late == 0
+        last: dict[str, tuple[int, int]] = {}
+        for row in job.result("out").to_pylist():
+            last[row["id"]] = (row["rows"], row["sum"])
+            if row["change"] == "delete":
+                del last[row["id"]]
+    assert last == {"a": (1, 5), "c": (2, 12)}
+
+
 def test_a_k_slack_chain_before_changes_is_refused_with_a_way_out() -> None:
     _, good = slow(Dataflow("changes")).k_slack_chain("1s", "2s")
     with pytest.raises(FlowError, match="read changes on the stream before it") as problem:
