@@ -68,7 +68,7 @@ class GrowableArray:
     def renumber(self, kept: StayingNumbers) -> StayingNumbers:
         """Give values, which are numbers, their new ones; return the places that stay."""
         moved = kept.moved(self.values)
-        stay = np.flatnonzero(moved >= 0)
+        stay = (moved >= 0).nonzero()[0]
         self.replace(moved.take(stay))
         return StayingNumbers(stay)
 
@@ -185,7 +185,7 @@ def starts_of_runs(values: Int64Array, *others: Int64Array) -> Int64Array:
     differs = values[1:] != values[:-1]
     for other in others:
         differs |= other[1:] != other[:-1]
-    return np.concatenate(([0], np.flatnonzero(differs) + 1))
+    return np.concatenate(([0], differs.nonzero()[0] + 1))
 
 
 def places_in_runs(starts: Int64Array, rows: int) -> Int64Array:

@@ -43,7 +43,7 @@ class StoredRows:
     @property
     def places(self) -> Int64Array:
         """The places of all rows, ascending."""
-        return np.flatnonzero(~self._is_gone.values)
+        return (~self._is_gone.values).nonzero()[0]
 
     def append(self, rows: Batch) -> None:
         """Add rows with codes, and join short batches."""
@@ -53,7 +53,7 @@ class StoredRows:
         parts.append(rows)
         starts.append(self.end)
         self._is_gone.resize(self.end + len(rows))
-        while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):  # so they are few
+        while len(parts) > 1 and len(parts[-2]) < max(2 * len(parts[-1]), _FEW_ROWS):  # so few
             parts[-2:] = [concat_batches(parts[-2:])]
             del starts[-1]
 
@@ -120,13 +120,13 @@ class StoredRows:
         if not len(places):
             return StayingNumbers(places)
         moved = staying.moved(self.codes(places))
-        stays = np.flatnonzero(moved >= 0)
+        stays = (moved >= 0).nonzero()[0]
         self._hold(places.take(stays), moved.take(stays))
         return StayingNumbers(stays)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the batches, which never change, and which of their rows are gone."""
-        return {"parts": [*self._parts], "gone": np.flatnonzero(self._is_gone.values)}
+        return {"parts": [*self._parts], "gone": self._is_gone.values.nonzero()[0]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take saved rows into a fresh store."""

@@ -22,6 +22,9 @@ __all__ = ["CodeIndex"]
 
 _RATIO = 4
 """Least ratio of the lengths of a part and the next: so parts are few."""
+_FEW_ROWS = 1_024
+"""Rows of a part that is joined with the next whatever its length: to sort both costs less than to
+look into one more part."""
 
 
 class _Part(NamedTuple):
@@ -55,7 +58,7 @@ class CodeIndex:
         """Add rows, whose places are above all others and ascend."""
         if not len(places):
             return
-        while self._parts and len(self._parts[-1].places) < _RATIO * len(places):
+        while self._parts and len(self._parts[-1].places) < max(_RATIO * len(places), _FEW_ROWS):
             last = self._parts.pop()
             is_there = self._rows.are_there(last.places)
             known = last.codes.repeat(np.diff(last.starts))[is_there]
@@ -78,7 +81,7 @@ class CodeIndex:
         numbers, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for part in self._parts:
             at = np.minimum(part.codes.searchsorted(codes), len(part.codes) - 1)
-            known = np.flatnonzero(part.codes.take(at) == codes)
+            known = (part.codes.take(at) == codes).nonzero()[0]
             at = at.take(known)
             starts = part.starts.take(at)
             of, entries = unfold(starts, part.starts.take(at + 1) - starts)

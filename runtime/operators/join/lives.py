@@ -121,13 +121,10 @@ def _partners(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
     staying, places = other.staying(own.codes)
     pairs_met = [Met((own.places[staying], places), own.births[staying], own.deaths[staying])]
     changed = other.changed
-    for is_own in (changed.deaths == end, changed.deaths < end):
-        some = changed.keep(is_own)
-        if not len(some.codes):
-            continue
-        number, at = _alive(some, own, end, or_equal=or_equal)
-        deaths = np.minimum(own.deaths.take(number), some.deaths.take(at))
-        pairs = (own.places.take(number), some.places.take(at))
+    if len(changed.codes):
+        number, at = _alive(changed, own, end, or_equal=or_equal)
+        deaths = np.minimum(own.deaths.take(number), changed.deaths.take(at))
+        pairs = (own.places.take(number), changed.places.take(at))
         pairs_met.append(Met(pairs, own.births.take(number), deaths))
     return Met(
         (
@@ -141,17 +138,21 @@ def _partners(own: Lives, other: Members, end: int, *, or_equal: bool) -> Met:
 
 def _alive(lives: Lives, own: Lives, end: int, *, or_equal: bool) -> tuple[Int64Array, Int64Array]:
     """Return pairs of (row of `own`, row of `lives` that is there when it comes)."""
+    # Those that stay are apart from others of their key: one would hide all deaths after it.
     width = end + 2
-    order = np.lexsort((lives.births, lives.codes))
-    firsts = lives.codes.take(order) * width
+    parts = 2 * lives.codes + (lives.deaths == end)
+    order = np.lexsort((lives.births, parts))
+    firsts = parts.take(order) * width
     births = firsts + lives.births.take(order) + 1
     deaths = lives.deaths.take(order)
-    # The greatest death so far of its key: all before the first that is later are gone.
+    # The greatest death so far of its part: all before the first that is later are gone.
     longest = np.maximum.accumulate(firsts + deaths + 1)
-    codes, moments = own.codes * width, own.births + 1
-    until = births.searchsorted(codes + moments, "right" if or_equal else "left")
-    since = longest.searchsorted(codes + moments, "right")
+    sought = 2 * own.codes * width + own.births + 1
+    sought = np.concatenate([sought, sought + width])
+    until = births.searchsorted(sought, "right" if or_equal else "left")
+    since = longest.searchsorted(sought, "right")
     number, at = unfold(since, np.maximum(until - since, 0))
+    number %= len(own.codes)
     is_there = deaths.take(at) > own.births.take(number)
     return number[is_there], order.take(at[is_there])
 
@@ -181,7 +182,7 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
     now = numbers == 0
     was = np.append(False, now[:-1])
     was[firsts] = before.take(codes.take(firsts)) == 0
-    flips = np.flatnonzero(now != was)
+    flips = (now != was).nonzero()[0]
     codes, moments, now = codes.take(flips), moments.take(flips), now.take(flips)
     is_first = np.zeros(len(codes), dtype=np.bool_)
     is_first[starts_of_runs(codes)] = True
@@ -197,7 +198,7 @@ def emptiness(side: Lives, before: Int64Array, end: int, *, is_empty: bool) -> M
 
     def staying(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
         stays = ((before.take(keys) == 0) == is_empty) & ~np.isin(keys, codes)
-        number = np.flatnonzero(stays)
+        number = stays.nonzero()[0]
         return number, np.full(len(number), NO_ROW, dtype=np.int64)
 
     return Members(changed, staying)

@@ -180,8 +180,8 @@ class TableJoinMachine(LateOperator):
             stimuli = np.maximum(stimuli, stimulus_ns)
         moments = np.empty(len(order), dtype=np.int64)
         moments[order] = in_order
-        counts = np.cumsum([0 if rows is None else len(rows) for rows in came])
-        own = np.split(moments, counts[:-1])
+        lefts = 0 if came[0] is None else len(came[0])
+        own = [moments[:lefts], moments[lefts:]]
         turns = [
             side.turns(rows, moments_of, len(order))
             for side, rows, moments_of in zip(self._sides, came, own, strict=True)
@@ -269,7 +269,7 @@ class TableJoinMachine(LateOperator):
         met = list(self._met(turns, end := len(times)))
         births = np.concatenate([pairs.births for pairs in met])
         deaths = np.concatenate([pairs.deaths for pairs in met])
-        come, go = np.flatnonzero(births != BEFORE), np.flatnonzero(deaths < end)
+        come, go = (births != BEFORE).nonzero()[0], (deaths < end).nonzero()[0]
         if not len(come) and not len(go):
             return None
         of_pairs = np.concatenate([go, come])
@@ -308,7 +308,7 @@ class TableJoinMachine(LateOperator):
         columns: Columns = {}
         keys: list[list[Column]] = []
         for number, (side, places) in enumerate(zip(self._sides, pairs, strict=True)):
-            is_there = np.flatnonzero(places != NO_ROW)
+            is_there = (places != NO_ROW).nonzero()[0]
             names = self._step.names[number]
             rows = side.rows.take(places.take(is_there)) if len(is_there) else None
             if rows is not None:

@@ -89,7 +89,6 @@ class TableSide:
         self._by_value = CodeIndex(self.rows)
         self._values: KeyIndex | None = None
         self._numbers = GrowableArray(np.int64)  # by key: rows that others can meet
-        self._going = np.empty(0, dtype=np.int64)
         places = self.rows.places
         if len(places):
             rows = self.rows.take(places)
@@ -174,7 +173,7 @@ class TableSide:
         codes, marks = rows.codes, rows.marks
         assert codes is not None, "rows come with codes"
         goes = np.zeros(len(rows), np.bool_) if marks is None else are_retracted(marks)
-        new = np.flatnonzero(~goes)
+        new = (~goes).nonzero()[0]
         first = self.rows.end
         places = np.full(len(rows), -1, dtype=np.int64)
         places[new] = np.arange(first, first + len(new))
@@ -182,11 +181,12 @@ class TableSide:
         if values is not None and goes.any():
             places[goes] = self._places_of_gone(values, goes, places)
         self.rows.append(rows.take(new))
-        out = np.flatnonzero(goes & (places >= 0))
-        self._going = places.take(out)
-        is_new = self._going >= first
+        out = (goes & (places >= 0)).nonzero()[0]
+        going = places.take(out)
+        self.rows.drop(going)  # so those that stay are found; the others can still be taken
+        is_new = going >= first
         known, deaths = out[~is_new], np.full(len(new), end, dtype=np.int64)
-        deaths[self._going[is_new] - first] = moments.take(out[is_new])
+        deaths[going[is_new] - first] = moments.take(out[is_new])
         lives = deaths > moments.take(new)  # others come and go at one moment
         came, stay = new[lives], new[deaths == end]
         of_lives = np.concatenate([known, came])
@@ -199,7 +199,7 @@ class TableSide:
                 np.concatenate([moments.take(known), deaths[lives]]),
             ),
             meets.take(of_lives),
-            np.flatnonzero(goes & (places < 0)),
+            (goes & (places < 0)).nonzero()[0],
             Entering(
                 codes.take(stay),
                 places.take(stay),
@@ -220,7 +220,7 @@ class TableSide:
             goes: shape (rows,), whether each takes one out.
             places: shape (rows,), places of the others.
         """
-        at = np.flatnonzero(np.isin(values, values[goes]))
+        at = np.isin(values, values[goes]).nonzero()[0]
         at = at.take(stable_order(values.take(at)))
         own, is_out = values.take(at), goes.take(at)
         starts = starts_of_runs(own)
@@ -230,43 +230,36 @@ class TableSide:
         of_known, known = self._by_value.find(own.take(starts))
         there = np.bincount(of_known, minlength=len(starts))
         # Rows of the value after each; the lowest so far says how many took out none.
-        numbers = np.where(is_out, -1, 1).cumsum()
-        numbers += (there - np.append(0, numbers)[starts]).take(run)
+        steps = np.where(is_out, -1, 1)
+        numbers = steps.cumsum()
+        numbers += (there - numbers.take(starts) + steps.take(starts)).take(run)
         apart = run * (2 * (int(np.abs(numbers).max()) + 1))
         lowest = np.minimum(np.minimum.accumulate(numbers - apart) + apart, 0)
-        before = np.append(0, lowest[:-1])
+        before = np.zeros(len(lowest), dtype=np.int64)
+        before[1:] = lowest[:-1]
         before[starts] = 0
         finds = is_out & (lowest == before)
         # The n-th row that goes takes out the n-th of those that were there, and then came.
         turn = finds.cumsum()
-        turn -= np.append(0, turn)[starts].take(run)
-        came = np.flatnonzero(~is_out)
+        turn -= (turn.take(starts) - finds.take(starts)).take(run)
+        came = (~is_out).nonzero()[0]
         of_all = np.concatenate([of_known, run.take(came)])
         in_turn = stable_order(of_all)
         firsts = of_all.take(in_turn).searchsorted(np.arange(len(starts)))
         all_places = np.concatenate([known, places.take(at.take(came))]).take(in_turn)
         gone = np.full(len(values), -1, dtype=np.int64)
-        out = np.flatnonzero(finds)
+        out = finds.nonzero()[0]
         gone[at.take(out)] = all_places.take(firsts.take(run.take(out)) + turn.take(out) - 1)
         return gone[goes]
 
     def members(self, turns: Turns, *, meeting: bool) -> Members:
         """Return the rows of this side; with `meeting` those alone that others can meet."""
         lives = turns.lives.keep(turns.meets) if meeting else turns.lives
-        return Members(lives, self._staying)
-
-    def _staying(self, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
-        number, places = self._by_key.find(codes)
-        if len(self._going) and len(places):
-            stays = ~np.isin(places, self._going)
-            number, places = number[stays], places[stays]
-        return number, places
+        return Members(lives, self._by_key.find)
 
     def settle(self, turns: Turns) -> None:
         """Index the rows that stay, and forget those that went; their results are made."""
         lives, entering = turns.lives, turns.entering
-        self.rows.drop(self._going)
-        self._going = np.empty(0, dtype=np.int64)
         self._count(lives.codes[(lives.births == BEFORE) & turns.meets], -1)
         if len(entering.places):
             self._by_key.add(entering.codes, entering.places)
@@ -283,7 +276,7 @@ class TableSide:
             return _NO_TURNS
         rows = self.rows.take(places)
         assert rows.codes is not None, "rows are stored with codes"
-        self._going = places
+        self.rows.drop(places)
         births, deaths = np.full(len(places), BEFORE), np.zeros(len(places), dtype=np.int64)
         lives = Lives(rows.codes, places, births, deaths)
         return Turns(lives, self._meets(rows), _NOWHERE, _NO_TURNS.entering)
