@@ -201,6 +201,7 @@ class _Passing:
 
     Attributes:
         holds_nothing: True here. A custom policy without it may hold rows.
+        lag_ns: time by which its promise is before the newest, always.
     """
 
     STATE = Fields()
@@ -208,16 +209,16 @@ class _Passing:
     holds_nothing = True
 
     def __init__(self, disorder_ns: int) -> None:
-        self._disorder_ns = disorder_ns
+        self.lag_ns = disorder_ns
 
     def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         del event_time_ns
-        if not self._disorder_ns:
+        if not self.lag_ns:
             return newest_ns
-        earliest_ns = START_NS + self._disorder_ns
+        earliest_ns = START_NS + self.lag_ns
         if newest_ns.item(0) < earliest_ns:  # the newest never runs back
             newest_ns = np.maximum(newest_ns, earliest_ns)
-        promised: Int64Array = newest_ns - self._disorder_ns
+        promised: Int64Array = newest_ns - self.lag_ns
         return promised
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:

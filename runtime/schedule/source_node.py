@@ -608,8 +608,8 @@ class SourceNode(Node):
             self.late_dropped += late
             return rows.keep(~is_late)
         self.late += late
-        assert block.promised_ns is not None, "late is older than a promise"
-        left, rows = put_around_late(self._order, rows, is_late, block.promised_ns[start:stop])
+        promised_ns = block.promises_ns(start, stop).data
+        left, rows = put_around_late(self._order, rows, is_late, promised_ns)
         self._release(left, block.released_ns(left, start, stop))
         return rows
 

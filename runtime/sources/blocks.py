@@ -26,7 +26,7 @@ from slackwater.runtime.model.diverted import MOST_REPORTED, DivertedRow
 from slackwater.runtime.model.json_text import bad_rows_as_json
 from slackwater.runtime.model.schema import is_sound, is_time, time_unit
 from slackwater.runtime.model.state import Fields, save
-from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.newest import NewestByRow, running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.bad_times import (
@@ -547,8 +547,8 @@ class BlockReader:
         a gate with a slack would let all others go first, as older than these by far.
         """
         event_time_ns = rows.event_time_ns
-        newest_ns = running_max(event_time_ns, self._newest_ns)
-        self._newest_ns = int(newest_ns[-1])
+        newest = NewestByRow(event_time_ns, self._newest_ns)
+        self._newest_ns = newest.last
         ids, own_ns, least_ns = None, None, None
         if self._writers is not None and rows.writers is not None:
             ids = self._writers.ids(rows.writers)
@@ -558,7 +558,7 @@ class BlockReader:
                     own_ns = np.maximum(own_ns, self._partition.at_hand.first_ns)
             least_ns = self._least_ns(rows, rows.writers, own_ns)
         made_ns = event_time_ns if is_rest else least_ns
-        promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest_ns, made_ns)
+        promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest, made_ns)
         promised_ns, floor_ns = promised if promised is not None else (None, None)
         if own_ns is not None:
             if disorder_ns := self._reorder.longest_ns:  # a writer's own rows may be out, too
@@ -593,14 +593,22 @@ class BlockReader:
             self._batch(rows, event_time_ns if due_ns is None else due_ns, ids, arrived_ns),
             len(event_time_ns),
             None if due_ns is None else due_ns.data,
-            newest_ns.data,
-            None if promised_ns is None else promised_ns.data,
+            self._in_form(newest),
+            None if promised_ns is None else self._in_form(promised_ns),
             late,
             refused_row,
             refusal,
             arrived_ns=arrived_ns,
             sorts=self._reorder.sorts,
         )
+
+    def _in_form(self, times_ns: Int64Array | NewestByRow) -> memoryview[int] | NewestByRow:
+        """Return times in a form for questions on each row, or on some."""
+        if isinstance(times_ns, NewestByRow):
+            if self._pace is None and self._teller is None:
+                return times_ns
+            times_ns = times_ns.all()
+        return times_ns.data
 
     def _least_ns(
         self, rows: Rows, writers: Int64Array, own_ns: Int64Array | None

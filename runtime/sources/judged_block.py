@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.order.newest import NewestByRow
 
 _NEAR_ROWS = 8
 """So many rows are looked at one by one: takes of a paced source are small more often than not, and
@@ -48,8 +49,8 @@ class JudgedBlock:
     batch: Batch
     rows: int
     due_ns: memoryview[int] | None
-    newest_ns: memoryview[int]
-    promised_ns: memoryview[int] | None
+    newest_ns: memoryview[int] | NewestByRow
+    promised_ns: memoryview[int] | NewestByRow | None
     late: BoolArray | None
     refused_row: int | None
     refusal: str
@@ -90,6 +91,11 @@ class JudgedBlock:
             return self.batch.slice(start, stop)
         return self.batch.slice(self.leaves.item(start), self.leaves.item(stop))
 
+    def promises_ns(self, start: int, stop: int) -> Int64Array:
+        """Return the promises of rows [start, stop), of a source that promises something."""
+        assert self.promised_ns is not None, "the source promises something"
+        return _of_all(self.promised_ns)[start:stop]
+
     def released_ns(self, rows: Batch, start: int, stop: int) -> Int64Array | int:
         """Return when rows that left with those of a range were released, by arrivals.
 
@@ -110,7 +116,7 @@ class JudgedBlock:
             return np.repeat(arrived_ns, np.diff(self.leaves[start : stop + 1]))
         if not self.sorts or self.promised_ns is None:
             return START_NS
-        by = np.searchsorted(self.promised_ns[start:stop], rows.event_time_ns)
+        by = np.searchsorted(self.promises_ns(start, stop), rows.event_time_ns)
         released_ns: Int64Array = arrived_ns[np.minimum(by, stop - start - 1)]
         return released_ns
 
@@ -136,10 +142,8 @@ class JudgedBlock:
                 for word, up_to in self.counts.items()
             },
             "due_ns": None if self.due_ns is None else np.asarray(self.due_ns)[start:],
-            "newest_ns": np.asarray(self.newest_ns)[start:],
-            "promised_ns": None
-            if self.promised_ns is None
-            else np.asarray(self.promised_ns)[start:],
+            "newest_ns": _of_all(self.newest_ns)[start:],
+            "promised_ns": None if self.promised_ns is None else _of_all(self.promised_ns)[start:],
             "late": None if self.late is None else self.late[start:],
             "sorts": self.sorts,
             "arrived_ns": None if self.arrived_ns is None else self.arrived_ns[start:],
@@ -166,3 +170,8 @@ class JudgedBlock:
             state["arrived_ns"],
             state["sorts"],
         )
+
+
+def _of_all(times_ns: memoryview[int] | NewestByRow) -> Int64Array:
+    """Return the times of all rows, shape (rows,)."""
+    return times_ns.all() if isinstance(times_ns, NewestByRow) else np.asarray(times_ns)

@@ -22,7 +22,7 @@ from slackwater.runtime.errors import OperatorError, SchemaError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.newest import NewestByRow, running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.columns import time_ns
 from slackwater.runtime.sources.spec import SourceSpec
@@ -90,27 +90,35 @@ class PromiseLine:
     def __init__(self, spec: SourceSpec, order: Reordering) -> None:
         self._order, self._sorts = order, spec.reorder.sorts
         self._is_bounded = spec.writer is None or spec.reorder.longest_ns > 0
+        # Time by which it is before the newest, if that is all; a custom policy need not say so.
+        self._lag_ns: int | None = getattr(order, "lag_ns", None)
         self._reached_ns = START_NS
 
     def extend(
         self,
         spoken_ns: Int64Array | None,
         event_time_ns: Int64Array,
-        newest_ns: Int64Array,
+        newest: NewestByRow,
         least_ns: Int64Array | None = None,
-    ) -> tuple[Int64Array, Int64Array | None] | None:
+    ) -> tuple[Int64Array | NewestByRow, Int64Array | None] | None:
         """Return (the promise from each row on, the promise before each row), both (rows,).
 
         Args:
             spoken_ns: shape (rows,), from `spoken_promise_ns`.
             event_time_ns: shape (rows,), rows > 0.
-            newest_ns: shape (rows,), the newest event time up to each row.
+            newest: the newest event time up to each row.
             least_ns: shape (rows,), the least over the writers; None if unknown.
 
         Returns:
             None if the source promises nothing. The promise before each row is None if no row
             is older than it, which is mostly so, and seen at half the cost.
         """
+        if spoken_ns is None and least_ns is None and self._is_bounded and self._lag_ns:
+            promise = newest.lagging(self._lag_ns, self._reached_ns)
+            if promise is not None:
+                self._reached_ns = promise.last
+                return promise, None
+        newest_ns = newest.all()
         made_ns = (
             least_ns if least_ns is not None else self._made_ns(spoken_ns, event_time_ns, newest_ns)
         )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model.divided import distinct
 from slackwater.runtime.model.stable_order import stable_order
-from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.newest import NewestByRow, running_max
 
 
 @given(
@@ -31,3 +31,43 @@ def test_many_numbers_are_sorted_as_numpy_sorts_them(
     assert running_max(numbers, before).tolist() == expected.tolist()
     codes = rng.integers(0, 99, rows)
     assert distinct(codes).tolist() == np.unique(codes).tolist()
+
+
+@given(
+    st.integers(1, 20_000),
+    st.sampled_from([1, 40, 1_000, 50_000]),
+    st.sampled_from([0.0, 0.001, 0.1, 1.0]),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_newest_by_row_is_that_of_each_row_whichever_is_asked_for(
+    rows: int, disorder: int, late: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    times = np.arange(rows) * 3 - (rng.random(rows) < late) * rng.integers(0, disorder, rows)
+    before = int(rng.integers(-disorder, rows))
+    expected = np.maximum(np.maximum.accumulate(times), before)
+    newest = NewestByRow(times, before)
+    asked = rng.integers(0, rows, 20).tolist()
+    assert [newest[row] for row in asked] == [expected.item(row) for row in asked]
+    assert (newest.last, len(newest)) == (expected.item(-1), rows)
+    assert newest.all().tolist() == expected.tolist()
+    # A promise: no row may be older than what the row before it says.
+    lag, least = int(rng.integers(0, 2 * disorder)), before - int(rng.integers(0, 2 * disorder))
+    promised = np.maximum(expected - lag, least)
+    lagging = NewestByRow(times, before).lagging(lag, least)
+    if lagging is not None:
+        assert np.all(times >= np.append(least, promised[:-1]))
+        assert [lagging[row] for row in asked] == [promised.item(row) for row in asked]
+        assert lagging.all().tolist() == promised.tolist()
+
+
+def test_a_promise_of_many_rows_out_of_order_is_kept_as_steps_unless_one_is_late() -> None:
+    rng = np.random.default_rng(1)
+    times = np.arange(20_000) - rng.integers(0, 1_001, 20_000)
+    newest = np.maximum.accumulate(times)
+    assert NewestByRow(times, -5_000).lagging(1_000, -5_000) is not None
+    late = times.copy()
+    late[7_777] = newest[7_776] - 1_001
+    assert NewestByRow(late, -5_000).lagging(1_000, -5_000) is None
+    late[7_777] += 1
+    assert NewestByRow(late, -5_000).lagging(1_000, -5_000) is not None
