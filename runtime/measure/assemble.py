@@ -50,8 +50,8 @@ _UNREPORTED = (
 class SinkMeter:
     """Latency of rows that leave at one sink. Source: [mace] Def. 3.
 
-    Rows of small batches are counted together: for one row, counting takes as long as joining. In a
-    large one many rows in a row have one stimulus, and are counted as one value.
+    Rows of several batches are counted together: for one row, counting takes as long as joining. In
+    a large one many rows in a row have one stimulus, and are one value.
 
     It packs itself: what is saved is in its report, in the form in which that is sent.
     """
@@ -64,8 +64,9 @@ class SinkMeter:
             series=LatencySeries(),
             deadline_ns=deadline_ns,
         )
-        self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
-        self._rows_waiting = 0
+        # (stimulus times, egress, rows of each or None), as `_count` takes them
+        self._waiting: list[tuple[Int64Array, int, Int64Array | None]] = []
+        self._values_waiting = self._rows_waiting = 0
         self._rows_again = 0  # passed over, and still to be counted
 
     @property
@@ -92,15 +93,13 @@ class SinkMeter:
     def add(self, batch: Batch, egress_ns: int) -> None:
         """Count rows that have just left."""
         self._count_marks(batch)
-        stimulus_ns = batch.stimulus_time_ns
-        if len(stimulus_ns) > _ROWS_AT_ONCE:
-            starts = np.append(0, (stimulus_ns[1:] != stimulus_ns[:-1]).nonzero()[0] + 1)
-            values_ns, rows = stimulus_ns.take(starts), np.diff(starts, append=len(stimulus_ns))
-            self._count(values_ns, egress_ns - values_ns, rows)
-            return
-        self._waiting.append((stimulus_ns, egress_ns))
+        values_ns, rows = batch.stimulus_time_ns, None
+        if len(values_ns) > _ROWS_AT_ONCE:
+            values_ns, rows = _runs(values_ns)
+        self._waiting.append((values_ns, egress_ns, rows))
+        self._values_waiting += len(values_ns)
         self._rows_waiting += len(batch)
-        if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
+        if self._values_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
             self._count_waiting()
 
     @property
@@ -139,11 +138,17 @@ class SinkMeter:
                 self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
 
     def _count_waiting(self) -> None:
-        stimulus_ns = np.concatenate([stimuli for stimuli, _ in self._waiting])
-        latency_ns = np.concatenate([egress_ns - stimuli for stimuli, egress_ns in self._waiting])
-        self._waiting.clear()
-        self._rows_waiting = 0
-        self._count(stimulus_ns, latency_ns)
+        waiting = self._waiting
+        stimulus_ns = np.concatenate([values_ns for values_ns, _, _ in waiting])
+        latency_ns = np.concatenate([egress_ns - values_ns for values_ns, egress_ns, _ in waiting])
+        rows = None
+        if any(each is not None for _, _, each in waiting):
+            rows = np.concatenate(
+                [np.ones_like(values_ns) if own is None else own for values_ns, _, own in waiting]
+            )
+        self._waiting = []
+        self._values_waiting = self._rows_waiting = 0
+        self._count(stimulus_ns, latency_ns, rows)
 
     def _count(
         self, stimulus_ns: Int64Array, latency_ns: Int64Array, rows: Int64Array | None = None
@@ -155,6 +160,15 @@ class SinkMeter:
         if report.deadline_ns is not None:
             report.in_time += rows_where(latency_ns <= report.deadline_ns, rows)
         report.series.add(stimulus_ns, latency_ns, rows)
+
+
+def _runs(values: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the value of each run of equal ones, and the rows of each."""
+    starts = (values[1:] != values[:-1]).nonzero()[0] + 1
+    if not len(starts):
+        return values[:1].copy(), np.array([len(values)])
+    starts = np.append(0, starts)
+    return values.take(starts), np.diff(starts, append=len(values))
 
 
 def merge_channels(parts: Iterable[ChannelReport]) -> list[ChannelReport]:

@@ -50,3 +50,20 @@ def test_without_a_deadline_no_result_is_in_time_or_late() -> None:
     meter = SinkMeter("out", "x")
     meter.add(batch(np.array([0])), 1)
     assert (meter.report.deadline_ns, meter.report.in_time, meter.report.rows) == (None, 0, 1)
+
+
+def test_long_batches_of_few_stimuli_count_as_each_row_by_itself() -> None:
+    rng = np.random.default_rng(1)
+    stimuli = [
+        np.full(9_000, 5),
+        np.arange(3),
+        np.repeat([7, 9, 7], 3_000),
+        rng.integers(0, 9, 9_000),
+    ]
+    together, alone = (SinkMeter("out", "x", deadline_ns=14) for _ in range(2))
+    for egress_ns, stimuli_ns in enumerate(stimuli, start=20):
+        together.add(batch(stimuli_ns), egress_ns)
+        for piece in np.split(stimuli_ns, range(1_000, len(stimuli_ns), 1_000)):
+            alone.add(batch(piece), egress_ns)
+    assert together.next_ordinal == alone.next_ordinal == sum(map(len, stimuli))
+    assert together.snapshot() == alone.snapshot()
