@@ -201,7 +201,7 @@ class _Passing:
 
     Attributes:
         holds_nothing: True here. A custom policy without it may hold rows.
-        lag_ns: time by which its promise is before the newest, always.
+        lag_ns: time by which its promise is before the newest event time, always.
     """
 
     STATE = Fields()

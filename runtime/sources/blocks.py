@@ -548,7 +548,6 @@ class BlockReader:
         """
         event_time_ns = rows.event_time_ns
         newest = NewestByRow(event_time_ns, self._newest_ns)
-        self._newest_ns = newest.last
         ids, own_ns, least_ns = None, None, None
         if self._writers is not None and rows.writers is not None:
             ids = self._writers.ids(rows.writers)
@@ -559,6 +558,7 @@ class BlockReader:
             least_ns = self._least_ns(rows, rows.writers, own_ns)
         made_ns = event_time_ns if is_rest else least_ns
         promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest, made_ns)
+        self._newest_ns = newest.last
         promised_ns, floor_ns = promised if promised is not None else (None, None)
         if own_ns is not None:
             if disorder_ns := self._reorder.longest_ns:  # a writer's own rows may be out, too

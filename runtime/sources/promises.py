@@ -115,7 +115,7 @@ class PromiseLine:
         """
         if spoken_ns is None and least_ns is None and self._is_bounded and self._lag_ns:
             promise = newest.lagging(self._lag_ns, self._reached_ns)
-            if promise is not None:
+            if promise.is_none_older():
                 self._reached_ns = promise.last
                 return promise, None
         newest_ns = newest.all()

@@ -55,19 +55,21 @@ def test_the_newest_by_row_is_that_of_each_row_whichever_is_asked_for(
     lag, least = int(rng.integers(0, 2 * disorder)), before - int(rng.integers(0, 2 * disorder))
     promised = np.maximum(expected - lag, least)
     lagging = NewestByRow(times, before).lagging(lag, least)
-    if lagging is not None:
-        assert np.all(times >= np.append(least, promised[:-1]))
-        assert [lagging[row] for row in asked] == [promised.item(row) for row in asked]
-        assert lagging.all().tolist() == promised.tolist()
+    is_none_older = bool((times >= np.append(least, promised[:-1])).all())
+    assert lagging.is_none_older() == is_none_older
+    assert [lagging[row] for row in asked] == [promised.item(row) for row in asked]
+    assert lagging.last == promised[-1]
+    assert lagging.all().tolist() == promised.tolist()
 
 
-def test_a_promise_of_many_rows_out_of_order_is_kept_as_steps_unless_one_is_late() -> None:
+def test_a_row_that_is_a_nanosecond_too_old_is_found_among_many_out_of_order() -> None:
     rng = np.random.default_rng(1)
     times = np.arange(20_000) - rng.integers(0, 1_001, 20_000)
     newest = np.maximum.accumulate(times)
-    assert NewestByRow(times, -5_000).lagging(1_000, -5_000) is not None
-    late = times.copy()
-    late[7_777] = newest[7_776] - 1_001
-    assert NewestByRow(late, -5_000).lagging(1_000, -5_000) is None
-    late[7_777] += 1
-    assert NewestByRow(late, -5_000).lagging(1_000, -5_000) is not None
+    assert NewestByRow(times, -5_000).lagging(1_000, -5_000).is_none_older()
+    for row in (1, 7_777, 7_808, 19_999):
+        late = times.copy()
+        late[row] = newest[row - 1] - 1_001
+        assert not NewestByRow(late, -5_000).lagging(1_000, -5_000).is_none_older()
+        late[row] += 1
+        assert NewestByRow(late, -5_000).lagging(1_000, -5_000).is_none_older()
