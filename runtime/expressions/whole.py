@@ -99,7 +99,11 @@ def divided(op: str, ufunc: np.ufunc) -> Callable[[Call], Kernel]:
     def rest(left: Any, right: int) -> Column:
         """Return what a division by a fixed number leaves, by NumPy's vectors."""
         left = widened(left)
-        wholes: npt.NDArray[Any] = np.floor_divide(left, right)
+        if left.size and np.minimum.reduce(left) >= 0:  # without a sign it takes half the time
+            unsigned = np.floor_divide(left.view(np.uint64), np.uint64(right))
+            wholes: npt.NDArray[Any] = unsigned.view(np.int64)
+        else:
+            wholes = np.floor_divide(left, right)
         wholes *= right
         return np.subtract(left, wholes, out=wholes)
 

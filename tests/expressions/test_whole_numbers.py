@@ -179,3 +179,13 @@ def test_ids_that_a_float_would_merge_differ_from_it() -> None:
         ~(col("id") != float(2**53)),
     ):
         assert evaluated(equal, batch).tolist() == [True, False], str(equal)
+
+
+@given(st.lists(st.integers(LEAST, MOST), max_size=9), st.integers(1, MOST), st.booleans())
+def test_the_rest_by_a_fixed_number_is_that_of_python(
+    values: list[int], divisor: int, has_no_sign: bool
+) -> None:
+    values = [value & MOST for value in values] if has_no_sign else values
+    batch = batch_of([0] * len(values), {"x": np.array(values, dtype=np.int64)})
+    made = evaluated(col("x") % divisor, batch)
+    assert made.tolist() == [value % divisor for value in values]
