@@ -32,6 +32,7 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
         *(
             "tumbling",
             "sliding",
+            "cumulative",
             "calendar",
             "session",
             "rows",

@@ -97,6 +97,7 @@ _TABLE: Mapping[str, Mapping[str, str]] = {
         "hop hopping sliding_window sliding_windows sliding_event_time_windows rolling": (
             "`sw.sliding('30s', '10s')`"
         ),
+        "cumulate cumulative_window": "`sw.cumulative('1d', '1h')`",
         "read_csv scan_csv from_csv csv_source": _READ.format("csv", "rows.csv"),
         "read_parquet scan_parquet from_parquet": _READ.format("parquet", "rows.parquet"),
         "read_json read_ndjson scan_ndjson json ndjson read_json_lines": (

@@ -21,6 +21,7 @@ OPERATORS = {
     "windows of rows": ("aggregate/row_counts.py",),
     "`opened_by`": ("aggregate/openings.py",),
     "calendar windows": ("aggregate/calendar_windows.py",),
+    "cumulative windows": ("aggregate/cumulative_windows.py",),
     "windows without rows": ("aggregate/empty_windows.py",),
     "early results": ("aggregate/early_results.py",),
     "shared by windows of a key's own": (

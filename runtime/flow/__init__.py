@@ -44,6 +44,7 @@ from slackwater.runtime.operators.aggregate.aggregate_functions import (
     var,
 )
 from slackwater.runtime.operators.aggregate.calendar_windows import calendar
+from slackwater.runtime.operators.aggregate.cumulative_windows import cumulative
 from slackwater.runtime.operators.aggregate.custom_aggregate import custom
 from slackwater.runtime.operators.aggregate.interval_words import (
     everything,
@@ -75,6 +76,7 @@ __all__ = [
     "count",
     "count_distinct",
     "covar",
+    "cumulative",
     "custom",
     "duration",
     "event_time",

@@ -19,6 +19,7 @@ from slackwater.runtime.model.later import Later
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.close import CloseInTime
+from slackwater.runtime.operators.aggregate.cumulative_windows import CumulativeWindow
 from slackwater.runtime.operators.aggregate.custom_aggregate import (
     CustomAggregate,
     CustomFunctions,
@@ -441,6 +442,12 @@ CASES = [
     Case("an operator of one's own", PROCESS, 1),
     Case("tumbling", AGGREGATE, 1),
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
+    Case("cumulative", replace(AGGREGATE, window=CumulativeWindow(12, 4)), 1),
+    Case(
+        "cumulative windows of chosen rows, with an offset",
+        replace(CHOSEN, window=CumulativeWindow(15, 3, 7)),
+        1,
+    ),
     Case("windows without rows", replace(AGGREGATE, empty_ns=25), 1),
     Case("windows that leave early, by time", replace(EARLY, early_ns=4), 1),
     Case(

@@ -157,6 +157,7 @@ def windows(flow: sw.Dataflow) -> Made:
         a.aggregate(ALL, window=sw.session("20ms"), by="word", name="sessions"),
         b.aggregate(CHOSEN, window=sw.rows(7), by="flag", replicas=2, name="chosen"),
         a.aggregate(CHOSEN, window=sw.calendar("day"), by="text", name="days"),
+        a.aggregate(CHOSEN, window=sw.cumulative("1d", "6h"), by="text", name="days so far"),
     ]
 
 

@@ -126,6 +126,8 @@ def _windows() -> list[Window | Intervals]:
         sw.sliding("10s", "5s"),
         sw.sliding("3s", "2s"),
         sw.sliding("2500ms", "1s"),
+        sw.cumulative("10s", "2s"),
+        sw.cumulative("1m", "30s", offset="7s", closed="end"),
         sw.tumbling("10s", offset="3s"),
         sw.sliding("10s", "5s", offset="1s", closed="end"),
         sw.tumbling("700ms", closed="end"),

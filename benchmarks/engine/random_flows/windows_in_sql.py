@@ -111,6 +111,7 @@ class _Numbered(NamedTuple):
     slide: int
     offset: int
     is_closed_at_end: bool
+    is_cumulative: bool
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> _Numbered:
@@ -119,7 +120,11 @@ class _Numbered(NamedTuple):
             rng, [(700, 700), (10_000, 10_000), (60_000, 60_000), (3_000, 2_000), (10_000, 5_000)]
         )
         offset = int(one_of(rng, [0, 0, 300]))
-        return cls(size * MS, slide * MS, offset * MS, bool(rng.random() < 0.3))
+        is_cumulative = size % slide == 0 and bool(rng.random() < 0.3)
+        if is_cumulative and size == slide:
+            slide = size // int(one_of(rng, [1, 2, 5]))
+        is_closed_at_end = bool(rng.random() < 0.3)
+        return cls(size * MS, slide * MS, offset * MS, is_closed_at_end, is_cumulative)
 
     @property
     def begin(self) -> int:
@@ -130,6 +135,8 @@ class _Numbered(NamedTuple):
         """Return the windows as a user writes them."""
         closed: Any = "end" if self.is_closed_at_end else "start"
         size, slide, offset = (f"{ns // MS}ms" for ns in self[:3])
+        if self.is_cumulative:
+            return sw.cumulative(size, slide, offset=offset, closed=closed)
         if self.size == self.slide:
             return sw.tumbling(size, offset=offset, closed=closed)
         return sw.sliding(size, slide, offset=offset, closed=closed)
@@ -137,17 +144,30 @@ class _Numbered(NamedTuple):
     @property
     def inside(self) -> str:
         """Table of each row in each of its windows: `_n` is their number, `_end` their end."""
-        number = f"(_t - {self.begin}) // {self.slide} - back"
+        last = f"(_t - {self.begin}) // {self.slide}"
+        if self.is_cumulative:
+            last = f"(_t - {self.begin}) // {self.size} * {self._steps}"
         return f"""
             inside AS (
-                SELECT *, {number} AS _n, {self.start("_n")} + {self.size} AS _end
+                SELECT *, {last} - back AS _n, {self.end("_n")} AS _end
                 FROM rows, range({-(-self.size // self.slide)}) AS r(back) WHERE _t < _end
             )
         """
 
     def start(self, number: str) -> str:
         """Return the first moment of a window by its number."""
+        if self.is_cumulative:
+            size = f"({number} + {self._steps - 1}) // {self._steps} * {self.size}"
+            return f"({size} + {self.begin})"
         return f"({number} * {self.slide} + {self.begin})"
+
+    def end(self, number: str) -> str:
+        """Return the end of a window by its number."""
+        return f"({number} * {self.slide} + {self.begin + self.size})"
+
+    @property
+    def _steps(self) -> int:
+        return self.size // self.slide
 
 
 def in_numbered(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
@@ -205,7 +225,7 @@ def in_numbered(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         f"""
         WITH {window.inside}, cells AS ({cells}),
         own AS ({_renamed(keys, "_n AS _at, _until AS _at_until, revision AS _of")} FROM cells)
-        SELECT {by} {start} - {shift}, {start} + {window.size - shift}, {leaves}, _of, {drawn.text}
+        SELECT {by} {start} - {shift}, {window.end("_at")} - {shift}, {leaves}, _of, {drawn.text}
         FROM own LEFT JOIN inside ON _at = _n AND _t < _at_until AND {_in_own(keys)}
         GROUP BY {by} _at, _at_until, _of
         """,
@@ -220,17 +240,17 @@ def in_numbered(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
 
 def _with_empty(window: _Numbered, keys: list[str], empty: int) -> str:
     """Return the SQL of windows with rows, and of those without that leave after them."""
-    most = (window.size + empty) // window.slide + 2
+    most = (2 * window.size + empty) // window.slide + 2
     gap = f"OVER ({partition_by(keys)} ORDER BY _n)"
-    start = window.start("(gaps._n + more)")
+    start, end = (edge("(gaps._n + more)") for edge in (window.start, window.end))
     return f"""
         WITH known AS (SELECT DISTINCT {_each(keys)} _n FROM inside),
         gaps AS (SELECT *, lead(_n) {gap} AS _next FROM known)
-        SELECT {_each(keys)} gaps._n + more AS _n, {start} + {window.size} AS _until, 0 AS revision
+        SELECT {_each(keys)} gaps._n + more AS _n, {end} AS _until, 0 AS revision
         FROM gaps, range({most}) AS r(more)
         WHERE more = 0 OR (
             (_next IS NULL OR gaps._n + more < _next)
-            AND {start} < {window.start("gaps._n")} + {window.size + empty}
+            AND {start} < {window.end("gaps._n")} + {empty}
         )
     """
 

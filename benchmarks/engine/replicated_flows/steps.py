@@ -193,6 +193,7 @@ def aggregated(
         sw.tumbling("1s"),
         sw.tumbling("20ms", closed="end"),
         sw.sliding("100ms", "40ms"),
+        sw.cumulative("120ms", "40ms"),
         sw.calendar("day", zone="Europe/Warsaw"),
         sw.session("10ms"),
         sw.session("50ms"),

@@ -14,6 +14,8 @@
 - `closing.py`: Windows close in time: rows come by arrival, and a policy closes windows.
 - `combine.py`: Partial results beside the source: a row for each key and pane of a batch.
 - `counted_values.py`: Values of each cell, each with the number of its rows.
+- `cumulative_windows.py`: Cumulative windows: several begin together, and each ends one step after
+  the one before.
 - `custom_aggregate.py`: Users write a custom aggregate: functions that make a state, and a result
   of it.
 - `custom_states.py`: States of a custom aggregate, by cell, and calls of the user's functions.

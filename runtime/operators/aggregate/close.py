@@ -13,7 +13,6 @@ from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.simple import EventDriven
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
-from slackwater.runtime.operators.aggregate.calendar_windows import CalendarWindow
 from slackwater.runtime.operators.aggregate.written import Window
 from slackwater.runtime.operators.ground.checks import word_type
 from slackwater.runtime.operators.ground.drift import Drift
@@ -90,8 +89,9 @@ def close_of(
             "or sw.closing.ignore()"
         )
     if not window.has_whole_slides:
-        is_calendar = isinstance(window, CalendarWindow)
-        way_out = "write tumbling('1d')" if is_calendar else "offset= and closed= of the window"
+        way_out = (
+            "offset= and closed= of the window" if window.offset_ns else "write tumbling('1d')"
+        )
         raise SettingError(
             f"step {step!r}: close= knows windows that begin at whole slides since 1970, and not "
             f"{window.text}; omit close=, or {way_out}"

@@ -6,6 +6,8 @@ window 0  [0--)
 window 1    [2--)      window k covers the panes k·slide … k·slide + size, in panes,
 window 2      [4--)    and closes once the watermark has reached its end
 ```
+
+Cumulative windows end there, too, and begin at the last whole size before their end.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from math import gcd
 
 import numpy as np
 
+from slackwater.runtime.closing.windows import Number
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.operators.aggregate.written import Window
@@ -51,6 +54,19 @@ class Windows:
             return self._window.end_ns(panes) - 1
         return (panes + 1) * self._pane_ns + (self._window.offset_ns - 1)
 
+    def _first_pane(self, windows: Number) -> Number:
+        """Return the first pane of each window."""
+        if self.are_disjoint:
+            return windows
+        first: Number = (self._window.start_ns(windows) - self._window.offset_ns) // self._pane_ns
+        return first
+
+    def _last_over(self, panes: Number) -> Number:
+        """Return the last window over each pane."""
+        if self.are_disjoint:
+            return panes
+        return self._window.last_begun(panes * self._pane_ns + self._window.offset_ns)
+
     def last_closed(self, watermark_ns: int) -> int:
         """Return the last window whose end is not after the watermark; all at END_NS."""
         if watermark_ns in (START_NS, END_NS):
@@ -59,7 +75,7 @@ class Windows:
 
     def first_open_pane(self, last_closed: int) -> int:
         """Return the first pane that is in a window still open; older panes are done."""
-        return max(START_NS, min((last_closed + 1) * self._slide, END_NS))
+        return max(START_NS, min(self._first_pane(last_closed + 1), END_NS))
 
     def first_whole_pane(self, last_closed: int) -> int:
         """Return the first pane that is in no closed window at all."""
@@ -69,7 +85,7 @@ class Windows:
 
     def last_without(self, pane: int) -> int:
         """Return the last window after whose close this pane is still in an open window."""
-        return pane // self._slide - 1
+        return self._last_over(pane) - 1
 
     def end_ns(self, window: int) -> int:
         """Return the end of a window."""
@@ -102,7 +118,7 @@ class Windows:
         The last is before the first if no window is over the pane.
         """
         first = np.maximum((panes - self._size + self._slide) // self._slide, after + 1)
-        return first, np.minimum(panes // self._slide, until)
+        return first, np.minimum(self._last_over(panes), until)
 
     def panes_of_windows(
         self, first: Int64Array, last: Int64Array
@@ -111,9 +127,8 @@ class Windows:
 
         No panes, where the last is before the first. Panes between windows are among them.
         """
-        return first * self._slide, np.where(
-            last >= first, (last - first) * self._slide + self._size, 0
-        )
+        begin = self._first_pane(first)
+        return begin, np.where(last >= first, last * self._slide + self._size - begin, 0)
 
     def over_any(self, panes: Int64Array, *, after: int, until: int) -> Int64Array:
         """Return the windows in (after, until] over any of these ascending panes, ascending.

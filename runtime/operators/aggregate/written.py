@@ -141,7 +141,9 @@ class Window(WindowEnds):
     @property
     def text(self) -> str:
         """Text of the windows in `explain`."""
-        slide = "" if self.is_tumbling else f" every {format_ns(self.slide_ns)}"
+        return self._text("" if self.is_tumbling else f" every {format_ns(self.slide_ns)}")
+
+    def _text(self, slide: str) -> str:
         offset_ns = self.offset_ns - self.shift_ns
         offset = f", offset {format_ns(offset_ns)}" if offset_ns else ""
         closed = ", closed at the end" if self.closed == "end" else ""
@@ -169,7 +171,7 @@ def tumbling(size: Duration, *, offset: Duration = "0s", closed: Closed = "start
     return _window(size_ns, size_ns, offset, closed)
 
 
-_MOST_WINDOWS = 100_000
+MOST_WINDOWS = 100_000
 """Windows that an event may be in: each leaves a row."""
 
 
@@ -198,9 +200,9 @@ def sliding(
             f"slide={shown(slide)} must not be more than size={shown(size)}, or events between the "
             "windows would be lost; filter them out first if that is meant"
         )
-    if size_ns > _MOST_WINDOWS * slide_ns:
+    if size_ns > MOST_WINDOWS * slide_ns:
         raise SettingError(
             f"sliding({shown(size)}, {shown(slide)}) puts each event in {size_ns // slide_ns:,} "
-            f"windows; {_MOST_WINDOWS:,} is the most: make slide= longer"
+            f"windows; {MOST_WINDOWS:,} is the most: make slide= longer"
         )
     return _window(size_ns, slide_ns, offset, closed)
