@@ -59,6 +59,7 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
         "spark_stream",
         "ray_dataset",
         "reread",
+        "stamped",
     ],
     "Outputs": [
         "parquet_sink",

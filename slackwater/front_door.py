@@ -40,6 +40,7 @@ from slackwater.ingest.files import csv, jsonl, parquet
 from slackwater.ingest.memory import table
 from slackwater.ingest.ray_blocks import ray_dataset
 from slackwater.ingest.reread import reread
+from slackwater.ingest.stamped import stamped
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
 from slackwater.runtime.calls import checked_call
@@ -167,6 +168,7 @@ __all__ = [
     "slope",
     "spark",
     "spark_stream",
+    "stamped",
     "std",
     "sum",
     "table",

@@ -46,11 +46,6 @@ def group_hop(case: Case) -> Rows:
 
 
 FLINK.lacks(
-    "windows and joins by the machine's clock (processing time)",
-    *(f"flink-{name}-proc" for name in ("interval-join", "group-tumble", "group-hop")),
-    "flink-group-session-proc",
-)
-FLINK.lacks(
     "greedy runs of neighbours, `PREV`, measures of a match",
     *(f"flink-match-{name}" for name in ("complex", "event-time")),
     "flink-match-skip-to-next-row",
@@ -85,7 +80,11 @@ def group_tumble(case: Case) -> Rows:
 
 
 def _summed(flow: sw.Dataflow, case: Case, window: Any) -> sw.Stream:
-    return events(flow, case).aggregate(
+    return _sums(events(flow, case), window)
+
+
+def _sums(rows: sw.Stream, window: Any) -> sw.Stream:
+    return rows.aggregate(
         by="name",
         window=window,
         slack="1s",
@@ -231,3 +230,56 @@ def converted(case: Case) -> Rows:
         return newest.select(amount=sw.col("amount") * sw.col("rate"))
 
     return results(amounts)
+
+
+def as_read(
+    flow: sw.Dataflow, rows: list[list[Any]], columns: dict[str, str], *, before: int
+) -> sw.Stream:
+    """Return rows whose event time is their arrival: processing time.
+
+    Args:
+        flow: flow that gets the source.
+        rows: rows, a list of values each.
+        columns: {column: alias of an Arrow type} in the order of the values.
+        before: number of rows that their test reads at once, before it starts the job again. The
+            others come an hour later.
+    """
+    read = [[*row, 0 if n < before else 3_600] for n, row in enumerate(rows)]
+    columns = {**columns, "read_at": "timestamp[s]"}
+    return rows_of(flow, read, columns, event_time="read_at", arrival="read_at", speed=1.0)
+
+
+@FLINK.translation("flink-interval-join-proc")
+def interval_join_as_read(case: Case) -> Rows:
+    def pairs(flow: sw.Dataflow) -> sw.Stream:
+        of_orders = {"id": "int64", "t": "string"}
+        of_shipments = {"shipment": "int64", "order": "int64", "t": "string"}
+        orders = as_read(flow, case.input[0], of_orders, before=5)
+        shipments = as_read(flow, case.input[1], of_shipments, before=4)
+        both = orders.join(shipments, left_on="id", right_on="order", within="5s")
+        return both.select("id", order="id")
+
+    return results(pairs)
+
+
+def _counted_as_read(case: Case, window: Any, *columns: str) -> Rows:
+    def counts(flow: sw.Dataflow) -> sw.Stream:
+        rows = as_read(flow, case.input, {**EVENTS, "t": "string"}, before=11)
+        return _sums(rows, window).select("name", "rows", *columns)
+
+    return results(counts)
+
+
+@FLINK.translation("flink-group-tumble-proc")
+def group_tumble_as_read(case: Case) -> Rows:
+    return _counted_as_read(case, sw.tumbling("5s"), "total", "texts")
+
+
+@FLINK.translation("flink-group-hop-proc")
+def group_hop_as_read(case: Case) -> Rows:
+    return _counted_as_read(case, sw.sliding("10s", "5s"))
+
+
+@FLINK.translation("flink-group-session-proc")
+def group_session_as_read(case: Case) -> Rows:
+    return _counted_as_read(case, sw.session("3s"))

@@ -13,17 +13,17 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
+from slackwater.ingest.adding_input import AddingInput, with_columns
 from slackwater.ingest.timesync.address import address_of
 from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.calls import checked_options
-from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sources.around import InputAround
 from slackwater.runtime.sources.spec import (
     Block,
     Input,
@@ -35,6 +35,7 @@ from slackwater.runtime.sources.spec import (
 )
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
+_ADDED = [pa.field(OFFSET, pa.int64()), pa.field(BOUND, pa.int64())]
 
 
 @checked_options
@@ -79,13 +80,19 @@ def synced(
 
 
 @dataclass(frozen=True, eq=False)
-class SyncedInput(InputAround):
+class SyncedInput(AddingInput):
     """An input, and the time server for its host's clock. `synced` makes it."""
 
-    inner: Input
     server: str
     key: str
     every_ns: int
+
+    word: ClassVar[str] = "synced"
+
+    @property
+    def added(self) -> list[pa.Field]:
+        """Columns of the clock: its offset and its bound."""
+        return _ADDED
 
     @property
     def traits(self) -> InputTraits:
@@ -94,41 +101,9 @@ class SyncedInput(InputAround):
         replay: Replay = "retained" if inner.replay == "exact" else inner.replay
         return replace(inner, is_history=False, replay=replay, compares_clocks=True)
 
-    def planned(self) -> SyncedInput:
-        """Return it with the files of the input fixed."""
-        planned = getattr(self.inner, "planned", None)
-        return self if planned is None else replace(self, inner=planned())
-
-    def notes(self) -> list[str]:
-        """Return the notes of the input."""
-        notes = getattr(self.inner, "notes", None)
-        return [] if notes is None else list(notes())
-
     def describe(self) -> str:
         """Return the input, and the server of its clock."""
         return f"{self.inner.describe()}, clock compared with {self.server}"
-
-    def schema(self) -> pa.Schema:
-        """Return the input's columns, and the two clock columns.
-
-        Raises:
-            SchemaError: the input has a column of such a name.
-        """
-        columns = self.inner.schema()
-        for name in (OFFSET, BOUND):
-            if name in columns.names:
-                raise SchemaError(
-                    f"synced: its input has a column {name!r} of its own, which synced would add; "
-                    "omit synced, or rename that column"
-                )
-            columns = columns.append(pa.field(name, pa.int64()))
-        return columns
-
-    def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
-        """Return the path that the input reads of a sink's place; None if none."""
-        reads_at = getattr(self.inner, "reads_at", None)
-        path: str | None = reads_at and reads_at(place, kind=kind, is_file=is_file)
-        return path
 
     def open(self, name: str = "", at: bytes | None = None) -> SyncedReader:
         """Compare the clocks, then open the input, at a position of it.
@@ -208,12 +183,7 @@ class SyncedReader:
 
     def _with_clock(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         now = self.sync.now()
-        added = [(OFFSET, now.offset_ns), (BOUND, now.bound_ns)]
-        schema, columns = rows.schema, list(rows.columns)
-        for name, value in added:
-            schema = schema.append(pa.field(name, pa.int64()))
-            columns.append(pa.array(np.full(len(rows), value, dtype=np.int64)))
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        return with_columns(rows, _ADDED, [now.offset_ns, now.bound_ns])
 
     def close(self) -> None:
         """Close the input and the socket. Idempotent."""

@@ -88,7 +88,11 @@ def test_an_input_around_another_has_its_traits(around: Callable[[Input], InputA
     assert [partition.name for partition in given.partitions()] == ["a", "b"]
 
 
-@pytest.mark.parametrize("around", [read_ahead, synced, spooled])
+def stamped(given: Input) -> InputAround:
+    return sw.stamped(given)
+
+
+@pytest.mark.parametrize("around", [read_ahead, synced, spooled, stamped])
 def test_an_input_around_a_silent_one_says_no_more(around: Callable[[Input], InputAround]) -> None:
     traits = traits_of(around(EndlessInput()))
     assert (traits.says_replay, traits.has_partitions, traits.ends_with_driver) == (False,) * 3
