@@ -19,7 +19,8 @@ def test_whole_flows_at_random_give_what_pandas_makes_of_them() -> None:
         if found:
             wrong[f"draw_flow(9, {number}, most_rows=40)"] = found
     assert not wrong
-    assert {"over", "totals", "windows", "lookup", "join of tables"} <= kinds.keys()
+    new = {"reread", "sessions by row", "join of tables where"}
+    assert {"over", "totals", "windows", "lookup", "join of tables", *new} <= kinds.keys()
 
 
 def test_an_answer_that_lacks_a_row_is_found() -> None:

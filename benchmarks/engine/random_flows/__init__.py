@@ -6,6 +6,7 @@ draw_flow(seed, number)   sources.py ─▶ steps.py ─▶ … ─▶ sinks    
 
 steps.py         steps beside pandas            windows_in_sql.py   windows, rows around a row
 in_sql.py        small steps beside DuckDB      tables.py           streams whose rows change
+lookups.py       columns of a table of each key, which is perhaps read again
 ```
 """
 

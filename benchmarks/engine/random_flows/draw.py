@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import slackwater as sw
-from benchmarks.engine.random_flows.in_sql import SQL_STEPS, looked_up
+from benchmarks.engine.random_flows.in_sql import SQL_STEPS
+from benchmarks.engine.random_flows.lookups import looked_up, looked_up_again
 from benchmarks.engine.random_flows.sources import draw_source, draw_types
 from benchmarks.engine.random_flows.sql import Step
 from benchmarks.engine.random_flows.steps import STEPS
@@ -17,7 +18,12 @@ from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
 from benchmarks.engine.random_flows.windows_in_sql import WINDOW_STEPS
 
 MOST_STEPS = 9
-OF_ROWS: dict[str, Step] = {**STEPS, **SQL_STEPS, **WINDOW_STEPS}
+OF_ROWS: dict[str, Step] = {
+    **STEPS,
+    **SQL_STEPS,
+    **WINDOW_STEPS,
+    "reread": looked_up_again,
+}
 """Steps whose input must not change."""
 OF_ALL: dict[str, Step] = {**TABLE_STEPS, "lookup": looked_up}
 DRAWN = {**OF_ROWS, **OF_ALL}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +22,9 @@ from benchmarks.engine.random_flows.sql import (
     made_of,
     sql_table,
 )
-from benchmarks.engine.random_flows.twin import MOST_COLUMNS, TIME, Twin, one_of
+from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
 
-__all__ = ["SQL_STEPS", "looked_up"]
+__all__ = ["SQL_STEPS"]
 
 
 def newest_rows(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
@@ -152,63 +151,6 @@ def filled(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     rows = pd.DataFrame(answer, columns=[*stream.schema.names, TIME], dtype=object)
     made = made_of(left, stream, rows)
     return replace(made, rough=left.rough | right.rough)
-
-
-def looked_up(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
-    """Give rows the columns of a table's row of their key, or those of a table's one row."""
-    twin = one_of(rng, twins)
-    place = len(twin.stream.flow.steps)
-    if len(twin.stream.columns) + 3 > MOST_COLUMNS:
-        return None
-    keys = drawn_keys(rng, twin, least=0)[:1]
-    known = {_plain(value) for key in keys for value in twin.rows[key].tolist()}
-    some = sorted(known - {None}, key=str)
-    rows = (
-        [some[int(at)] for at in rng.permutation(len(some))[: len(some) // 2 + 1]] if keys else []
-    )
-    rows += [None] if keys and rng.random() < 0.3 else []
-    size = len(rows) if keys else 1
-    prices = rng.integers(-20, 20, size) / 4
-    columns: dict[str, Any] = {
-        f"price{place}": pa.array(prices, pa.float64(), mask=rng.random(size) < 0.2),
-        f"label{place}": pa.array(
-            [one_of(rng, ["a", "b", "ü", None]) for _ in range(size)], pa.string()
-        ),
-    }
-    if "n" not in keys and "n" in twin.stream.columns:  # leaves under another name
-        columns["n"] = pa.array(rng.integers(-5, 5, size), pa.int16())
-    types = [twin.schema.field(key).type for key in keys]
-    keyed = {"id": pa.array(rows, types[0])} if keys else {}
-    table = pa.table({**keyed, **columns})
-    suffix = f"_{place}"
-    how: Any = one_of(rng, ["left", "left", "inner"]) if keys else "left"
-    given = sw.table(table) if rng.random() < 0.3 else table
-    if keys:
-        stream = twin.stream.lookup(given, left_on=keys, right_on=["id"], how=how, suffix=suffix)
-        on = f'ON r."{keys[0]}" = looked."id"'
-    else:
-        stream, on = twin.stream.cross(given, suffix=suffix), "ON true"
-    answer = ask(
-        f"SELECT r._row, {column_names(list(columns), of='looked')} FROM rows r"
-        f" {how} JOIN looked {on} ORDER BY r._row",
-        rows=sql_table(twin),
-        looked=table,
-    )
-    own = {
-        (name + suffix if name in twin.stream.columns else name): [row[at] for row in answer]
-        for at, name in enumerate(columns, start=1)
-    }
-    chosen = twin.rows.loc[[row for row, *_ in answer]].reset_index(drop=True)
-    made = made_of(twin, stream, chosen.assign(**_objects(own)), is_ordered=twin.is_ordered)
-    return made if not twin.is_table else replace(made, changes="split")
-
-
-def _objects(columns: dict[str, list[Any]]) -> dict[str, pd.Series]:
-    return {name: pd.Series(values, dtype=object) for name, values in columns.items()}
-
-
-def _plain(value: Any) -> Any:
-    return None if pd.isna(value) else value
 
 
 SQL_STEPS: dict[str, Step] = {

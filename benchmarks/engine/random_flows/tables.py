@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 
 import slackwater as sw
+from benchmarks.engine.random_flows.answers import typed
 from benchmarks.engine.random_flows.expressions import is_true, predicate
 from benchmarks.engine.random_flows.sql import (
     MS,
@@ -40,7 +42,15 @@ from benchmarks.engine.random_flows.sql_aggregates import (
     SCANNED_KINDS,
     draw_aggregates,
 )
-from benchmarks.engine.random_flows.twin import DIFF, MOST_COLUMNS, TIME, Twin, one_of, some_of
+from benchmarks.engine.random_flows.twin import (
+    DIFF,
+    MOST_COLUMNS,
+    TIME,
+    Changes,
+    Twin,
+    one_of,
+    some_of,
+)
 
 __all__ = ["TABLE_STEPS", "split_updates"]
 
@@ -149,8 +159,16 @@ def _frame_of(changes: Counter[tuple[Any, ...]], columns: list[str]) -> pd.DataF
     return pd.DataFrame(made, columns=[*columns, TIME, DIFF], dtype=object)
 
 
-def paired_tables(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
-    """Join two streams whatever the times of their rows."""
+def paired_tables(
+    rng: np.random.Generator, twins: list[Twin], *, has_where: bool = False
+) -> Twin | None:
+    """Join two streams whatever the times of their rows.
+
+    Args:
+        rng: chance.
+        twins: streams to choose from.
+        has_where: whether pairs have a condition; then the join is inner.
+    """
     left, right = one_of(rng, twins), one_of(rng, twins)
     kind = one_of(rng, ["whole", "text", "bool", "decimal"])
     keys = [
@@ -178,7 +196,24 @@ def paired_tables(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     how: Any = one_of(rng, ["inner", "inner", "left", "right", "outer", "semi", "anti"])
     if how in ("right", "outer") and types[0] != types[1]:
         how = "left"
+    if has_where:
+        how = "inner"
+    names = [*left.stream.columns, *([] if how in ("semi", "anti") else came)]
+    answer = ask(_join_sql(names, on, came, how), l=sql_table(left), r=sql_table(right))
+    rows = pd.DataFrame(answer, columns=[*names, TIME, DIFF], dtype=object)
+    is_plain = not (left.is_table or right.is_table) and how in ("inner", "semi")
+    changes: Changes = "none" if is_plain else "split"
+    if is_plain:
+        rows = rows.drop(columns=DIFF)
+    rough = left.rough | {new for new, old in came.items() if old in right.rough}
     options = divided_by(rng)
+    if has_where:
+        fields = [pa.field(new, right.schema.field(old).type) for new, old in came.items()]
+        schema = pa.schema([*left.schema, *fields])
+        own = typed(rows[[*names, TIME]], schema)
+        made = Twin(left.stream, schema, own, rough=frozenset(rough), changes=changes)
+        options["where"], known = predicate(rng, made)
+        rows = rows[is_true(known)].reset_index(drop=True)
     stream = left.stream.join(
         right.stream,
         left_on=[on[0]],
@@ -188,18 +223,9 @@ def paired_tables(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
         suffix=suffix,
         **options,
     )
-    answer = ask(
-        _join_sql(stream.schema.names, on, came, how),
-        l=sql_table(left),
-        r=sql_table(right),
-    )
-    rows = pd.DataFrame(answer, columns=[*stream.schema.names, TIME, DIFF], dtype=object)
-    is_plain = not (left.is_table or right.is_table) and how in ("inner", "semi")
-    rough = left.rough | {new for new, old in came.items() if old in right.rough}
-    if is_plain:
-        rows = rows.drop(columns=DIFF)
-    made = made_of(left, stream, rows, is_ordered=not options, rough=frozenset(rough))
-    return made if is_plain else replace(made, changes="split")
+    is_ordered = "replicas" not in options
+    made = made_of(left, stream, rows, is_ordered=is_ordered, rough=frozenset(rough))
+    return replace(made, changes=changes)
 
 
 def _join_sql(names: list[str], on: tuple[str, str], came: dict[str, str], how: str) -> str:
@@ -364,6 +390,7 @@ TABLE_STEPS: dict[str, Step] = {
     "to_table": tabled,
     "totals": totalled,
     "join of tables": paired_tables,
+    "join of tables where": partial(paired_tables, has_where=True),
     "changes": changed,
     "changelog": changelog,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,28 +34,39 @@ MOST_ROWS = 600
 _TIMES: list[Any] = ["end", "end", "start", "first", "last"]
 
 
-def in_intervals(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+def in_intervals(
+    rng: np.random.Generator,
+    twins: list[Twin],
+    *,
+    kinds: Sequence[str] = ("session", "everything", "rows", "opened_by"),
+) -> Twin | None:
     """Aggregate in windows that follow from the rows of a key."""
     twin = one_of(rng, twins)
     keys = _window_keys(rng, twin)
     if not twin.rows[TIME].is_unique:
         return None
     table = sql_table(twin)
-    kind = one_of(rng, ["session", "everything", "rows", "opened_by"])
-    if kind == "session":
-        gap_ms = one_of(rng, [300, 2_000, 60_000])
-        window: Any = sw.session(f"{gap_ms}ms")
+    kind = one_of(rng, kinds)
+    if kind in ("session", "session by row"):
+        if kind == "session":
+            gap_ms = one_of(rng, [300, 2_000, 60_000])
+            window: Any = sw.session(f"{gap_ms}ms")
+            gaps_ns = np.full(len(twin.rows), gap_ms * MS)
+        elif (gap := _gap_of_rows(rng, twin)) is not None:
+            window, gaps_ns = sw.session(gap[0]), gap[1]
+        else:
+            return None
+        table = table.append_column("_reach", pa.array(twin.rows[TIME].to_numpy() + gaps_ns))
         cells = f"""
             apart AS (
-                SELECT *, _t - lag(_t) OVER ({partition_by(keys)} ORDER BY _t) <= {gap_ms * MS}
-                    AS _near FROM rows
+                SELECT *, _t <= max(_reach) OVER ({partition_by(keys)} ORDER BY _t
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _near FROM rows
             ), cells AS (
                 SELECT *, sum(CASE WHEN _near THEN 0 ELSE 1 END)
                     OVER ({partition_by(keys)} ORDER BY _t) AS _cell FROM apart
             )
         """
-        end = f"max(_t) + {gap_ms * MS}"
-        bounds = "min(_t)", end, end
+        bounds = "min(_t)", "max(_reach)", "max(_reach)"
     elif kind == "everything":
         window = sw.everything()
         cells = "cells AS (SELECT *, 0 AS _cell FROM rows)"
@@ -102,6 +115,28 @@ def in_intervals(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     names = [*keys, "window_start", "window_end", TIME, *drawn.written]
     rows = pd.DataFrame(answer, columns=names, dtype=object)
     return made_of(twin, stream, rows, is_ordered=not options, rough=drawn.rough)
+
+
+def _gap_of_rows(rng: np.random.Generator, twin: Twin) -> tuple[sw.Expr, np.ndarray] | None:
+    """Return a gap after each row, of one of its columns, and its nanoseconds.
+
+    None if no column has small whole numbers.
+    """
+    usable = [
+        name
+        for name in twin.columns("whole")
+        if (twin.rows[name].dropna().astype("float64").abs() < 2**16).all()
+    ]
+    if not usable:
+        return None
+    name, unit_ms = one_of(rng, usable), int(one_of(rng, [1, 100, 2_000]))
+    least_ms = int(one_of(rng, [1, 300]))
+    column = abs(sw.col(name).fill_null(1).cast("int64")) * unit_ms + least_ms
+    values = twin.rows[name].fillna(1).to_numpy(dtype="int64")
+    gaps_ns = (np.abs(values) * unit_ms + least_ms) * MS
+    if rng.random() < 0.5:
+        return column.cast("duration[ms]"), gaps_ns
+    return column * MS, gaps_ns
 
 
 class _Numbered(NamedTuple):
@@ -327,6 +362,7 @@ def _each(names: list[str]) -> str:
 
 WINDOW_STEPS: dict[str, Step] = {
     "intervals": in_intervals,
+    "sessions by row": partial(in_intervals, kinds=["session by row"]),
     "windows": in_numbered,
     "over": over_rows,
 }
