@@ -165,3 +165,32 @@ def test_a_simulation_reads_once_whatever_the_clock() -> None:
         job = nodes.submit(flow)
         assert job.wait().state == "done"
         assert job.result("out")["cents"].to_pylist() == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (lambda rows: rows.select("cents"), {"cents": [10, None]}),
+        (lambda rows: rows.drop("zone", "tags"), {"ts": [3, 4], "cents": [10, None]}),
+        (lambda rows: rows.select(tags="cents"), {"tags": [10, None]}),
+        (
+            lambda rows: rows.drop("ts", "tags").with_columns(zone=sw.col("cents"), cents=0),
+            {"zone": [10, None], "cents": [0, 0]},
+        ),
+    ],
+)
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_later_steps_may_omit_or_replace_columns(
+    how: Any, later: Any, expected: dict[str, list[int | None]]
+) -> None:
+    flow = sw.Dataflow("tariffs")
+    events = sw.table({"ts": [3, 4], "zone": [1, 2]})
+    rides = flow.source("rides", events, event_time="ts", time_unit="s")
+    tariffs = sw.reread(sw.table({"zone": [1], "cents": [10], "tags": ["a"]}), every="1h")
+    later(rides.lookup(tariffs, on="zone", how=how)).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        assert job.wait().state == "done"
+        rows = len(job.result("out"))
+        assert rows == (1 if how == "inner" else 2)
+        assert job.result("out").to_pydict() == {n: v[:rows] for n, v in expected.items()}

@@ -64,11 +64,13 @@ class FreshMachine(PlainStateless):
         counts = batch.event_time_ns < until_ns
         if valid is not None:
             counts &= valid
-        columns = {name: batch.columns[name] for name in step.schema.names}
+        # A plan omits columns that no later step reads.
+        columns = {name: batch.columns[name] for name in step.schema.names if name in batch.columns}
         if np.count_nonzero(counts) < rows:
             if step.is_inner:
                 return Batch.like(batch, columns).keep(counts)
             places = np.where(counts, np.arange(rows), rows)
-            for name, null in self._nulls.items():
+            for name in self._nulls.keys() & columns.keys():
+                null = self._nulls[name]
                 columns[name] = without_mask(concat_columns([columns[name], null]).take(places))
         return Batch.like(batch, columns)
