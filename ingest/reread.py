@@ -23,7 +23,14 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError, SlackwaterError
-from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Duration, duration_ns, format_ns
+from slackwater.runtime.model import (
+    EARLIEST_NS,
+    END_NS,
+    LATEST_NS,
+    Duration,
+    duration_ns,
+    format_ns,
+)
 from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.read_whole import READ_NS, UNTIL_NS, doubled_key, read_whole
 from slackwater.runtime.sources.spec import (
@@ -169,7 +176,9 @@ class RereadReader:
         if self._due_ns != EARLIEST_NS:
             return END_OF_INPUT
         self._due_ns = LATEST_NS
-        rows = self._version(self._read(), EARLIEST_NS, LATEST_NS)[:-1]  # the end promises as much
+        # The end of the input promises as much as the last row, which is omitted. Results of
+        # everything() have LATEST_NS as their time, so rows count beyond it.
+        rows = self._version(self._read(), EARLIEST_NS, END_NS)[:-1]
         return Block(rows, str(LATEST_NS).encode())
 
     def close(self) -> None:

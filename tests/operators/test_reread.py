@@ -194,3 +194,19 @@ def test_later_steps_may_omit_or_replace_columns(
         rows = len(job.result("out"))
         assert rows == (1 if how == "inner" else 2)
         assert job.result("out").to_pydict() == {n: v[:rows] for n, v in expected.items()}
+
+
+def test_a_simulation_has_the_rows_for_results_of_the_whole_input_too() -> None:
+    flow = sw.Dataflow("tariffs")
+    events = sw.table({"ts": [3, 4, 5], "zone": [1, 2, 1]})
+    rides = flow.source("rides", events, event_time="ts", time_unit="s")
+    totals = rides.aggregate(by="zone", window=sw.everything(), n=sw.count())
+    tariffs = sw.reread(sw.table({"zone": [1], "cents": [10]}), every="1h")
+    totals.lookup(tariffs, on="zone").sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        assert job.wait().state == "done"
+        assert job.result("out").select(["n", "cents"]).to_pylist() == [
+            {"n": 2, "cents": 10},
+            {"n": 1, "cents": None},
+        ]
