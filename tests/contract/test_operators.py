@@ -53,6 +53,7 @@ from slackwater.runtime.registry.operators import make_operator
 from tests.contract.patterns import PATTERNS
 from tests.operators.literal import (
     Leaves,
+    Row,
     Segment,
     any_row,
     by_arrival,
@@ -720,7 +721,7 @@ def test_state_saved_in_steps_is_that_of_its_cut(
 
 @every_operator
 @any_stream
-def test_neither_how_rows_are_cut_into_reads_shows_nor_what_becomes_of_them_behind_a_read(
+def test_no_cut_and_no_later_use_of_rows_shows_and_nothing_stays(
     case: Case, data: st.DataObject, cut: Random
 ) -> None:
     segments = draw_stream(case, data)
@@ -732,17 +733,14 @@ def test_neither_how_rows_are_cut_into_reads_shows_nor_what_becomes_of_them_behi
         for batch in (*released.ports, *released.late):
             overwrite(batch)
     assert leaves == expected
+    check_nothing_stays(case, operator, draw_stream(case, data)[0].rows)
 
 
-@every_operator
-@any_stream
-def test_nothing_is_held_after_the_end(case: Case, data: st.DataObject, cut: Random) -> None:
-    operator = case.make()
-    run(operator, case.reads(draw_stream(case, data), cut))
+def check_nothing_stays(case: Case, operator: Operator, late: Sequence[Row]) -> None:
+    """Check that an operator holds nothing at its end, and only counts rows that come then."""
     assert operator.rows_held == 0
     nothing: list[Batch | None] = [None] * case.ports
     assert operator.work(gate_read(nothing, nothing, END_NS, 0, END_NS), 0).promise_ns == END_NS
-    late = draw_stream(case, data)[0].rows
     before = operator.late_dropped
     reads = list(case.reads([Segment([], late, END_NS, END_NS)]))
     assert run(operator, iter(reads)) == []
