@@ -74,7 +74,7 @@ def memory_link(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a socket, the link to its memory, the note, and their folder; either end may."""
+    """Remove all that is in the folder of a socket, and the folder; either end may."""
     for name in (path, memory_link(path), f"{os.path.dirname(path)}/{_OWNER}"):
         with contextlib.suppress(OSError):
             os.unlink(name)
