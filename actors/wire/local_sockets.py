@@ -74,7 +74,7 @@ def memory_link(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove all that is in the folder of a socket, and the folder; either end may."""
+    """Remove a socket's folder with all that is in it; either end may."""
     for name in (path, memory_link(path), f"{os.path.dirname(path)}/{_OWNER}"):
         with contextlib.suppress(OSError):
             os.unlink(name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model.divided import distinct
-from slackwater.runtime.model.stable_order import stable_order
+from slackwater.runtime.model.stable_order import lexical_order, stable_order
 from slackwater.runtime.order.newest import NewestByRow, running_max
 
 
@@ -73,3 +76,30 @@ def test_a_row_that_is_a_nanosecond_too_old_is_found_among_many_out_of_order() -
         assert not NewestByRow(late, -5_000).lagging(1_000, -5_000).is_none_older()
         late[row] += 1
         assert NewestByRow(late, -5_000).lagging(1_000, -5_000).is_none_older()
+
+
+@given(
+    rows=st.sampled_from([0, 1, 700, 1_500, 3_000]),
+    kinds=st.lists(st.sampled_from(["few", "many", "far", "rising", "bool", "float"]), min_size=1),
+    seed=st.integers(0, 10**6),
+)
+def test_rows_by_several_keys_have_the_order_of_a_lexsort(
+    rows: int, kinds: list[str], seed: int
+) -> None:
+    drawn = np.random.default_rng(seed)
+    keys: dict[str, npt.NDArray[Any]] = {
+        "few": drawn.integers(-3, 3, rows),
+        "many": drawn.integers(0, 10**6, rows),
+        "far": drawn.integers(-(2**63), 2**63 - 1, rows),
+        "rising": np.arange(rows) // 4,
+        "bool": drawn.random(rows) < 0.5,
+        "float": drawn.choice(np.array([0.5, -0.0, 0.0, np.nan, -np.inf]), rows),
+    }
+    chosen = [keys[kind] for kind in kinds]
+    expected = np.lexsort(chosen)
+    assert lexical_order(chosen).tolist() == expected.tolist()
+    some = lexical_order(chosen, keeps_equals=False)
+    assert sorted(some.tolist()) == list(range(rows))
+    for key in chosen:
+        is_float = key.dtype.kind == "f"
+        assert np.array_equal(key.take(some), key.take(expected), equal_nan=is_float)

@@ -26,7 +26,7 @@ from slackwater.runtime.model import Batch, Column, Columns, Int64Array, concat_
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of
 from slackwater.runtime.model.ranges import unfold
-from slackwater.runtime.model.stable_order import stable_order
+from slackwater.runtime.model.stable_order import lexical_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.ranges import Ranges
@@ -277,17 +277,7 @@ def _order(groups: Int64Array, keys: Keys, *, is_stable: bool) -> Int64Array:
     """
     if not is_stable and len(keys) == 1 and (both := _joint_numbers(groups, keys[0])) is not None:
         return both.argsort()
-    order: Int64Array | None = None
-    for key in keys:
-        own = key if order is None else key.take(order)
-        if bool((own[1:] >= own[:-1]).all()):  # the times of a read, mostly
-            continue
-        is_first = order is None
-        places = own.argsort() if is_first and not is_stable else _stable(own)
-        order = places if order is None else order.take(places)
-    if order is None:
-        return _stable(groups)
-    return order.take(_stable(groups.take(order)))
+    return lexical_order((*keys, groups), keeps_equals=is_stable)
 
 
 def _joint_numbers(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | None:
@@ -302,13 +292,6 @@ def _joint_numbers(groups: Int64Array, key: npt.NDArray[Any]) -> Int64Array | No
     wide = key if key.dtype.itemsize == groups.dtype.itemsize else key.astype(np.int64)
     both += (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
     return both
-
-
-def _stable(values: npt.NDArray[Any]) -> Int64Array:
-    if values.dtype == np.int64:
-        return stable_order(values)
-    order: Int64Array = values.argsort(kind="stable")
-    return order
 
 
 def _rows_of(part: Batch, pairs: Pairs) -> Batch:

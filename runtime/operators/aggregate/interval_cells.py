@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import END_NS, Int64Array
-from slackwater.runtime.model.divided import keep
+from slackwater.runtime.model.divided import distinct, keep
+from slackwater.runtime.model.stable_order import lexical_order, stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.arrays import ChangingArray, GrowableArray
 
@@ -64,16 +65,16 @@ class IntervalCells:
 
     def of_keys(self, codes: Int64Array) -> Int64Array:
         """Return the open cells of some keys, by key, then by time."""
-        known = np.unique(codes)
+        known = distinct(codes)
         cells = self._newest.values.take(known[: known.searchsorted(len(self._newest))])
         each = []
         while len(cells := cells[cells >= 0]):
             each.append(cells)
             cells = self._older.values.take(cells)
-        if not each:
-            return np.empty(0, dtype=np.int64)
+        if len(each) <= 1:
+            return np.concatenate([cells, *each])
         cells = np.concatenate(each)
-        return cells.take(np.lexsort((self.firsts.take(cells), self.codes.take(cells))))
+        return cells.take(lexical_order((self.firsts.take(cells), self.codes.take(cells))))
 
     def add(self, codes: Int64Array, times: Int64Array) -> Int64Array:
         """Open cells, each with a first row; return their numbers."""
@@ -84,6 +85,20 @@ class IntervalCells:
         self._older.resize(len(self))
         cells = np.arange(size, len(self))
         self._link(cells)
+        return cells
+
+    def add_for(self, rows: Int64Array, codes: Int64Array, times: Int64Array) -> Int64Array:
+        """Open cells for some rows; return their numbers, which ascend as the rows do.
+
+        Args:
+            rows: shape (cells,), places of the rows that open them, in any order.
+            codes: shape (all rows,), codes of the rows' keys.
+            times: shape (all rows,), event times of the rows.
+        """
+        order = rows.argsort()
+        ascending = rows.take(order)
+        cells = np.empty_like(rows)
+        cells[order] = self.add(codes.take(ascending), times.take(ascending))
         return cells
 
     def extend(self, cells: Int64Array, times: Int64Array, until: Int64Array) -> None:
@@ -123,7 +138,7 @@ class IntervalCells:
         self.open += len(cells)
         if not len(cells):
             return
-        by_key = cells.take(self.codes.take(cells).argsort(kind="stable"))
+        by_key = cells.take(stable_order(self.codes.take(cells)))
         codes = self.codes.take(by_key)
         if codes[-1] >= len(self._newest):
             self._newest.resize(int(codes[-1]) + 1)

@@ -32,6 +32,7 @@ from slackwater.runtime.operators.aggregate.early_results import rounds
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
 from slackwater.runtime.operators.aggregate.interval_rule import IntervalRule, Left
 from slackwater.runtime.operators.aggregate.interval_words import (
+    MOST_ROWS,
     Everything,
     Intervals,
     OpenedBy,
@@ -56,9 +57,11 @@ def rule_of(window: Intervals, step: str) -> IntervalRule:
     match window:
         case Rows():
             return RowCounts(window)
+        case Everything():
+            return RowCounts(Rows(MOST_ROWS, MOST_ROWS))  # which are never full
         case OpenedBy():
             return Openings(window, step)
-    assert isinstance(window, Session | Everything), "windows are of one of four kinds"
+    assert isinstance(window, Session), "windows are of one of four kinds"
     return Sessions(window, step)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
@@ -33,7 +36,7 @@ class Left(NamedTuple):
         pairs: the cells of each, by time.
         start_ns, end_ns: shape (intervals,), the times of `window_start` and `window_end`.
         event_time_ns: shape (intervals,), the event time of each result.
-        gone: the cells that are in no other interval.
+        gone: the cells that are in no other interval, once these are over.
     """
 
     pairs: Pairs
@@ -42,6 +45,29 @@ class Left(NamedTuple):
     event_time_ns: Int64Array
     gone: Int64Array
 
+    @classmethod
+    def of(
+        cls, cells: IntervalCells, entries: Int64Array, starts: Int64Array, counts: Int64Array
+    ) -> Left | None:
+        """Return intervals that each leave at their end, with all their cells; None if none.
+
+        Args:
+            cells: all cells that were made so far.
+            entries: shape (entries,), cells, of which an interval has neighbours.
+            starts: shape (intervals,), the first entry of each, as the intervals leave.
+            counts: shape (intervals,), the entries of each.
+        """
+        if not len(starts):
+            return None
+        results, places = unfold(starts, counts)
+        own = entries.take(places)
+        pairs = Pairs(own, results, len(starts), are_single=len(own) == len(starts))
+        begins = counts.cumsum() - counts
+        ends_ns = np.maximum.reduceat(cells.lasts.take(own), begins)
+        return cls(
+            pairs, np.minimum.reduceat(cells.firsts.take(own), begins), ends_ns, ends_ns, own
+        )
+
 
 class IntervalRule(Protocol):
     """A rule finds the cells of rows, and the intervals that are over."""
@@ -49,8 +75,8 @@ class IntervalRule(Protocol):
     STATE: Fields
 
     def over_ns(self, until_ns: int) -> int:
-        """Return the time before which rows may be late, by the watermark."""
-        ...
+        """Return the time before which rows may be late, by the watermark: that itself."""
+        return until_ns
 
     def over_after(self, cells: IntervalCells, codes: Int64Array, held: Int64Array) -> Int64Array:
         """Return the places of rows with which intervals are over.
@@ -95,8 +121,5 @@ class IntervalRule(Protocol):
     def still_open(
         self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
     ) -> Left | None:
-        """Return the intervals of some cells that are open at a time; None if none.
-
-        No cell is `gone`.
-        """
+        """Return the intervals of some cells that are open at a time; None if none."""
         ...

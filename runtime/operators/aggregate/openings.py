@@ -16,7 +16,6 @@ import numpy as np
 from slackwater.runtime.model import END_NS, Batch, Int64Array
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
 from slackwater.runtime.operators.aggregate.interval_rule import InCells, IntervalRule, Left
 from slackwater.runtime.operators.aggregate.interval_words import OpenedBy
@@ -35,10 +34,6 @@ class Openings(IntervalRule):
 
     def __init__(self, window: OpenedBy, step: str) -> None:
         self._where, self._length_ns, self._step = window.where, window.length_ns, step
-
-    def over_ns(self, until_ns: int) -> int:
-        """Return the watermark: a row before it opens no window."""
-        return until_ns
 
     def take(  # noqa: D102 - see IntervalRule
         self,
@@ -71,8 +66,7 @@ class Openings(IntervalRule):
         due = cells.open_cells()
         if until_ns != END_NS:
             due = due[cells.firsts.take(due) <= until_ns - self._length_ns]
-        left = self._left(cells, due)
-        return None if left is None else left._replace(gone=left.pairs.cells)
+        return self._left(cells, due)
 
     def still_open(  # noqa: D102 - see IntervalRule
         self, cells: IntervalCells, held: Int64Array, some: Int64Array, at_ns: int
@@ -84,13 +78,12 @@ class Openings(IntervalRule):
 
     def _left(self, cells: IntervalCells, of: Int64Array) -> Left | None:
         """Return the windows of some cells, by their starts; None if there are none."""
-        if not len(of):
-            return None
         of = of.take(cells.firsts.take(of).argsort(kind="stable"))
-        starts_ns = cells.firsts.take(of)
-        ends_ns = starts_ns + self._length_ns
-        pairs = Pairs(of, np.arange(len(of)), len(of), are_single=True)
-        return Left(pairs, starts_ns, ends_ns, ends_ns - 1, gone=of[:0])
+        left = Left.of(cells, of, np.arange(len(of)), np.ones(len(of), np.int64))
+        if left is None:
+            return None
+        ends_ns = left.start_ns + self._length_ns
+        return left._replace(end_ns=ends_ns, event_time_ns=ends_ns - 1)
 
 
 def _before(windows: tuple[Int64Array, ...], rows: tuple[Int64Array, ...]) -> Int64Array:

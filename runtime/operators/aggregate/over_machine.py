@@ -22,12 +22,13 @@ from slackwater.runtime.model import (
     END_NS,
     START_NS,
     Batch,
+    BoolArray,
     Columns,
     GateRead,
     Int64Array,
     concat_batches,
 )
-from slackwater.runtime.model.batch import concat_columns
+from slackwater.runtime.model.batch import concat_columns, joined_batches
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.ranges import unfold
 from slackwater.runtime.model.row_marks import Marks
@@ -50,7 +51,6 @@ from slackwater.runtime.operators.aggregate.running import (
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.states import States
 from slackwater.runtime.operators.ground.arrays import (
-    places_in_runs,
     slices_of_weight,
     starts_of_runs,
 )
@@ -74,8 +74,11 @@ class _Made(NamedTuple):
 
 def over_machine(step: OverStep, *, most_kept_rows: int) -> Operator:
     """Return the machine of an `OverStep`."""
-    is_limited = step.reach.last_ns is not None or step.reach.rows is not None
-    machine = ReachMachine if is_limited else AllBeforeMachine
+    machine: type[AllBeforeMachine | LastTimeMachine | LastRowsMachine] = AllBeforeMachine
+    if step.reach.last_ns is not None:
+        machine = LastTimeMachine
+    elif step.reach.rows is not None:
+        machine = LastRowsMachine
     return machine(step, most_kept_rows=most_kept_rows)
 
 
@@ -170,97 +173,66 @@ class AllBeforeMachine(_Over):
         )
 
 
-class ReachMachine(_Over):
-    """The machine of an `OverStep` with a limit of time or rows.
+class _Reaching(_Over):
+    """Base of the machines of an `OverStep` with a limit of time or rows.
 
     Args:
         step: the keys, the reach and the aggregates.
         most_kept_rows: more rows than this are an error.
     """
 
-    STATE = Fields(
-        Field("_keys", by=OWNER),
-        Field("_waiting", of="_keys", each=True),
-        Field("_held", of="_keys", each=True),
-        "_tidied",
-        "_done_ns",
-        "_gone_ns",
-        "_missed",
-    )
-
     def __init__(self, step: OverStep, *, most_kept_rows: int) -> None:
         super().__init__(step, most_kept_rows=most_kept_rows)
         self._reach = step.reach
         self._names = sorted({name for each in step.aggregates.values() for name in each.columns})
-        self._waiting: list[Batch] = []  # rows that have not left, in order
-        self._held: list[Batch] = []  # rows that may be in reach, in order; earlier ones longer
-        self._tidied = 0  # rows that stayed when they were last looked through
-        self._gone_ns = START_NS  # older rows have left
-
-    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        rows = self._in_time(released)
-        if rows is not None:
-            self._take(rows.with_(codes=self._codes_of(rows)))
-        leaving = self._leaving(released.watermark_ns)
-        result = None
-        if leaving is not None:
-            result = self._results(leaving, released.progress.stimulus_ns)
-        self._forget()
-        promise_ns = self._summary.promise_ns(released.progress.promise_ns)
-        return Result(result, promise_ns, *self._missed.take())
+        self._held: list[Batch] = []  # rows that may be in reach; earlier ones longer
 
     @property
-    def rows_held(self) -> int:  # noqa: D102 - see Operator
+    def rows_held(self) -> int:
         return sum(map(len, self._held))
 
-    def _take(self, rows: Batch) -> None:
-        self._waiting.append(rows)
-        held = self._held
+    def _slim(self, rows: Batch) -> Batch:
+        """Return rows with what the aggregates read."""
         slim = rows.with_(columns={name: rows.columns[name] for name in self._names})
-        held.append(_copied(slim.with_(writers=None, arrivals=None)))
-        while len(held) > 1 and len(held[-2]) < 2 * len(held[-1]):
-            held[-2:] = [concat_batches(held[-2:])]
+        return slim.with_(writers=None, arrivals=None)
 
-    def _leaving(self, watermark_ns: int) -> Batch | None:
-        """Take out the rows that leave; None if none does."""
-        if not self._waiting:
-            return None
-        rows = concat_batches(self._waiting)
-        until = len(rows)
-        if self._reach.last_ns is not None and watermark_ns != END_NS:
-            self._gone_ns = max(self._gone_ns, watermark_ns - self._reach.delay_ns)
-            until = int(rows.event_time_ns.searchsorted(self._gone_ns))
-        self._waiting = [_copied(rows.slice(until, len(rows)))] if until < len(rows) else []
-        return rows.slice(0, until) if until else None
-
-    # -- results ------------------------------------------------------------------------
-
-    def _results(self, leaving: Batch, stimulus_ns: int) -> Batch:
-        assert leaving.codes is not None, "rows wait with codes"
+    def _are_keys(self, codes: Int64Array) -> BoolArray:
+        """Return which keys have these codes, shape (keys,)."""
         of_keys = np.zeros(self._size, dtype=np.bool_)
-        of_keys[leaving.codes] = True
+        of_keys[codes] = True
+        return of_keys
+
+    def _held_of(self, of_keys: BoolArray) -> list[Batch]:
+        """Return the rows of some keys that are held."""
         parts = [_of_keys(rows, of_keys) for rows in self._held]
-        held = concat_batches([rows for rows in parts if len(rows)])
-        assert held.codes is not None, "they are held with codes"
-        order = stable_order(held.codes)
-        held = held.take(order)
-        waiting = [rows.codes for rows in self._waiting if rows.codes is not None]
-        first = len(order) - len(leaving) - sum(int(of_keys.take(own).sum()) for own in waiting)
-        own = ((order >= first) & (order < first + len(leaving))).nonzero()[0]
-        ranges = _ranges(held, own, order, self._reach)
-        columns, stimuli, marks = self._aggregates(
-            held, ranges, lambda result: row_of(leaving, order.item(own.item(result)) - first)
-        )
-        places = np.empty_like(own)
-        places[order.take(own) - first] = np.arange(len(own))
-        columns = {name: column.take(places) for name, column in columns.items()}
-        stimuli, marks = stimuli.take(places), None if marks is None else marks.take(places)
+        return [rows for rows in parts if len(rows)]
+
+    def _refuse_more_rows(self) -> None:
+        self._refuse_more(self.rows_held, "rows", "make last= or rows= shorter")
+
+    def _results(
+        self, leaving: Batch, held: Batch, ranges: Ranges, of: Int64Array, stimulus_ns: int
+    ) -> Batch:
+        """Return rows with their aggregates.
+
+        Args:
+            leaving: rows that leave, in order.
+            held: rows by key, then in the order of the stream.
+            ranges: ranges of these, a result each.
+            of: shape (results,), the place of each result's row among those that leave.
+            stimulus_ns: stimulus time of what makes them leave.
+        """
+        made = self._aggregates(held, ranges, lambda result: row_of(leaving, of.item(result)))
+        places = np.empty_like(of)
+        places[of] = np.arange(len(of))
+        columns = {name: column.take(places) for name, column in made.columns.items()}
+        stimuli = np.maximum(made.stimuli.take(places), stimulus_ns)
+        marks = None if made.marks is None else made.marks.take(places)
         columns |= leaving.columns
-        stimuli = np.maximum(stimuli, np.maximum(leaving.stimulus_time_ns, stimulus_ns))
         if leaving.marks is not None:
             marks = leaving.marks if marks is None else marks | leaving.marks
         return leaving.with_(
-            stimulus_time_ns=stimuli,
+            stimulus_time_ns=np.maximum(stimuli, leaving.stimulus_time_ns),
             columns={name: columns[name] for name in self._step.schema.names},
             marks=marks,
             codes=None,
@@ -301,33 +273,157 @@ class ReachMachine(_Over):
         of_results = states.combined(Pairs(every, every, size, are_single=True))
         return columns_of(states, of_results, np.bincount(results, minlength=size))
 
-    # -- rows that stay -----------------------------------------------------------------
+
+class LastTimeMachine(_Reaching):
+    """The machine of an `OverStep` with a limit of time.
+
+    Rows are held in the order of the stream.
+    """
+
+    STATE = Fields(
+        Field("_keys", by=OWNER),
+        Field("_waiting", of="_keys", each=True),
+        Field("_held", of="_keys", each=True),
+        "_tidied",
+        "_done_ns",
+        "_gone_ns",
+        "_missed",
+    )
+
+    def __init__(self, step: OverStep, *, most_kept_rows: int) -> None:
+        super().__init__(step, most_kept_rows=most_kept_rows)
+        assert step.reach.last_ns is not None, "time limits it"
+        self._last_ns = step.reach.last_ns
+        self._waiting: list[Batch] = []  # rows that have not left, in order
+        self._tidied = 0  # rows that stayed when they were last looked through
+        self._gone_ns = START_NS  # older rows have left
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        rows = self._in_time(released)
+        if rows is not None:
+            self._take(rows.with_(codes=self._codes_of(rows)))
+        leaving = self._leaving(released.watermark_ns)
+        result = None
+        if leaving is not None:
+            result = self._left(leaving, released.progress.stimulus_ns)
+        self._forget()
+        promise_ns = self._summary.promise_ns(released.progress.promise_ns)
+        return Result(result, promise_ns, *self._missed.take())
+
+    def _take(self, rows: Batch) -> None:
+        self._waiting.append(rows)
+        held = self._held
+        held.append(_copied(self._slim(rows)))
+        while len(held) > 1 and len(held[-2]) < 2 * len(held[-1]):
+            held[-2:] = [concat_batches(held[-2:])]
+
+    def _leaving(self, watermark_ns: int) -> Batch | None:
+        """Take out the rows that leave; None if none does."""
+        if not self._waiting:
+            return None
+        rows = concat_batches(self._waiting)
+        until = len(rows)
+        if watermark_ns != END_NS:
+            self._gone_ns = max(self._gone_ns, watermark_ns - self._reach.delay_ns)
+            until = int(rows.event_time_ns.searchsorted(self._gone_ns))
+        self._waiting = [_copied(rows.slice(until, len(rows)))] if until < len(rows) else []
+        return rows.slice(0, until) if until else None
+
+    def _left(self, leaving: Batch, stimulus_ns: int) -> Batch:
+        """Return rows that leave with their aggregates."""
+        assert leaving.codes is not None, "rows wait with codes"
+        of_keys = self._are_keys(leaving.codes)
+        held = concat_batches(self._held_of(of_keys))
+        assert held.codes is not None, "they are held with codes"
+        order = stable_order(held.codes)
+        held = held.take(order)
+        waiting = [rows.codes for rows in self._waiting if rows.codes is not None]
+        first = len(order) - len(leaving) - sum(int(of_keys.take(own).sum()) for own in waiting)
+        own = ((order >= first) & (order < first + len(leaving))).nonzero()[0]
+        ranges = _ranges_of_time(held, own, order, self._last_ns, self._reach)
+        return self._results(leaving, held, ranges, order.take(own) - first, stimulus_ns)
 
     def _forget(self) -> None:
         """Forget rows that no row to come can reach."""
-        held, reach = self.rows_held, self._reach
+        held = self.rows_held
         is_end = self._done_ns == END_NS
         if not is_end and held <= 2 * self._tidied + 1024:
             return
-        if is_end or not held:
-            self._held = []
-        elif reach.last_ns is not None:
-            oldest_ns = max(self._gone_ns - reach.last_ns, START_NS)
-            rows = concat_batches(self._held)
-            self._held = [rows.slice(int(rows.event_time_ns.searchsorted(oldest_ns)), len(rows))]
-        else:
-            assert reach.rows is not None, "one of the two limits it"
-            self._held = [_newest(concat_batches(self._held), reach.rows)]
-        self._held = [rows for rows in self._held if len(rows)]
+        rows = joined_batches(self._held)
+        self._held = []
+        if rows is not None and not is_end:
+            oldest_ns = max(self._gone_ns - self._last_ns, START_NS)
+            first = int(rows.event_time_ns.searchsorted(oldest_ns))
+            self._held = [rows.slice(first, len(rows))] if first < len(rows) else []
         self._tidied = self.rows_held
-        self._refuse_more(self._tidied, "rows", "make last= or rows= shorter")
+        self._refuse_more_rows()
         if is_end or self._keys.is_worth_keeping(self._tidied):
             codes = [rows.codes for rows in (*self._held, *self._waiting)]
             known = [own for own in codes if own is not None]
             keep_keys(self, np.concatenate([*known, np.empty(0, dtype=np.int64)]))
 
 
-def _of_keys(rows: Batch, of_keys: np.ndarray) -> Batch:
+class LastRowsMachine(_Reaching):
+    """The machine of an `OverStep` with a limit of rows.
+
+    They are held in parts, each by key, then in order.
+
+    ```
+    rows=2    held  a₁ a₂ b₁ b₂ c₁ c₂ │ a₃ c₃     a read  c₄ d₁, of which c₄ reaches c₃
+              held  a₁ a₂ b₁ b₂ c₁ c₂ │ a₃ c₃ c₄ d₁        the parts are not one yet
+              held  a₂ a₃ b₁ b₂ c₃ c₄ d₁                  once they are
+    ```
+    """
+
+    STATE = Fields(
+        Field("_keys", by=OWNER), Field("_held", of="_keys", each=True), "_done_ns", "_missed"
+    )
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        rows = self._in_time(released)
+        result = None
+        if rows is not None:
+            result = self._left(rows.with_(codes=self._codes_of(rows)), released)
+        promise_ns = released.progress.promise_ns
+        if self._done_ns == END_NS:
+            self._held = []
+            keep_keys(self, np.empty(0, dtype=np.int64))
+        return Result(result, promise_ns, *self._missed.take())
+
+    def _left(self, leaving: Batch, released: GateRead) -> Batch:
+        """Return rows with their aggregates, and hold them."""
+        assert leaving.codes is not None, "rows come with codes"
+        order = stable_order(leaving.codes)
+        by_key = self._slim(leaving).take(order)
+        held = concat_batches([*self._held_of(self._are_keys(leaving.codes)), by_key])
+        assert held.codes is not None, "they are held with codes"
+        place = stable_order(held.codes)  # a merge: each part is by key
+        held = held.take(place)
+        own = (place >= len(held) - len(leaving)).nonzero()[0]
+        ranges = _ranges_of_rows(held, own, self._reach)
+        result = self._results(leaving, held, ranges, order, released.progress.stimulus_ns)
+        self._hold(by_key)
+        return result
+
+    def _hold(self, rows: Batch) -> None:
+        """Hold rows by key, in one part with parts that are not twice as long."""
+        first, size = len(self._held), len(rows)
+        while first and len(self._held[first - 1]) < 2 * size:
+            first -= 1
+            size += len(self._held[first])
+        self._merge(first, rows)
+        if self.rows_held > self._most_rows:
+            self._merge(0)
+            self._refuse_more_rows()
+
+    def _merge(self, first: int, *more: Batch) -> None:
+        """Hold the parts from one on, and more rows, as one part."""
+        assert self._reach.rows is not None, "a number of rows limits it"
+        rows = concat_batches([*self._held[first:], *more])
+        self._held[first:] = [_newest(rows, self._reach.rows)]
+
+
+def _of_keys(rows: Batch, of_keys: BoolArray) -> Batch:
     assert rows.codes is not None, "rows are held with codes"
     mask = of_keys.take(rows.codes)
     return rows if mask.all() else rows.keep(mask)
@@ -338,23 +434,36 @@ def _copied(rows: Batch) -> Batch:
     return rows.take(np.arange(len(rows)))
 
 
-def _ranges(held: Batch, own: Int64Array, order: Int64Array, reach: Reach) -> Ranges:
-    """Return the range of the rows in reach of each leaving row.
+def _ranges_of_rows(held: Batch, own: Int64Array, reach: Reach) -> Ranges:
+    """Return the range of the last rows up to each leaving row.
+
+    Args:
+        held: rows by key, then in the order of the stream.
+        own: shape (leaving rows,), their places among these, ascending.
+        reach: number of rows that are in reach.
+    """
+    assert held.codes is not None, "rows are held with codes"
+    assert reach.rows is not None, "a number of rows limits it"
+    starts = starts_of_runs(held.codes)
+    of_keys = starts.repeat(np.diff(starts, append=len(held))).take(own)
+    stops = own + reach.has_itself
+    return Ranges(np.maximum(of_keys, stops - reach.rows), stops)
+
+
+def _ranges_of_time(
+    held: Batch, own: Int64Array, order: Int64Array, last_ns: int, reach: Reach
+) -> Ranges:
+    """Return the range of the rows in reach of each leaving row, by time.
 
     Args:
         held: rows by key, then in the order of the stream.
         own: shape (leaving rows,), their places among these, ascending.
         order: shape (held rows,), the place of each in the order of the stream.
-        reach: the rows that are in reach.
+        last_ns: how far back rows are in reach.
+        reach: how far ahead they are, and which ends.
     """
     codes = held.codes
     assert codes is not None, "rows are held with codes"
-    if reach.rows is not None:
-        starts = starts_of_runs(codes)
-        of_keys = starts.repeat(np.diff(starts, append=len(codes))).take(own)
-        stops = own + reach.has_itself
-        return Ranges(np.maximum(of_keys, stops - reach.rows), stops)
-    assert reach.last_ns is not None, "one of the two limits it"
     times = np.empty_like(held.event_time_ns)
     times[order] = held.event_time_ns
     is_new = np.ones(len(times), dtype=np.bool_)
@@ -363,7 +472,7 @@ def _ranges(held: Batch, own: Int64Array, order: Int64Array, reach: Reach) -> Ra
     span = len(distinct) + 1
     keys = codes * span + ranks.take(order)
     has_start, has_end = reach.closed in ("start", "both"), reach.closed in ("end", "both")
-    starts = distinct.searchsorted(distinct - reach.last_ns, "left" if has_start else "right")
+    starts = distinct.searchsorted(distinct - last_ns, "left" if has_start else "right")
     stops = distinct.searchsorted(distinct + reach.ahead_ns, "right" if has_end else "left")
     rank, of_keys = ranks.take(order.take(own)), codes.take(own) * span
     return Ranges(
@@ -373,10 +482,10 @@ def _ranges(held: Batch, own: Int64Array, order: Int64Array, reach: Reach) -> Ra
 
 
 def _newest(rows: Batch, most: int) -> Batch:
-    """Return the last `most` rows of each key, in order."""
+    """Return the last `most` rows of each key, by key."""
     assert rows.codes is not None, "rows are held with codes"
-    order = stable_order(rows.codes)[::-1]
+    order = stable_order(rows.codes)
     starts = starts_of_runs(rows.codes.take(order))
-    places = order[places_in_runs(starts, len(order)) < most]
-    places.sort()
-    return rows.take(places)
+    counts = np.diff(starts, append=len(order))
+    after = (starts + counts).repeat(counts) - np.arange(len(order))  # rows from it on, of its key
+    return rows.take(order[after <= most])

@@ -58,7 +58,7 @@ from slackwater.runtime.plan.partial_results import partial_results, why_rows_ar
 from slackwater.runtime.plan.promises import PASSES, Summary
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.plan.step import EachRowStep, PartialResults, Step
-from slackwater.runtime.plan.traits import MARKS, Replicas, Role, Sharing, StepTraits, each_row
+from slackwater.runtime.plan.traits import Replicas, StepTraits, each_row
 from slackwater.runtime.shown import shown
 
 
@@ -77,24 +77,13 @@ class AggregateStep(WindowStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return StepTraits(
-            kind="aggregate",
-            role=Role.AFTER_GATE,
-            runs_users_code=self.custom is not None,
-            reads_fields=MARKS,
-            gives_fields=MARKS,
+        return replace(
+            self._traits(kind="aggregate"),
             changes="revisions" if self.late == "correct" or self.leaves_again else "none",
             reach_ns=self.window.size_ns + 2 * self._wait_ns,
-            release=self.release,
-            port_keys=(self.keys,),
-            summaries=(self._summary,),
             makes="windows",
             windows_ns=(self.window.size_ns, self.window.slide_ns),
             keep_rule="promise" if self.late == "correct" else None,
-            misses="windows",
-            sharing=Sharing.of(self.replicas),
-            result_keys=self.keys,
-            replica=self.replica,
             is_light=self._is_light,
             uses_clock=self.close is not None and self.close.by_clock,
             close=self.close,
@@ -152,10 +141,6 @@ class AggregateStep(WindowStep):
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
         # Not where windows close in time: when they do follows from the rows of all keys.
         return super().names_before(column) if self.close is None else (None,)
-
-    @property
-    def window_text(self) -> str:  # noqa: D102
-        return self.window.text
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield from super().explained(steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from slackwater.runtime.model import END_NS, Release, format_ns
@@ -81,12 +81,29 @@ class WindowStep(GatedStep):
 
     @property
     @abstractmethod
-    def window_text(self) -> str:
-        """Text of its windows in `explain`."""
+    def _summary(self) -> Summary:
+        """Promise of its results, of that of its rows."""
+
+    def _traits(self, *, kind: str) -> StepTraits:
+        """Return the traits that all steps with windows have."""
+        return StepTraits(
+            kind=kind,
+            role=Role.AFTER_GATE,
+            runs_users_code=self.custom is not None,
+            reads_fields=MARKS,
+            gives_fields=MARKS,
+            release=self.release,
+            port_keys=(self.keys,),
+            summaries=(self._summary,),
+            misses="windows",
+            sharing=Sharing.of(self.replicas),
+            result_keys=self.keys,
+            replica=self.replica,
+        )
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
-        yield f"window   {self.window_text}"
+        yield f"window   {self.window.text}"
         for name, aggregate in self.aggregates.items():
             yield f"gives    {name} = {aggregate.text}"
         if self.result_time is not None:
@@ -110,17 +127,10 @@ class IntervalStep(WindowStep):
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         window = self.window
-        return StepTraits(
-            kind="intervals",
-            role=Role.AFTER_GATE,
-            runs_users_code=self.custom is not None,
-            reads_fields=MARKS,
-            gives_fields=MARKS,
+        return replace(
+            self._traits(kind="intervals"),
             changes="retractions" if self.leaves_again else "none",
             reach_ns=window.reach_ns or 0,
-            release=self.release,
-            port_keys=(self.keys,),
-            summaries=(self._summary,),
             makes="on its time",
             result_delay_ns=window.result_delay_ns,
             is_at_latest=(
@@ -129,10 +139,6 @@ class IntervalStep(WindowStep):
                 and not self.leaves_early
             ),
             counts_events=window.reach_ns is None,
-            misses="windows",
-            sharing=Sharing.of(self.replicas),
-            result_keys=self.keys,
-            replica=self.replica,
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
@@ -145,7 +151,3 @@ class IntervalStep(WindowStep):
         # A result is as old as the first row of an interval that is open.
         delay_ns = self.window.longest_ns
         return Summary(delay_ns=END_NS if delay_ns is None else delay_ns)
-
-    @property
-    def window_text(self) -> str:  # noqa: D102
-        return self.window.text

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.divided import StayingNumbers
 from slackwater.runtime.model.later import Later
 
@@ -197,6 +197,12 @@ def places_in_runs(starts: Int64Array, rows: int) -> Int64Array:
     """
     places: Int64Array = np.arange(rows) - starts.repeat(np.diff(starts, append=rows))
     return places
+
+
+def newest_marks(marks: BoolArray) -> Int64Array:
+    """Return the place of the newest mark up to each place; 0 before the first."""
+    newest: Int64Array = np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
+    return newest
 
 
 def order_of_floats(floats: npt.NDArray[np.floating[Any]]) -> Int64Array:

@@ -31,6 +31,7 @@ from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.nullable import Nullable, valid_of
 from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.stable_order import lexical_order, stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.ground.arrays import places_in_runs, starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
@@ -175,7 +176,7 @@ class TopKMachine(LateOperator):
             codes: shape (rows,), codes of their keys.
             parts: shape (rows,), numbers of their panes or windows.
         """
-        order: Int64Array = np.lexsort([*self._order_of(rows), codes, parts])
+        order = lexical_order([*self._order_of(rows), codes, parts])
         codes, parts = codes.take(order), parts.take(order)
         return order, places_in_runs(starts_of_runs(codes, parts), len(order))
 
@@ -225,12 +226,12 @@ class TopKMachine(LateOperator):
         order, ranks = order[is_best], ranks[is_best]
         if self._window is None:
             leaves = order.argsort()
-            leaves = leaves.take(rows.event_time_ns.take(order.take(leaves)).argsort(kind="stable"))
+            leaves = leaves.take(stable_order(rows.event_time_ns.take(order.take(leaves))))
         else:
             starts = (ranks == 0).nonzero()[0]
             firsts = np.minimum.reduceat(order, starts)
             firsts = firsts.repeat(np.diff(starts, append=len(ranks)))
-            leaves = np.lexsort([ranks, firsts, windows.take(order)])
+            leaves = lexical_order([ranks, firsts, windows.take(order)])
         places, ranks = order.take(leaves), ranks.take(leaves)
         rows, windows = rows.take(places), windows.take(places)
         columns: Columns = dict(rows.columns)
