@@ -444,10 +444,13 @@ def counted(
     drift: Any = None,
 ) -> sw.Stream:
     chosen = {"top": sw.top_k("value", 2), "text_of": sw.arg_max("text", "value")}
+    wide = sw.sliding("200ms", "50ms")
+    if close is None and Random(stream.flow.name).random() < 0.5:  # noqa: S311 - drawn apart
+        wide = sw.cumulative("200ms", "50ms")
     return stream.aggregate(
         None if drift else chosen,
         by=chance.choice(["key", "text", ("key", "text")]),
-        window=chance.choice([sw.tumbling("100ms"), sw.sliding("200ms", "50ms")]),
+        window=chance.choice([sw.tumbling("100ms"), wide]),
         name="counted",
         replicas=replicas,
         late=late,
