@@ -38,9 +38,17 @@ def test_a_fault_that_came_too_late_is_named_and_spoils_no_job() -> None:
 
 def test_a_gap_is_the_longest_whose_end_is_after_the_fault() -> None:
     commits = [0.0, 5.0, 5.5, 6.0, 8.0, 8.1]
-    assert longest_gap(commits, 5.2) == 2.0
-    assert longest_gap(commits, 4.9) == 5.0, "the fault fell into it"
-    assert longest_gap(commits, 9.0) is None
+    assert longest_gap(commits, 5.2) == (2.0, 0.0)
+    assert longest_gap(commits, 4.9) == (5.0, 0.0), "the fault fell into it"
+    assert longest_gap(commits, 9.0) == (None, 0.0)
+
+
+def test_a_gap_is_measured_by_the_interval_that_was_then() -> None:
+    commits = [0.0, 1.0, 5.0, 7.5, 8.5]
+    intervals = [(0.5, 1.0), (2.0, 3.5), (5.5, 1.0), (8.0, 9.0)]
+    assert longest_gap(commits, 0.5, intervals[:3]) == (4.0, 3.5)
+    assert longest_gap(commits, 5.0, [(4.0, 1.0)]) == (2.5, 1.0)
+    assert longest_gap(commits, 5.5, intervals) == (2.5, 3.5)
 
 
 def test_a_fault_that_could_not_be_measured_keeps_its_claim_open() -> None:

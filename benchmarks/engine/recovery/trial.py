@@ -13,8 +13,9 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -50,6 +51,7 @@ FAULT_S, HELD_FAULT_S = (2.5, 3.5), (0.0, 1.0)
 """When the fault comes, after the first commit: there is a checkpoint by then. A sink that holds
 rows commits none before that."""
 BEGIN_S, END_S, GONE_S = 30.0, 90.0, 10.0
+LOOK_S = 0.1
 DEADLINE = "1s"
 
 
@@ -61,8 +63,10 @@ class Outcome:
         fault: kind of the fault.
         is_injected: whether the fault came.
         missed: reason why it did not; empty if it did.
-        gap_s: longest time between two commits from the fault on; None without two.
-        held_s: interval of checkpoints, for which the sink of a flow with a deadline holds rows.
+        gap_s: longest time between two commits from the fault on; with a deadline, the one that
+            most exceeds `held_s`. None without two.
+        held_s: interval of checkpoints between these two, for which the sink of a flow with a
+            deadline holds rows; the longest, if it changed.
         recoveries: how often the job went back.
         problems: what must not be, a line each.
     """
@@ -143,13 +147,12 @@ class Trials:
         at_s = time.time()
         fault.inject(Scene(job, checkpoints_in(own), rng, driver))
         outcome.is_injected = True
-        report = job.wait(timeout=END_S)
+        with _intervals(job if fault.has_deadline else None) as intervals:
+            report = job.wait(timeout=END_S)
         outcome.recoveries = len(report.recoveries)
-        outcome.gap_s = longest_gap(commits_of(path), at_s)
+        outcome.gap_s, outcome.held_s = longest_gap(commits_of(path), at_s, intervals)
         if outcome.gap_s is None:
             outcome.is_injected, outcome.missed = False, "no result was due after it"
-        if fault.has_deadline and report.checkpoint is not None:
-            outcome.held_s = report.checkpoint.interval_s
         outcome.problems += _problems(fault, report, rows_of(path), self.expected)
         outcome.problems += _left_by(job, pids if self.sees_processes else {}, own)
 
@@ -226,10 +229,51 @@ def _left_by(job: sw.Job, pids: Mapping[str, int], own: Path) -> Iterator[str]:
         yield f"{name} is left in the folder of checkpoints"
 
 
-def longest_gap(commits: list[float], at_s: float) -> float | None:
-    """Return the longest time between two commits of which the later is after a time."""
-    pairs = pairwise(commits)
-    return max((later - earlier for earlier, later in pairs if later > at_s), default=None)
+@contextmanager
+def _intervals(job: sw.Job | None) -> Iterator[list[tuple[float, float]]]:
+    """Yield the intervals of a job's checkpoints, each with when it was seen; none without a job.
+
+    The interval gives way to what checkpoints cost, so it is looked at until the block ends.
+    """
+    seen: list[tuple[float, float]] = []
+    is_over = threading.Event()
+
+    def look() -> None:
+        assert job is not None
+        while not is_over.wait(LOOK_S):
+            with suppress(SlackwaterError):  # it has ended
+                if (known := job.report().checkpoint) is not None:
+                    seen.append((time.time(), known.interval_s))
+
+    looks = threading.Thread(target=look, daemon=True)
+    if job is not None:
+        looks.start()
+    try:
+        yield seen
+    finally:
+        is_over.set()
+        if job is not None:
+            looks.join()
+
+
+def longest_gap(
+    commits: list[float], at_s: float, intervals: Sequence[tuple[float, float]] = ()
+) -> tuple[float | None, float]:
+    """Return the gap between two commits that most exceeds the interval then, and that interval.
+
+    Args:
+        commits: times of commits, ascending.
+        at_s: time of the fault; the later commit of a gap is after it.
+        intervals: (time, interval of checkpoints), ascending; empty if no row is held.
+    """
+    gaps = []
+    for earlier, later in pairwise(commits):
+        if later > at_s:
+            here = [own for when, own in intervals if earlier <= when <= later]
+            before = [own for when, own in intervals if when < earlier][-1:]
+            held_s = max((*here, *before), default=0.0)
+            gaps.append((later - earlier, held_s))
+    return max(gaps, key=lambda gap: gap[0] - gap[1], default=(None, 0.0))
 
 
 def until(holds: Callable[[], bool], within_s: float) -> bool:
