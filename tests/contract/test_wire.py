@@ -54,9 +54,13 @@ def rows(seed: int) -> pa.Table:
     return pa.table(own)
 
 
-def source(flow: sw.Dataflow, name: str, data: pa.Table | None = None) -> sw.Stream:
+def source(
+    flow: sw.Dataflow, name: str, data: pa.Table | None = None, late: Any = "late"
+) -> sw.Stream:
     given = sw.table(rows(1) if data is None else data, batch_rows=40)
-    options: dict[str, Any] = {"out_of_order": "late", "disorder": "100ms", "speed": 1.0}
+    options: dict[str, Any] = {"out_of_order": late, "speed": 1.0}
+    if late == "late":
+        options["disorder"] = "100ms"
     return flow.source(name, given, event_time="ts", arrival="arrival", **options)
 
 
@@ -294,7 +298,8 @@ def patterns(flow: sw.Dataflow) -> Made:
 def tables(flow: sw.Dataflow) -> Made:
     a, b = two(flow)
     newest = a.to_table("word", replicas=2)
-    ops = b.with_columns(op=sw.lit("+I")).changes("op")
+    given = source(flow, "ops", rows(2), late=sw.order.k_slack("100ms", late="pass"))
+    ops = given.with_columns(op=sw.lit("+I")).changes("op")
     return [
         newest.join(b.to_table("int8", name="of b"), "flag", how="outer"),
         ops.aggregate(by="word", n=sw.count(), most=sw.max("value"), total=sw.sum("value")),
