@@ -15,9 +15,11 @@ Time is counted by looks. So a pause of the whole machine, supervisor included, 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from slackwater.actors.kernel.process_identity import ProcessIdentity, state_of
@@ -30,9 +32,9 @@ LOOKS = 20
 """Looks within the limit."""
 MOST_LOOK_S = 1.0
 """Time between two looks, at most."""
-LEAST_SHARE = 0.02
-"""Share of a core below which a process uses none. A thread that waits for Python's lock looks for
-it each 5 ms: eight of these take 0.005."""
+LEAST_SHARE = 0.1
+"""Share of a core below which a thread uses none. One that waits for Python's lock looks for it
+each `TURN_S`, and uses 0.02 to 0.04: so several together say nothing, and each is looked at."""
 
 
 class SilenceWatch:
@@ -88,7 +90,7 @@ class WatchedLoop:
         self.silent_s = 0.0
         self._page, self._turns = page, 0
         self._process = ProcessIdentity.of_pid(pid)
-        self._cpu_ns: int | None = None
+        self._cpu_ns: dict[str, int] | None = None  # by thread
 
     def look(self, passed_s: float) -> bool:
         """Look at the loop; return whether its process is there.
@@ -105,7 +107,9 @@ class WatchedLoop:
         cpu_ns, before_ns = _cpu_ns(self._process.pid), self._cpu_ns
         self._cpu_ns = cpu_ns
         least_ns = LEAST_SHARE * passed_s * NS_PER_SECOND
-        has_computed = before_ns is not None and cpu_ns - before_ns >= least_ns
+        has_computed = before_ns is not None and any(
+            ns - before_ns.get(thread, 0) >= least_ns for thread, ns in cpu_ns.items()
+        )
         if has_computed or _is_at_work(self._process.pid, thread):
             self.silent_s = 0.0
         else:
@@ -134,9 +138,17 @@ def _is_at_work(pid: int, thread: int) -> bool:
     return text.rpartition(")")[2].split()[0] == "R"
 
 
-def _cpu_ns(pid: int) -> int:
-    """Return the CPU time of a process; 0 if it ends just now."""
-    try:
-        return time.clock_gettime_ns((~pid << 3) | 2)  # the clock of another process
-    except OSError:
-        return 0
+def _cpu_ns(pid: int) -> dict[str, int]:
+    """Return the CPU time of each thread of a process, as far as it has not just ended.
+
+    Of the process as one thread, where the kernel does not say it of each.
+    """
+    times_ns = {}
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text(encoding="ascii")
+                times_ns[thread] = int(text.split()[0])
+        if not times_ns:
+            times_ns[""] = time.clock_gettime_ns((~pid << 3) | 2)  # the clock of another process
+    return times_ns

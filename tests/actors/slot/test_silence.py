@@ -20,9 +20,11 @@ ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S, EVERY_S = 1.0, 0.05
 SOON_S = 30.0
 LOOP = """
-import ctypes, os, signal, threading, time
+import ctypes, os, signal, sys, threading, time
 from slackwater.actors.slot.last_words import LastWords
+from slackwater.actors.slot.process_setup import TURN_S
 
+sys.setswitchinterval(TURN_S)
 page = LastWords.install()
 page.pulse[1] = threading.get_native_id()
 page.pulse[0] = 1
@@ -39,7 +41,7 @@ ALIVE = {
 SILENT = {
     "sleeps": "time.sleep(1000)",
     "holds the interpreter, and sleeps": "exec('def f():\\n while True: time.sleep(0.1)')\n"
-    "for _ in range(4): threading.Thread(target=f).start()\n"
+    "for _ in range(40): threading.Thread(target=f).start()\n"
     "ctypes.PyDLL(None).sleep(1000)",
     "is stopped": "os.kill(os.getpid(), signal.SIGSTOP)",
 }
