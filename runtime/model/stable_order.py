@@ -72,11 +72,11 @@ def lexical_order(keys: Sequence[npt.NDArray[Any]], *, keeps_equals: bool = True
     if rows < _FEW_PAIRS:
         return np.lexsort(keys)
     order: Int64Array | None = None
-    for key in keys:
+    for number, key in enumerate(keys):
         own = key if order is None else key.take(order)
         if bool((own[1:] >= own[:-1]).all()):
             continue
-        if order is None and not keeps_equals:
+        if not number and not keeps_equals:
             order = own.argsort()
             continue
         places = stable_order(own) if own.dtype == np.int64 else own.argsort(kind="stable")

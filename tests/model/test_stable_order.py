@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model.divided import distinct
@@ -50,8 +50,8 @@ def test_the_newest_by_row_is_that_of_each_row_whichever_is_asked_for(
     before = int(rng.integers(-disorder, rows))
     expected = np.maximum(np.maximum.accumulate(times), before)
     newest = NewestByRow(times, before)
-    asked = rng.integers(0, rows, 20).tolist()
-    assert [newest[row] for row in asked] == [expected.item(row) for row in asked]
+    some_rows = rng.integers(0, rows, 20).tolist()
+    assert [newest[row] for row in some_rows] == [expected.item(row) for row in some_rows]
     assert (newest.last, len(newest)) == (expected.item(-1), rows)
     assert newest.all().tolist() == expected.tolist()
     # A promise: no row may be older than what the row before it says.
@@ -60,7 +60,7 @@ def test_the_newest_by_row_is_that_of_each_row_whichever_is_asked_for(
     lagging = NewestByRow(times, before).lagging(lag, least)
     is_none_older = bool((times >= np.append(least, promised[:-1])).all())
     assert lagging.is_none_older() == is_none_older
-    assert [lagging[row] for row in asked] == [promised.item(row) for row in asked]
+    assert [lagging[row] for row in some_rows] == [promised.item(row) for row in some_rows]
     assert lagging.last == promised[-1]
     assert lagging.all().tolist() == promised.tolist()
 
@@ -83,6 +83,7 @@ def test_a_row_that_is_a_nanosecond_too_old_is_found_among_many_out_of_order() -
     kinds=st.lists(st.sampled_from(["few", "many", "far", "rising", "bool", "float"]), min_size=1),
     seed=st.integers(0, 10**6),
 )
+@example(rows=3_000, kinds=["rising", "bool"], seed=53)  # only the first key has no order of ties
 def test_rows_by_several_keys_have_the_order_of_a_lexsort(
     rows: int, kinds: list[str], seed: int
 ) -> None:
