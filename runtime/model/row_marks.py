@@ -21,8 +21,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 __all__ = [
+    "CHANGES",
     "CHANGE_BITS",
     "RETRACTED",
     "REVISED",
@@ -32,6 +34,7 @@ __all__ = [
     "all_bits",
     "are_old_halves",
     "are_retracted",
+    "change_words",
     "marked",
     "registered",
     "row_marks",
@@ -105,6 +108,21 @@ UNCERTAIN = registered("uncertain", heading="uncer-\ntain")
 RETRACTED = registered("deletion", heading="dele-\ntions")
 CHANGE_BITS = np.uint8(REVISED.bit | RETRACTED.bit)
 """Bits of the kind of a change."""
+CHANGES = {
+    "insert": 0,
+    "update": REVISED.bit,
+    "old": REVISED.bit | RETRACTED.bit,
+    "delete": RETRACTED.bit,
+}
+"""{word for a kind of change: its bits}; "old" is a row that the next one replaces."""
+
+
+def change_words(marks: Marks | None, rows: int) -> pa.StringArray:
+    """Return the word for the kind of each row, shape (rows,)."""
+    words = sorted(CHANGES, key=CHANGES.__getitem__)
+    bits = np.zeros(rows, np.uint8) if marks is None else marks & CHANGE_BITS
+    places = np.searchsorted([CHANGES[word] for word in words], bits)
+    return pa.array(words).take(pa.array(places))
 
 
 def without(mark: RowMark, marks: Marks | None) -> Marks | None:
@@ -123,6 +141,5 @@ def are_retracted(marks: Marks) -> npt.NDArray[np.bool_]:
 
 def are_old_halves(marks: Marks) -> npt.NDArray[np.bool_]:
     """Return whether each row is the old half of an update, shape (rows,)."""
-    both = RETRACTED.bit | REVISED.bit
-    old: npt.NDArray[np.bool_] = (marks & both) == both
+    old: npt.NDArray[np.bool_] = (marks & CHANGE_BITS) == CHANGE_BITS
     return old

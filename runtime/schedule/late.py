@@ -9,19 +9,13 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.model.nullable import as_dtype
-from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, REVISED
+from slackwater.runtime.model.row_marks import CHANGE_BITS, change_words
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.side_outputs import SideOutputs
 
 SIDES = ("left", "right")
-_CHANGES = {
-    0: "insert",
-    REVISED.bit: "update",
-    RETRACTED.bit: "delete",
-    RETRACTED.bit | REVISED.bit: "old",
-}
 
 
 class LateOutputs(SideOutputs):
@@ -78,8 +72,7 @@ class LateOutputs(SideOutputs):
             elif field.name == "late_by_ns":
                 columns[field.name] = rows.late_by_ns
             elif field.name == "late_change":
-                kinds = np.zeros(size, np.uint8) if marks is None else marks & CHANGE_BITS
-                columns[field.name] = pa.array([_CHANGES[kind] for kind in kinds.tolist()])
+                columns[field.name] = change_words(marks, size)
             else:
                 columns[field.name] = rows.is_dropped
         late_at_ns = max(self._promise_ns, rows.found_ns)

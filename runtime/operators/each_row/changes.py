@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,14 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.model import Batch, BoolArray
 from slackwater.runtime.model.nullable import valid_bits
-from slackwater.runtime.model.row_marks import RETRACTED, REVISED, Marks, are_old_halves
+from slackwater.runtime.model.row_marks import (
+    CHANGES,
+    RETRACTED,
+    REVISED,
+    Marks,
+    are_old_halves,
+    change_words,
+)
 from slackwater.runtime.model.schema import column_of_arrow, inside_type, is_text
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import PlainStateless
@@ -45,13 +52,7 @@ CHANGE = "change"
 Kind = Literal["insert", "update", "old", "new", "delete"]
 """Kind of a row of a changelog: "update" lacks the row that it replaces; else that is the row
 before, "old", and the update is "new"."""
-_BITS: dict[str, int] = {
-    "insert": 0,
-    "update": REVISED.bit,
-    "old": RETRACTED.bit | REVISED.bit,
-    "new": REVISED.bit,
-    "delete": RETRACTED.bit,
-}
+_BITS = {kind: CHANGES["update" if kind == "new" else kind] for kind in get_args(Kind)}
 _KINDS: dict[Kind, ChangeKind] = {
     "insert": "inserts",
     "update": "updates",
@@ -212,18 +213,13 @@ class ShownChangesMachine(PlainStateless):
 
     def __init__(self, step: ShownChangesStep) -> None:
         del step
-        self._words = pa.array(["insert", "update", "delete"])  # not at import: it loads pandas
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         marks = batch.marks
         if marks is not None and (is_old := are_old_halves(marks)).any():
             batch = batch.keep(~is_old)
-            marks = batch.marks
-        kinds = np.zeros(len(batch), dtype=np.int64)
-        if marks is not None:
-            kinds[(marks & REVISED.bit) != 0] = 1
-            kinds[(marks & RETRACTED.bit) != 0] = 2
-        return Batch.like(batch, {**batch.columns, CHANGE: self._words.take(pa.array(kinds))})
+        words = change_words(batch.marks, len(batch))
+        return Batch.like(batch, {**batch.columns, CHANGE: words})
 
 
 class Changing(AnyStream):
