@@ -21,6 +21,7 @@ import numpy as np
 
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 
 MOST_VALUES = 256
 """Most bins of g: with more distinct values neighbours share a bin, to the safe side."""
@@ -87,7 +88,7 @@ class Histograms:
         high_ns = low_ns
         if (values := len(low_ns)) > MOST_VALUES:
             bins = np.cumsum(counts) * MOST_VALUES // (counts.sum() + 1)
-            starts = np.flatnonzero(np.concatenate([[True], bins[1:] != bins[:-1]]))
+            starts = starts_of_runs(bins)
             high_ns = low_ns[np.concatenate([starts[1:] - 1, [values - 1]])]
             low_ns = low_ns[starts]
             counts = np.add.reduceat(counts, starts)

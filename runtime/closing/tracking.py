@@ -9,6 +9,7 @@ import numpy as np
 from slackwater.runtime.closing.fitting import NO_GAP
 from slackwater.runtime.closing.ground import TypedRows
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def tracked_of(rows: TypedRows, newest_of: Int64Array, tick_ns: int) -> Tracked:
     known[: len(newest_of)] = newest_of
     order = np.argsort(rows.types, kind="stable") if types > 1 else slice(None)
     mine, newest = rows.types[order], rows.event_time_ns[order].copy()
-    starts = np.flatnonzero(np.concatenate([[True], mine[1:] != mine[:-1]])) if len(mine) else mine
+    starts = starts_of_runs(mine)
     newest[starts] = np.maximum(newest[starts], known[mine[starts]])
     steps_back = newest[1:] < newest[:-1]
     if len(starts) == 1 or bool((steps_back & (mine[1:] == mine[:-1])).any()):

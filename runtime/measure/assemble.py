@@ -30,6 +30,7 @@ from slackwater.runtime.measure.standstill import standstills
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.measure.wall_clock import clock_notes
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.row_marks import rows_by_mark
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plurals import count_of
@@ -164,10 +165,7 @@ class SinkMeter:
 
 def _runs(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the value of each run of equal ones, and the rows of each."""
-    starts = (values[1:] != values[:-1]).nonzero()[0] + 1
-    if not len(starts):
-        return values[:1].copy(), np.array([len(values)])
-    starts = np.append(0, starts)
+    starts = starts_of_runs(values)
     return values.take(starts), np.diff(starts, append=len(values))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.progress.frontier_of_rows import by_writer
 
 __all__ = ["NewestByRow", "newest_before", "running_max"]
@@ -74,8 +75,8 @@ def _running_max_by_blocks(values: Int64Array) -> Int64Array:
     np.greater(blocks[1:], newest[:-1, np.newaxis], out=of_blocks)
     rows = is_newer.nonzero()[0]
     if len(rows) * _FEW_NEWER > len(values):
-        every: Int64Array = np.maximum.accumulate(values)
-        return every
+        running: Int64Array = np.maximum.accumulate(values)
+        return running
     newest = np.maximum.accumulate(values.take(rows))
     return newest.repeat(np.diff(rows, append=len(values)))
 
@@ -193,7 +194,7 @@ def newest_before(
     order = by_writer(writers, len(newest_ns))
     writer = writers[order]
     times = event_time_ns[order]
-    starts = np.concatenate(([0], np.flatnonzero(writer[1:] != writer[:-1]) + 1))
+    starts = starts_of_runs(writer)
     stops = np.append(starts[1:], len(times))
 
     before = np.empty_like(times)

@@ -11,13 +11,9 @@ import numpy as np
 
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.divided import keep
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import (
-    GrowableArray,
-    slices_of_weight,
-    starts_of_runs,
-)
+from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight
 from slackwater.runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20

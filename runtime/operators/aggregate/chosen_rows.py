@@ -25,17 +25,13 @@ from slackwater.runtime.expressions.whole import ends_of
 from slackwater.runtime.model import Batch, Column, Columns, Int64Array, concat_batches
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.stable_order import lexical_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
 from slackwater.runtime.operators.aggregate.ranges import Ranges
 from slackwater.runtime.operators.aggregate.runs import Runs
-from slackwater.runtime.operators.ground.arrays import (
-    order_of_floats,
-    places_in_runs,
-    starts_of_runs,
-)
+from slackwater.runtime.operators.ground.arrays import order_of_floats, places_in_runs
 
 Keys = tuple[npt.NDArray[Any], ...]
 """Keys of rows, the most significant last, as `np.lexsort` takes them: the least is chosen."""

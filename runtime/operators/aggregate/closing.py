@@ -17,6 +17,7 @@ from slackwater.runtime.model import (
     Int64Array,
     concat_batches,
 )
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -263,5 +264,5 @@ class ByPolicy:
 
 
 def _runs(closed_ns: Int64Array) -> Iterator[tuple[int, int]]:
-    starts = [0, *(np.flatnonzero(closed_ns[1:] != closed_ns[:-1]) + 1).tolist()]
+    starts = starts_of_runs(closed_ns).tolist()
     yield from zip(starts, [*starts[1:], len(closed_ns)], strict=True)

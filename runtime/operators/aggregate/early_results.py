@@ -19,12 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import (
-    GrowableArray,
-    places_in_runs,
-    starts_of_runs,
-)
+from slackwater.runtime.operators.ground.arrays import GrowableArray, places_in_runs
 
 
 class EveryTime:

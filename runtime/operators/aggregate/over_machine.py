@@ -30,7 +30,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.batch import concat_columns, joined_batches
 from slackwater.runtime.model.divided import keep_keys
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.row_marks import Marks
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
@@ -50,10 +50,7 @@ from slackwater.runtime.operators.aggregate.running import (
 )
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.states import States
-from slackwater.runtime.operators.ground.arrays import (
-    slices_of_weight,
-    starts_of_runs,
-)
+from slackwater.runtime.operators.ground.arrays import slices_of_weight
 from slackwater.runtime.operators.ground.contract import LateOperator, Operator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex

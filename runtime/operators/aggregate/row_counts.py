@@ -17,17 +17,13 @@ from math import gcd
 import numpy as np
 
 from slackwater.runtime.model import END_NS, LATEST_NS, START_NS, Batch, Int64Array
-from slackwater.runtime.model.ranges import unfold, unfolded
+from slackwater.runtime.model.ranges import starts_of_runs, unfold, unfolded
 from slackwater.runtime.model.stable_order import lexical_order, stable_order
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.interval_cells import IntervalCells
 from slackwater.runtime.operators.aggregate.interval_rule import InCells, Left
 from slackwater.runtime.operators.aggregate.interval_words import Rows
-from slackwater.runtime.operators.ground.arrays import (
-    newest_marks,
-    places_in_runs,
-    starts_of_runs,
-)
+from slackwater.runtime.operators.ground.arrays import newest_marks, places_in_runs
 
 _NO_CELLS = np.empty(0, dtype=np.int64)
 

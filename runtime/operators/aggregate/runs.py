@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.stable_order import stable_order
-from slackwater.runtime.operators.ground.arrays import starts_of_runs
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _CALL = 3

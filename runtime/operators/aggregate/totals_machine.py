@@ -30,6 +30,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import distinct, keep_keys
 from slackwater.runtime.model.hashes import key_hashes
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, REVISED
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order_of_pairs
@@ -43,7 +44,6 @@ from slackwater.runtime.operators.aggregate.accumulators import (
 from slackwater.runtime.operators.aggregate.running import RunningStates, columns_of
 from slackwater.runtime.operators.aggregate.runs import Runs
 from slackwater.runtime.operators.aggregate.totals_step import TotalsStep
-from slackwater.runtime.operators.ground.arrays import starts_of_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex

@@ -171,23 +171,6 @@ class _SavedArray(Later):
         self.is_done = self._copied == self._size and not self._notes
 
 
-def starts_of_runs(values: Int64Array, *others: Int64Array) -> Int64Array:
-    """Return where runs of equal values begin, shape (runs,); empty if there are no values.
-
-    Args:
-        values: shape (rows,).
-        others: further columns, shape (rows,) each, whose values are equal in a run, too.
-    """
-    if not len(values):
-        return np.empty(0, dtype=np.int64)
-    if not others and values[0] == values[-1] and bool((values == values[0]).all()):
-        return np.zeros(1, dtype=np.int64)
-    differs = values[1:] != values[:-1]
-    for other in others:
-        differs |= other[1:] != other[:-1]
-    return np.concatenate(([0], differs.nonzero()[0] + 1))
-
-
 def places_in_runs(starts: Int64Array, rows: int) -> Int64Array:
     """Return the place of each row in its run, from 0, shape (rows,).
 

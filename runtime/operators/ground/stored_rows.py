@@ -78,13 +78,13 @@ class StoredRows:
     def codes(self, places: Int64Array) -> Int64Array:
         """Return the codes of the rows at these places, at least one row being stored."""
         codes = [part.codes for part in self._parts if part.codes is not None]
-        every: Int64Array = np.concatenate(codes)
-        return every.take(places)
+        all_codes: Int64Array = np.concatenate(codes)
+        return all_codes.take(places)
 
     def times_ns(self, places: Int64Array) -> Int64Array:
         """Return the event times of the rows at these places; see `codes`."""
-        every: Int64Array = np.concatenate([part.event_time_ns for part in self._parts])
-        return every.take(places)
+        times_ns: Int64Array = np.concatenate([part.event_time_ns for part in self._parts])
+        return times_ns.take(places)
 
     def are_there(self, places: Int64Array) -> BoolArray:
         """Return whether the row at each place is there."""

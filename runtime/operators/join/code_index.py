@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.stable_order import stable_order
-from slackwater.runtime.operators.ground.arrays import starts_of_runs
 from slackwater.runtime.operators.ground.stored_rows import StoredRows
 
 __all__ = ["CodeIndex"]

@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
-from slackwater.runtime.model.ranges import unfold
-from slackwater.runtime.operators.ground.arrays import starts_of_runs
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 
 __all__ = ["BEFORE", "NO_ROW", "Lives", "Members", "Met", "emptiness", "meetings"]
 

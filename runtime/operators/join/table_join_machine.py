@@ -31,11 +31,12 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.batch import concat_columns
 from slackwater.runtime.model.divided import keep_keys
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.row_marks import CHANGE_BITS, RETRACTED, Marks
 from slackwater.runtime.model.schema import nulls_of
 from slackwater.runtime.model.stable_order import stable_order, stable_order_of_pairs
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray, starts_of_runs
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex

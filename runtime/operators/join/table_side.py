@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.row_marks import are_retracted
 from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray, starts_of_runs
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.in_order import in_order
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.stored_rows import StoredRows

@@ -30,9 +30,10 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.nullable import nulled
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.schema import column_of_arrow
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray, starts_of_runs
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed

@@ -30,10 +30,10 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.nullable import Nullable, valid_of
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.stable_order import lexical_order, stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import places_in_runs, starts_of_runs
+from slackwater.runtime.operators.ground.arrays import places_in_runs
 from slackwater.runtime.operators.ground.contract import LateOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex
