@@ -139,7 +139,7 @@ def _is_at_work(pid: int, thread: int) -> bool:
 
 
 def _cpu_ns(pid: int) -> dict[str, int]:
-    """Return the CPU time of each thread of a process, as far as it has not just ended.
+    """Return the CPU time of each thread of a process; none if it has ended.
 
     Of the process as one thread, where the kernel does not say it of each.
     """

@@ -62,10 +62,11 @@ def private_path() -> str | None:
 
 def remove_abandoned() -> None:
     """Remove the sockets of processes that were killed before these were connected."""
-    for note in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
-        owner = ProcessIdentity.read(note)
-        if owner is not None and owner.is_there() is False:
-            remove(str(note.with_name(_NAME)))
+    with contextlib.suppress(OSError):  # whoever ends goes on doing so
+        for note in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
+            owner = ProcessIdentity.read(note)
+            if owner is not None and owner.is_there() is False:
+                remove(str(note.with_name(_NAME)))
 
 
 def memory_link(path: str) -> str:

@@ -313,10 +313,10 @@ def test_the_end_of_the_input_takes_back_only_keys_that_event_time_has_passed(
         job = nodes.submit(flow, limits=limits)
         job.wait()
         for sink, stay in expected.items():
-            there: set[str] = set()
+            keys_left: set[str] = set()
             for row in job.result(sink).to_pylist():
-                (there.discard if row["change"] == "delete" else there.add)(row["k"])
-            assert there == stay, sink
+                (keys_left.discard if row["change"] == "delete" else keys_left.add)(row["k"])
+            assert keys_left == stay, sink
 
 
 def test_late_changes_are_rows_that_say_what_they_did() -> None:

@@ -101,8 +101,8 @@ def test_a_late_row_corrects_each_window_that_it_is_in(replicas: int) -> None:
     job, report = simulated(flow)
     table = job.result("out")
     ends = (table["window_end"].cast(pa.int64()).to_numpy() // 10**9).tolist()
-    found = list(zip(ends, table["revision"].to_pylist(), table["n"].to_pylist(), strict=True))
-    assert [row for row in found if row[0] <= 6] == [
+    results = list(zip(ends, table["revision"].to_pylist(), table["n"].to_pylist(), strict=True))
+    assert [row for row in results if row[0] <= 6] == [
         *((2, 0, 1), (4, 0, 2), (6, 0, 2)),
         *((4, 1, 3), (6, 1, 3)),
     ]

@@ -165,7 +165,7 @@ def paired_tables(
     """Join two streams whatever the times of their rows.
 
     Args:
-        rng: chance.
+        rng: the generator that draws.
         twins: streams to choose from.
         has_where: whether pairs have a condition; then the join is inner.
     """

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -147,7 +147,7 @@ class Trials:
         at_s = time.time()
         fault.inject(Scene(job, checkpoints_in(own), rng, driver))
         outcome.is_injected = True
-        with _intervals(job if fault.has_deadline else None) as intervals:
+        with _intervals(job) if fault.has_deadline else nullcontext(()) as intervals:
             report = job.wait(timeout=END_S)
         outcome.recoveries = len(report.recoveries)
         outcome.gap_s, outcome.held_s = longest_gap(commits_of(path), at_s, intervals)
@@ -230,8 +230,8 @@ def _left_by(job: sw.Job, pids: Mapping[str, int], own: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _intervals(job: sw.Job | None) -> Iterator[list[tuple[float, float]]]:
-    """Yield the intervals of a job's checkpoints, each with when it was seen; none without a job.
+def _intervals(job: sw.Job) -> Iterator[list[tuple[float, float]]]:
+    """Yield the intervals of a job's checkpoints, each with when it was seen.
 
     The interval gives way to what checkpoints cost, so it is looked at until the block ends.
     """
@@ -239,21 +239,18 @@ def _intervals(job: sw.Job | None) -> Iterator[list[tuple[float, float]]]:
     is_over = threading.Event()
 
     def look() -> None:
-        assert job is not None
         while not is_over.wait(LOOK_S):
             with suppress(SlackwaterError):  # it has ended
                 if (known := job.report().checkpoint) is not None:
                     seen.append((time.time(), known.interval_s))
 
     looks = threading.Thread(target=look, daemon=True)
-    if job is not None:
-        looks.start()
+    looks.start()
     try:
         yield seen
     finally:
         is_over.set()
-        if job is not None:
-            looks.join()
+        looks.join()
 
 
 def longest_gap(
