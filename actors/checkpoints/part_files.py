@@ -7,8 +7,8 @@ SlotPart ──pack──▶ Arrow record ──▶ .….incomplete ──fsync�
 
 from __future__ import annotations
 
-import hashlib
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -47,13 +47,13 @@ def write_part(folder: Path, part: SlotPart) -> PartEntry:
     hidden = hidden_path(folder, name)
     what = f"checkpoint {part.number} of slot {part.slot!r} could not be written to"
     with refusals(what, folder), whole_file(folder / name, hidden=hidden) as file:
-        hashing = _Hashing(file)
-        _write(record, hashing)
+        checked = _Checked(file)
+        _write(record, checked)
     return PartEntry(
         slot=part.slot,
         file=name,
-        bytes=hashing.bytes,
-        hash=hashing.digest(),
+        bytes=checked.bytes,
+        crc=checked.crc,
         version=part.state["version"],
         stages=tuple(part.state["stream"]["stages"]),
         channels=channels,
@@ -76,7 +76,7 @@ def read_part(folder: Path, entry: PartEntry) -> SlotPart:
             raise _damaged(folder, entry, problem)
         data = np.empty(entry.bytes, np.uint8)
         size = file.readinto(data.data)
-    if size != entry.bytes or hashlib.sha256(data.data).hexdigest() != entry.hash:
+    if size != entry.bytes or zlib.crc32(data.data) != entry.crc:
         raise _damaged(folder, entry, "it has other contents than were written")
     try:
         with pa.ipc.open_file(pa.py_buffer(data)) as reader:
@@ -102,10 +102,10 @@ def check_part(folder: Path, entry: PartEntry, *, reads: bool = True) -> str | N
             return problem
         if not reads:
             return None
-        digest, chunk = hashlib.sha256(), memoryview(bytearray(_CHUNK_BYTES))
+        crc, chunk = 0, memoryview(bytearray(_CHUNK_BYTES))
         while size := file.readinto(chunk):
-            digest.update(chunk[:size])
-    return None if digest.hexdigest() == entry.hash else "it has other contents than were written"
+            crc = zlib.crc32(chunk[:size], crc)
+    return None if crc == entry.crc else "it has other contents than were written"
 
 
 def _reading(path: str, flags: int) -> int:
@@ -136,19 +136,19 @@ class _Writable(Protocol):
     def write(self, data: Any) -> int: ...
 
 
-class _Hashing:
-    """File, or nothing, that hashes what is written to it."""
+class _Checked:
+    """File, or nothing, that keeps a checksum of what is written to it."""
 
     closed = False
 
     def __init__(self, file: BinaryIO | None = None) -> None:
-        self._file, self._digest, self.bytes = file, hashlib.sha256(), 0
+        self._file, self.crc, self.bytes = file, 0, 0
 
     def write(self, data: Any) -> int:
         whole = memoryview(data)
         if self._file is not None:
             self._file.write(whole)
-        self._digest.update(whole)
+        self.crc = zlib.crc32(whole, self.crc)
         self.bytes += whole.nbytes
         return whole.nbytes
 
@@ -158,13 +158,10 @@ class _Hashing:
     def close(self) -> None:
         pass
 
-    def digest(self) -> str:
-        return self._digest.hexdigest()
-
 
 def _channel_entry(messages: Sequence[Any]) -> ChannelEntry:
     """Return the entry of a channel's plain messages."""
     rows = sum(len(own["batch"]["event_time_ns"]) for own in messages if own["batch"] is not None)
-    hashing = _Hashing()
-    _write(pack(messages), hashing)
-    return ChannelEntry(messages=len(messages), rows=rows, hash=hashing.digest())
+    checked = _Checked()
+    _write(pack(messages), checked)
+    return ChannelEntry(messages=len(messages), rows=rows, crc=checked.crc)

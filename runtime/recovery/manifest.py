@@ -30,7 +30,7 @@ __all__ = [
     "superseded",
 ]
 
-FORMAT = 2
+FORMAT = 3
 _AGAIN = "or begin again in another folder (checkpoint_folder=) or without (checkpoint=None)"
 MOST_NAMED = 4
 """Most settings in the refusal of another flow."""
@@ -45,12 +45,12 @@ class ChannelEntry(JsonObject):
 
     Attributes:
         messages, rows: how many of each.
-        hash: SHA-256 of the packed messages.
+        crc: CRC-32 of the packed messages.
     """
 
     messages: int
     rows: int
-    hash: str
+    crc: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class PartEntry(JsonObject):
         slot: name of the slot.
         file: name of the file, without its folder.
         bytes: size of the file.
-        hash: SHA-256 of its contents.
+        crc: CRC-32 of its contents: a checksum against damage, not against forgery.
         version: version of the slot's snapshot.
         stages: stages whose state is in it.
         channels: messages that were on their way, by channel.
@@ -70,7 +70,7 @@ class PartEntry(JsonObject):
     slot: str
     file: str
     bytes: int
-    hash: str
+    crc: int
     version: int
     stages: tuple[str, ...] = ()
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict)

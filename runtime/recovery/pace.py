@@ -1,20 +1,20 @@
 """Pace of checkpoints: the next begins once they cost a small part of the time.
 
 ```
-           cost 54 ms            cost 36 ms
-cut 1 ─────────────────▶ cut 2 ─────────────▶ cut 3      54 / 2.7 % = 2 s; a slot that gets half of
-        at least 2 s             1.3 s                   a core has half of the time, so 4 s
+           cost 48 ms            cost 36 ms
+cut 1 ─────────────────▶ cut 2 ─────────────▶ cut 3      48 / 2.4 % = 2 s; a slot that gets half of
+        at least 2 s             1.5 s                   a core has half of the time, so 4 s
 ```
 
 A part of the cost may grow with the interval, such as that of rows that a sink holds. It takes the
 same share of the time in any interval, and a longer one pays for the rest alone:
 
 ```
-interval 1 s ─ cost 60 ms      20 ms a second grow, whatever the interval: 2 % of the time
-         2 s ─ cost 80 ms      40 ms do not, and 2.7 % - 2 % pays for these: 5.7 s
+interval 1 s ─ cost 55 ms      15 ms a second grow, whatever the interval: 1.5 % of the time
+         2 s ─ cost 70 ms      40 ms do not, and 2.4 % - 1.5 % pays for these: 4.4 s
 ```
 
-Where what grows takes most of the 2.7 %, that interval would be very long; beyond that none pays.
+Where what grows takes most of the 2.4 %, that interval would be very long; beyond that none pays.
 Then the rest may cost a third of what grows: a longer interval saves little.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["MOST_COST", "PAYING", "Cost", "Pace"]
 
 MOST_COST = 0.03
 """CPU time that checkpoints may add to all else that a process does."""
-PAYING = 0.9 * MOST_COST
+PAYING = 0.8 * MOST_COST
 """Part of its time that pays for checkpoints: the interval gives way to that. That is less, since
 checkpoints take a part of the time themselves, and some costs are not seen, such as cold caches."""
 REST = 1 / 3

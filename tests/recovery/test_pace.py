@@ -15,38 +15,38 @@ S, MS = 10**9, 10**6
 
 def test_cheap_checkpoints_keep_the_interval_that_is_wanted() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(27 * MS, S, S)})
+    pace.took({"a": Cost(24 * MS, S, S)})
     assert pace.interval_ns == S
 
 
 def test_interval_pays_for_the_dearest_process() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(54 * MS, S, S), "b": Cost(81 * MS, S, S)})
+    pace.took({"a": Cost(48 * MS, S, S), "b": Cost(72 * MS, S, S)})
     assert pace.interval_ns == 3 * S
 
 
 def test_process_that_waits_for_a_core_has_less_time_to_pay_with() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(54 * MS, S // 2, S)})
+    pace.took({"a": Cost(48 * MS, S // 2, S)})
     assert pace.interval_ns == 4 * S
 
 
 def test_time_that_did_not_pay_for_a_checkpoint_is_added_to_the_next() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(54 * MS, 0, 0)})
-    pace.took({"a": Cost(54 * MS, S, S)})  # 27 ms are paid
+    pace.took({"a": Cost(48 * MS, 0, 0)})
+    pace.took({"a": Cost(48 * MS, S, S)})  # 24 ms are paid
     assert pace.interval_ns == 3 * S
 
 
 def test_checkpoints_cost_at_most_three_hundredths_of_all_else() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(54 * MS, S, S)})
-    assert 54 * MS / (pace.interval_ns - 54 * MS) < MOST_COST
+    pace.took({"a": Cost(48 * MS, S, S)})
+    assert 48 * MS / (pace.interval_ns - 48 * MS) < MOST_COST
 
 
 def test_quiet_time_is_not_saved_up() -> None:
     pace = Pace(S)
-    pace.took({"a": Cost(54 * MS, 100 * S, 100 * S)})
+    pace.took({"a": Cost(48 * MS, 100 * S, 100 * S)})
     assert pace.interval_ns == 2 * S
 
 

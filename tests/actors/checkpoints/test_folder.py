@@ -30,7 +30,7 @@ from slackwater.actors.checkpoints.spool import SpoolName
 from slackwater.actors.sinks.lock import Lock
 from slackwater.runtime.errors import CheckpointError
 from slackwater.runtime.plan.division import UNDIVIDED, Division
-from slackwater.runtime.recovery.manifest import CheckpointManifest, Newest
+from slackwater.runtime.recovery.manifest import FORMAT, CheckpointManifest, Newest
 from tests.support.any_flow import any_flow
 from tests.support.checkpoints import VERSION, facts_of, part_of
 from tests.support.plain_values import are_same
@@ -173,10 +173,13 @@ def test_another_format_or_snapshot_is_refused_with_the_way_out(tmp_path: Path) 
     assert [refused.kind for refused in found.refused] == ["version"]
     assert "go on with slackwater 0.1.0 that wrote it" in found.refused[0].reason
     path = tmp_path / manifest_name(1)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 3}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": FORMAT + 1})
+    )
     found = looked_up(tmp_path)
     assert [refused.kind for refused in found.refused] == ["version"]
-    assert "has format 3, and this release reads format 2; go on with" in found.refused[0].reason
+    formats = f"has format {FORMAT + 1}, and this release reads format {FORMAT}; go on with"
+    assert formats in found.refused[0].reason
 
 
 def test_another_flow_is_refused_with_the_names_that_differ(tmp_path: Path) -> None:
@@ -260,7 +263,9 @@ def test_nothing_that_is_not_ours_goes(tmp_path: Path) -> None:
     town = [taken(tmp_path, number, flow="town") for number in range(1, 5)]
     newer = taken(tmp_path, 5)
     path = tmp_path / manifest_name(5)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": 3}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "slackwater_checkpoint": FORMAT + 1})
+    )
     for number in range(6, 10):
         taken(tmp_path, number + 4)
     prune(tmp_path, "city")
