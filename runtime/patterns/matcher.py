@@ -26,6 +26,8 @@ from slackwater.runtime.patterns.union import United
 from slackwater.runtime.patterns.waiting import Waiting, What
 
 NONE: frozenset[int] = frozenset()
+_NOTHING_WAITS = Waiting()
+"""Shared by all keys of patterns that no later event forbids: it stays empty."""
 
 
 class KeyMatcher(ABC):
@@ -50,8 +52,8 @@ class KeyMatcher(ABC):
         self._settings = settings
         self._holds_of_turns = holds
         self.log = Log()
-        self.waiting = Waiting()
-        self._waits = any(one.barred_after for one in settings.rules)
+        self._waits = settings.waits
+        self.waiting = Waiting() if self._waits else _NOTHING_WAITS
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
         self._orders = 0
         self.low = 0

@@ -1,7 +1,8 @@
 """The matches of one key without windows: only the distance of their events counts.
 
-The lists of a key are made when its second event comes: most keys of some streams have one event,
-and lists are nine tenths of what such a key costs.
+The lists of a key are made when an event comes that may end a match. Until then its log is enough,
+and lists are four fifths of what a key costs. A long log gets lists earlier: else the event that
+ends a match would wait until all of it is in them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
 from slackwater.runtime.patterns.naming import Match
+from slackwater.runtime.patterns.rules import Roles
 from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.waiting import What
+
+MANY_EVENTS = 16
+"""Events of a key for which lists are made, whatever comes."""
 
 
 class ReachMatcher(KeyMatcher):
@@ -32,7 +37,9 @@ class ReachMatcher(KeyMatcher):
         self._made_chains: list[Chain] | None = None  # of all events here, when first asked for
         # For each alternative, the events that end matches and wait, where they wait in turn; the
         # first one is asked for.
-        self._queues: list[deque[What]] = [deque() for _ in settings.rules if self._waits]
+        self._queues: tuple[deque[What], ...] = tuple(
+            deque() for _ in settings.rules if self._waits
+        )
 
     @property
     def _used_up(self) -> Set[int]:
@@ -58,14 +65,11 @@ class ReachMatcher(KeyMatcher):
         matches = self.decided(time_ns) if self._waits else []
         if not fits:
             return matches
-        if not self.log.numbers and self._made_chains is None and self._settings.needs_several:
-            self.log.add(number, time_ns, turn, fits, values)
-            self.low = self._scope.low(number, time_ns, self.log)
-            return matches
-        chains = self._chains  # of the events before this one
-        self.log.add(number, time_ns, turn, fits, values)
         roles = self._settings.roles(fits)
-        ended = self._add(number, roles, values)
+        has_lists = self._made_chains is not None or self._needs_lists(roles)
+        chains = self._chains if has_lists else []  # of the events before this one
+        self.log.add(number, time_ns, turn, fits, values)
+        ended = self._add(number, roles, values) if has_lists else []
         if ended:
             matches += self._in_reach(number, time_ns, turn, ended)
         low = self.low = self._scope.low(number, time_ns, self.log)
@@ -75,6 +79,14 @@ class ReachMatcher(KeyMatcher):
             if 0 in self._used:
                 self._used[0] = {one for one in self._used[0] if one >= low}
         return matches
+
+    def _needs_lists(self, roles: list[Roles]) -> bool:
+        """Return whether an event may end a match, or many came before it."""
+        before = len(self.log.numbers)
+        return before >= MANY_EVENTS or any(
+            rules.last in own.asked and before >= rules.last
+            for rules, own in zip(self._settings.rules, roles, strict=True)
+        )
 
     def _in_reach(
         self, number: int, time_ns: int, turn: int, ended: list[tuple[int, int]]
@@ -96,8 +108,7 @@ class ReachMatcher(KeyMatcher):
 
     @property
     def has_only_events(self) -> bool:  # noqa: D102 - see KeyMatcher
-        beside = self._used_up or self.log.values or any(self._queues)
-        return not beside and not len(self.waiting)
+        return not (self._used or self.log.values or self.waiting or any(self._queues))
 
     # -- what waits -------------------------------------------------------------------------
 

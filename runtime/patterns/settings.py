@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from slackwater.runtime.patterns.rules import MOST_ROLES, Roles, Rules
@@ -118,11 +117,6 @@ class Settings:
                 self._roles.clear()
             roles = self._roles[fits] = [rules.roles(fits) for rules in self.rules]
         return roles
-
-    @cached_property
-    def needs_several(self) -> bool:
-        """Whether one event is never a match: each alternative has two places or more."""
-        return all(len(rules.places) > 1 for rules in self.rules)
 
     @property
     def waits(self) -> bool:

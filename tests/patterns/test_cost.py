@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random
 from typing import Any
 
@@ -12,7 +13,9 @@ from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.naming import Naming
 from slackwater.runtime.patterns.normal import Place, Sequence
 from slackwater.runtime.patterns.reach import ReachMatcher
+from slackwater.runtime.patterns.rules import rules_of
 from slackwater.runtime.patterns.scopes import TimeWindows, Within
+from slackwater.runtime.patterns.settings import Settings
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
     GREATER,
@@ -68,6 +71,23 @@ def test_used_up_events_do_not_make_lists_anew(name: str, monkeypatch: pytest.Mo
         assert len(found_by(spec, events)) > 10
         assert counts.calls <= times * len(events)
         monkeypatch.undo()
+
+
+def test_a_key_of_a_begun_match_has_few_objects_for_collections() -> None:
+    """Its matcher, its log, and the log's two lists; lists of places are 24 more."""
+    rules = rules_of(normal(Sequence((one(A), one(B), one(C)))), skip="any")
+    settings = Settings(rules, Within(span_ns=99), "first", consumes=True)
+    keys, fits = 1_000, ((A,), (B,))
+    gc.collect()
+    before = len(gc.get_objects())
+    matchers = [ReachMatcher(settings, no_condition) for _ in range(keys)]
+    for matcher in matchers:
+        for number, own in enumerate(fits, 1):
+            assert not matcher.take(number, number, number, own)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 5 * keys
+    (match,) = matchers[0].take(3, 3, 3, (C,))
+    assert [turn for turn, _ in match.parts] == [1, 2, 3]
 
 
 def test_what_waits_is_asked_for_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:

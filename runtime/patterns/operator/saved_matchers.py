@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ _PART = 1 << 16
 """Numbers of a column that are together: a longer array would be copied as it grows."""
 
 
+_all = chain.from_iterable
+
+
+class _Places(dict[tuple[int, ...], int]):
+    """Places in `table`, in the order in which they are asked for."""
+
+    def __missing__(self, fits: tuple[int, ...]) -> int:
+        place = self[fits] = len(self)
+        return place
+
+
 class SavedMatchers(LaterOfMany[KeyMatcher]):
     """State of matchers at a cut.
 
@@ -41,7 +53,7 @@ class SavedMatchers(LaterOfMany[KeyMatcher]):
     def __init__(self, every: Sequence[KeyMatcher], fresh: KeyMatcher) -> None:
         super().__init__(every)
         self._fresh = _rest_of(fresh)
-        self._places: dict[tuple[int, ...], int] = {}
+        self._places = _Places()
         self._numbers = {name: array("q") for name in _NUMBERS}
         self._saved = 0
         self.plain = {name: list[Any]() for name in (*_NUMBERS, "table", "rest")}
@@ -51,12 +63,11 @@ class SavedMatchers(LaterOfMany[KeyMatcher]):
         columns["codes"].extend([own.code for own in subjects])
         columns["low"].extend([own.low for own in subjects])
         columns["sizes"].extend([len(log.numbers) for log in logs])
-        for log in logs:
-            columns["numbers"].extend(log.numbers)
-            columns["times_ns"].extend(log.times_ns)
-            columns["turns"].extend(log.turns.values())
-            fits = [places.setdefault(own, len(places)) for own in log.fits.values()]
-            columns["fits"].extend(fits)
+        columns["numbers"].extend(_all([log.numbers for log in logs]))
+        columns["times_ns"].extend(_all([log.times_ns for log in logs]))
+        columns["turns"].extend(_all([log.turns.values() for log in logs]))
+        fits = _all([log.fits.values() for log in logs])
+        columns["fits"].extend(map(places.__getitem__, fits))
         table = self.plain["table"]
         table += list(places)[len(table) :]
         self.plain["rest"] += [
