@@ -69,7 +69,7 @@ FULL = Extent(
     },
     pairs=3,
     checkpoints=3,
-    window_s=60.0,
+    window_s=90.0,
     least_s=10.0,
 )
 QUICK = Extent(
