@@ -28,7 +28,7 @@ from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["SilenceWatch", "WatchedLoop"]
 
-LOOKS = 20
+LOOKS = 40
 """Looks within the limit."""
 MOST_LOOK_S = 1.0
 """Time between two looks, at most."""

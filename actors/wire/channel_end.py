@@ -17,7 +17,7 @@ HEARTBEAT_TIMEOUT_S = 4.0
 """A peer that is silent for longer, and up to a tenth more, is lost, unless its end has another
 limit. libzmq's own thread answers heartbeats, however busy the process is. Only a dead host, a cut
 link or a process that stands still is silent for longer."""
-HEARTBEATS = 20
+HEARTBEATS = 40
 """Heartbeats within that time. An end waits for one more: so the supervisor of a node, which looks
 as often, notices a process that stands still before its peers do."""
 LINGER_S = 5.0
