@@ -29,7 +29,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.divided import keep_keys
 from slackwater.runtime.model.state import OWNER, Field, Fields
-from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.arrays import ChangingArray
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.ground.keep import most_text
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
@@ -263,7 +263,7 @@ class PatternMachine(PlainOperator):
             numbers = turns
         if codes is None:
             codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
-        self.rows.add(Part(codes, turns, self._leaving.kept(rows)))
+        self.rows.add(Part.of(codes, turns, self._leaving.kept(rows)))
         of_kind = self.fits.of_kind
         opens = None
         if self._opens >= 0:
@@ -357,7 +357,7 @@ class EventNumbers:
     STATE = Fields(Field("counts", by=OWNER))
 
     def __init__(self) -> None:
-        self.counts = GrowableArray(np.int64)
+        self.counts = ChangingArray(np.int64)
 
     def of(self, codes: Int64Array, keys: int) -> Int64Array:
         """Return the number of each row among those of its key, from 1 on.
@@ -370,7 +370,7 @@ class EventNumbers:
         counts = self.counts.values
         if keys <= 1:
             begin = int(counts[0]) + 1
-            counts[0] += len(codes)
+            self.counts.change(np.add, codes[:1], len(codes))
             return np.arange(begin, begin + len(codes))
         order = codes.argsort(kind="stable")
         ordered = codes.take(order)
@@ -379,7 +379,7 @@ class EventNumbers:
         numbers = np.empty(len(codes), dtype=np.int64)
         numbers[order] = np.arange(1, len(codes) + 1) - begins.repeat(lengths)
         numbers += counts.take(codes)
-        counts[ordered.take(begins)] += lengths
+        self.counts.change(np.add, ordered.take(begins), lengths)
         return numbers
 
 

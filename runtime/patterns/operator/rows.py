@@ -15,7 +15,7 @@ _MOST_TOGETHER = 1 << 16
 
 
 class Part(NamedTuple):
-    """Rows that follow each other.
+    """Rows that follow each other. Its arrays are read-only: a cut shares them.
 
     Attributes:
         codes: shape (rows,), the codes of their keys.
@@ -27,20 +27,26 @@ class Part(NamedTuple):
     turns: Int64Array
     rows: Batch
 
+    @classmethod
+    def of(cls, codes: Int64Array, turns: Int64Array, rows: Batch) -> Part:
+        """Return rows as a part; the arrays are read-only from now on."""
+        codes.flags.writeable = turns.flags.writeable = False
+        return cls(codes, turns, rows)
+
     def keep(self, which: BoolArray) -> Part:
         """Return the rows where `which`, shape (rows,), is true."""
-        return Part(self.codes[which], self.turns[which], self.rows.keep(which))
+        return Part.of(self.codes[which], self.turns[which], self.rows.keep(which))
 
 
 def _joined(parts: Sequence[Part]) -> Part:
     codes, turns, rows = zip(*parts, strict=True)
-    return Part(np.concatenate(codes), np.concatenate(turns), concat_batches(rows))
+    return Part.of(np.concatenate(codes), np.concatenate(turns), concat_batches(rows))
 
 
 class Rows:
     """Rows holds rows in order, in parts."""
 
-    STATE = Fields(Field("_parts", of=OWNER, each=True), elements={"_parts": Part})
+    STATE = Fields(Field("_parts", of=OWNER, each=True), elements={"_parts": Part.of})
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
