@@ -117,12 +117,12 @@ def _picked(value: Any, staying: StayingNumbers) -> Any:
             codes = np.fromiter(value, np.int64, len(value))
             pairs = zip(staying.moved(codes).tolist(), value.values(), strict=True)
             return {code: own for code, own in pairs if code >= 0}
-        case Batch():
-            return value.take(staying.stay)
-        case np.ndarray():
-            picked = value.take(staying.stay)
-            picked.flags.writeable = value.flags.writeable
-            return picked
+        case np.ndarray() | Batch():
+            return (
+                value.take(staying.stay)
+                if isinstance(value, Batch)
+                else _taken(value, staying.stay)
+            )
         case tuple():  # a record of arrays
             return type(value)(*(_picked(own, staying) for own in value))
         case list():
@@ -157,6 +157,13 @@ def _renumbered(value: Any, staying: StayingNumbers) -> tuple[Any, StayingNumber
 def _new_codes(codes: Int64Array, staying: StayingNumbers) -> tuple[Int64Array, StayingNumbers]:
     moved = staying.moved(codes)
     rows = np.flatnonzero(moved >= 0)
-    moved = moved.take(rows)
     moved.flags.writeable = codes.flags.writeable
-    return moved, StayingNumbers(rows)
+    return _taken(moved, rows), StayingNumbers(rows)
+
+
+def _taken(value: Any, places: Int64Array) -> Any:
+    """Return the elements at some places, of an array that is read-only as read-only, too."""
+    taken = value.take(places)
+    if isinstance(taken, np.ndarray):
+        taken.flags.writeable = value.flags.writeable
+    return taken

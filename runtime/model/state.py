@@ -12,8 +12,8 @@ some of the keys uses it (`runtime/model/divided.py`).
 
 A class without STATE packs itself: it has `snapshot()` and `restore(state)`, where what it keeps is
 not what it saves, such as arrays with room for more rows. What the walker saves shares no container
-with its machine, and no array that changes: batches, messages, read-only arrays, and values of arrays to
-which more are only added, are shared (`runtime/model/plain.py` turns them into plain values).
+with its machine, and no array that changes: batches, messages, read-only arrays, and values of
+arrays to which more are only added, are shared (`runtime/model/plain.py` makes them plain values).
 
 A machine with much state may be saved in steps (`runtime/model/later.py`).
 """

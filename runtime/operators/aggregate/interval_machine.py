@@ -19,6 +19,7 @@ from slackwater.runtime.model import (
     END_NS,
     START_NS,
     Batch,
+    BoolArray,
     GateRead,
     Int64Array,
     concat_batches,
@@ -44,9 +45,10 @@ from slackwater.runtime.operators.aggregate.row_counts import RowCounts
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
 from slackwater.runtime.operators.aggregate.sessions import Sessions
 from slackwater.runtime.operators.aggregate.window_step import IntervalStep
-from slackwater.runtime.operators.ground.arrays import slices_of_weight
+from slackwater.runtime.operators.ground.arrays import ChangingArray, slices_of_weight
 from slackwater.runtime.operators.ground.contract import Result
 from slackwater.runtime.operators.ground.in_order import in_order
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 _ENTRIES_AT_ONCE = 1 << 20
 """Intervals that leave together are computed in blocks of about so many cells (or values)."""
@@ -68,7 +70,9 @@ def rule_of(window: Intervals, step: str) -> IntervalRule:
 class IntervalMachine(Accumulating):
     """The machine of an `IntervalStep`.
 
-    A rule says which intervals a row counts in; a late row counts in none. The stimulus time of a
+    A rule says which intervals a row counts in. A row that comes too late for all is dropped. One
+    that has missed an interval of its key, and counts in another, is late, too: of each key the end
+    of its last interval that has left tells. The stimulus time of a
     result is the latest of its rows and of what moved the watermark past the interval.
     Source: [mace] Def. 2.
 
@@ -91,6 +95,7 @@ class IntervalMachine(Accumulating):
         Field("_early", by="_cells"),
         "_passed_ns",
         Field("_shown", of="_cells"),
+        Field("_ended", by="_keys"),
     )
 
     def __init__(self, step: IntervalStep, *, most_kept_rows: int) -> None:
@@ -102,6 +107,9 @@ class IntervalMachine(Accumulating):
         self._promised_ns = START_NS  # where results have times of rows
         self._over_ns = START_NS  # intervals that no row holds so long have left
         self._shown: Batch | None = None  # early results, with a cell of each as its code
+        # By key: the first time after its last interval that has left, if late rows are asked for.
+        self._ended = ChangingArray(np.int64, fill=START_NS)
+        self._notes_ends = step.keeps_late and self._rule.past_end_ns is not None
 
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the intervals that are over.
@@ -123,7 +131,7 @@ class IntervalMachine(Accumulating):
             if self._step.leaves_early:
                 self._passed_ns = max(self._passed_ns, segment.until_ns)
             if left is not None or self._step.discards:
-                self._tidy()
+                self._tidy(segment.final_ns)
         promise_ns = self._promise_ns(released.progress.promise_ns)
         if self._step.leaves_early and results:
             results = [in_order(results)]  # intervals are over between
@@ -170,16 +178,39 @@ class IntervalMachine(Accumulating):
         A row is there for each of its cells. Cells are made where needed; no row is in them yet.
         """
         codes, held = self._codes_of(batch), self._rows.state
-        rows, cells, until, late = self._rule.take(
+        rows, cells, until, late, opens_none = self._rule.take(
             self._cells, batch, codes, held, over_ns=self._over_ns
         )
         until = batch.event_time_ns if until is None else until
+        if self._notes_ends and batch.event_time_ns.item(0) < self._over_ns:
+            self._miss(batch, codes, late, opens_none)
         if late is not None:
             done_ns = self._over_ns - (until - batch.event_time_ns)[late]
             self._missed.drop(batch.keep(late), done_ns)
         if rows is not None:
             batch, until = batch.take(rows), until.take(rows)
         return batch, cells, until
+
+    def _miss(
+        self,
+        batch: Batch,
+        codes: Int64Array,
+        late: BoolArray | None,
+        opens_none: BoolArray | None,
+    ) -> None:
+        """Keep the rows that count, and have missed an interval of their key."""
+        self._ended.resize(max(len(self._keys), len(self._ended)))
+        ended_ns = self._ended.values.take(codes)
+        if opens_none is not None:
+            ended_ns[opens_none] = np.maximum(ended_ns[opens_none], self._over_ns)
+        missed = batch.event_time_ns < ended_ns
+        if late is not None:
+            missed &= ~late
+        places = missed.nonzero()[0]
+        if len(places):
+            rows = batch.take(places)
+            late_by_ns = ended_ns.take(places) - rows.event_time_ns
+            self._missed.add([LateRows(0, rows, late_by_ns, np.zeros(len(rows), dtype=np.bool_))])
 
     def _extend(self, batch: Batch, cells: Int64Array, until: Int64Array) -> None:
         """Add rows to their cells."""
@@ -190,6 +221,8 @@ class IntervalMachine(Accumulating):
 
     def _last_results(self, left: Left, by: Segment) -> Iterator[Batch]:
         """Yield the results of intervals that are over."""
+        if self._notes_ends:
+            self._note_ends(left)
         own = self._with_rows(left)
         if own is None:
             return
@@ -199,6 +232,13 @@ class IntervalMachine(Accumulating):
         if self._step.leaves_early:  # a late row may fill a window of rows
             made = made.with_(event_time_ns=np.maximum(made.event_time_ns, self._passed_ns))
         yield made
+
+    def _note_ends(self, left: Left) -> None:
+        """Note the ends of intervals that leave, by key."""
+        assert self._rule.past_end_ns is not None, "its ends are noted"
+        self._ended.resize(max(len(self._keys), len(self._ended)))
+        codes = self._cells.codes.take(left.pairs.firsts)
+        self._ended.change(np.maximum, codes, left.end_ns + self._rule.past_end_ns)
 
     # -- early results --------------------------------------------------------------------
 
@@ -356,14 +396,18 @@ class IntervalMachine(Accumulating):
         self._rows_held -= int(self._rows.state.take(cells).sum())
         self._cells.leave(cells)
 
-    def _tidy(self) -> None:
-        """Give up the room of cells that have left, once they are many."""
+    def _tidy(self, final_ns: int) -> None:
+        """Give up the room of cells that have left, once they are many.
+
+        Args:
+            final_ns: no older row will come, so ends before it are not asked for.
+        """
         if len(self._cells) <= 4 * self._cells.open + 1024 and self._cells.open:
             return
         keep(self, "_cells", self._cells.open_cells())
-        codes = self._cells.codes
-        if self._keys.is_worth_keeping(len(codes)):
-            keep_keys(self, np.concatenate([codes, *self._waiting.codes()]))
+        codes, ended = self._cells.codes, (self._ended.values > final_ns).nonzero()[0]
+        if self._keys.is_worth_keeping(len(codes) + len(ended)):
+            keep_keys(self, np.concatenate([codes, ended, *self._waiting.codes()]))
 
     def derive(self) -> None:  # noqa: D102
         self._rows_held = int(self._rows.state.take(self._cells.open_cells()).sum())

@@ -21,12 +21,15 @@ class InCells(NamedTuple):
         cells: shape (entries,).
         until_ns: shape (rows,), time until which a row holds its cell open; None if its own.
         late: shape (rows,), whether a row came too late to count anywhere; None if none did.
+        opens_none: shape (rows,), whether a row came too late for an interval of its own, though it
+            may count in others; None if none did.
     """
 
     rows: Int64Array | None
     cells: Int64Array
     until_ns: Int64Array | None = None
     late: BoolArray | None = None
+    opens_none: BoolArray | None = None
 
 
 class Left(NamedTuple):
@@ -70,9 +73,15 @@ class Left(NamedTuple):
 
 
 class IntervalRule(Protocol):
-    """A rule finds the cells of rows, and the intervals that are over."""
+    """A rule finds the cells of rows, and the intervals that are over.
+
+    Attributes:
+        past_end_ns: added to `window_end`, the first time of which a row is not in the interval;
+            None if rows count by their number, so that none misses an interval.
+    """
 
     STATE: Fields
+    past_end_ns: int | None
 
     def over_ns(self, until_ns: int) -> int:
         """Return the time before which rows may be late, by the watermark: that itself."""

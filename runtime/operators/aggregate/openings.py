@@ -6,7 +6,8 @@ length 10    rows of a key   3   5*  9   12*  14   16        * fits
                                           [12 ───────── 22)         12  14  16
 ```
 
-A row counts in each open window that holds its time; most count in none. A late row opens none.
+A row counts in each open window that holds its time; most count in none. A late row opens none, so
+it has missed the window that it would have opened.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Openings(IntervalRule):
     """
 
     STATE = Fields()
+    past_end_ns: int | None = 0
 
     def __init__(self, window: OpenedBy, step: str) -> None:
         self._where, self._length_ns, self._step = window.where, window.length_ns, step
@@ -48,7 +50,8 @@ class Openings(IntervalRule):
         times, rows = batch.event_time_ns, np.arange(len(codes))
         is_late = times < over_ns
         there = cells.of_keys(codes)
-        opening = np.flatnonzero(holds(self._where, batch, step=self._step) & ~is_late)
+        fits = holds(self._where, batch, step=self._step)
+        opening, opens_none = np.flatnonzero(fits & ~is_late), fits & is_late
         made = cells.add(codes.take(opening), times.take(opening))
         windows = np.concatenate([there, made])
         opened_by = np.concatenate([np.full(len(there), -1), opening])
@@ -59,7 +62,12 @@ class Openings(IntervalRule):
         of_row, places = unfold(ended, begun - ended)
         is_late &= begun == ended
         late = is_late if is_late.any() else None
-        return InCells(of_row, windows.take(places), late=late)
+        return InCells(
+            of_row,
+            windows.take(places),
+            late=late,
+            opens_none=opens_none if opens_none.any() else None,
+        )
 
     def over(self, cells: IntervalCells, held: Int64Array, until_ns: int) -> Left | None:  # noqa: D102
         del held

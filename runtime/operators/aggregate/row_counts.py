@@ -32,6 +32,7 @@ class RowCounts:
     """RowCounts are an `IntervalRule`: the oldest open cell of a key begins a window."""
 
     STATE = Fields()
+    past_end_ns: int | None = None
 
     def __init__(self, window: Rows) -> None:
         self._rows = gcd(window.size, window.every)  # of a cell

@@ -36,6 +36,7 @@ class Sessions(IntervalRule):
     """
 
     STATE = Fields()
+    past_end_ns: int | None = 1  # a row at the end is within the gap
 
     def __init__(self, window: Session, step: str) -> None:
         self._window, self._step = window, step
