@@ -7,6 +7,7 @@ folder/
   checkpoint-00000007.node-1.4f1c….arrow                the part of a slot
   .checkpoint-00000008.node-1.90ab….arrow.incomplete    being written
   .checkpoint-00000008.77de….json.incomplete
+  .checkpoint-spare.node-1.arrow                        of an older checkpoint: written over next
 ```
 
 A token in a part's name is drawn for each writing. So a writer of an attempt that is over never
@@ -30,11 +31,13 @@ __all__ = [
     "manifest_name",
     "own_files",
     "part_name",
+    "spare_path",
 ]
 
 LOCK = ".slackwater.lock"
 _MOST_SHOWN = 40  # characters of a slot's or source's name in a file's name
 _MANIFEST = re.compile(r"checkpoint-(?P<number>\d{8,})\.json")
+_SPARE = re.compile(r"\.checkpoint-spare\.[\w-]*\.arrow", re.ASCII)
 _OWN = re.compile(
     r"checkpoint-(?P<number>\d{8,})\.(?:json|[\w-]*\.[0-9a-f]{16}\.arrow)"
     r"|\.checkpoint-(?P<hidden>\d{8,})\.(?:[\w-]*\.)?[0-9a-f]{16}\.(?:json|arrow)\.incomplete",
@@ -47,15 +50,17 @@ class OwnFile(NamedTuple):
 
     Attributes:
         path: path of the file.
-        number: number of the checkpoint.
+        number: number of the checkpoint; 0 of a spare file.
         bytes: size of the file.
         is_manifest: whether it is the manifest, and not hidden.
+        is_spare: whether it belongs to no checkpoint, and is written over next.
     """
 
     path: Path
     number: int
     bytes: int
     is_manifest: bool
+    is_spare: bool
 
 
 def manifest_name(number: int) -> str:
@@ -80,6 +85,14 @@ def hidden_path(folder: Path, name: str) -> Path:
     return folder / f".{name}.incomplete"
 
 
+def spare_path(folder: Path, slot: str) -> Path:
+    """Return the path of a file that the slot's next part is written over, if one is there.
+
+    Slots with names that are alike may have the same: it is renamed before it is used.
+    """
+    return folder / f".checkpoint-spare.{for_people(slot)}.arrow"
+
+
 def own_files(folder: Path) -> list[OwnFile]:
     """Return the files of checkpoints in a folder, in order; anything else is not ours.
 
@@ -88,15 +101,15 @@ def own_files(folder: Path) -> list[OwnFile]:
     """
     files = []
     for name in sorted(os.listdir(folder)):
-        match = _OWN.fullmatch(name)
-        if match is None:
+        match, is_spare = _OWN.fullmatch(name), _SPARE.fullmatch(name) is not None
+        if match is None and not is_spare:
             continue
         try:
             status = os.lstat(folder / name)
         except FileNotFoundError:  # a writer has just renamed it
             continue
         if stat.S_ISREG(status.st_mode):
-            number = int(match["number"] or match["hidden"])
+            number = 0 if match is None else int(match["number"] or match["hidden"])
             is_manifest = _MANIFEST.fullmatch(name) is not None
-            files.append(OwnFile(folder / name, number, status.st_size, is_manifest))
+            files.append(OwnFile(folder / name, number, status.st_size, is_manifest, is_spare))
     return files

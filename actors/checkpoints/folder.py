@@ -25,6 +25,7 @@ from slackwater.actors.checkpoints.file_names import (
     hidden_path,
     manifest_name,
     own_files,
+    spare_path,
 )
 from slackwater.actors.checkpoints.part_files import check_part
 from slackwater.actors.checkpoints.refusals import refusals
@@ -185,7 +186,8 @@ def prune(
 ) -> list[str]:
     """Remove a flow's older checkpoints, and what dead writers left; return names of files.
 
-    The newest complete three stay, and whatever is another flow's or another version's.
+    The newest complete three stay, and whatever is another flow's or another version's. Of each
+    slot a part that goes becomes its spare file.
 
     Args:
         folder: folder of the checkpoints, whose lock is ours.
@@ -199,13 +201,20 @@ def prune(
     with refusals("checkpoints could not be removed from", folder):
         files, manifests = _contents(folder)
         going = _going(folder, manifests, flow, refers)
+        spares = _spares(folder, manifests, going, flow)
         gone = [
             file
             for file in files
-            if (file.number in going if file.number in manifests else file.number not in writing)
+            if (
+                file.path not in spares.values()
+                if file.is_spare
+                else file.number in going
+                if file.number in manifests
+                else file.number not in writing
+            )
             or _is_stray(file, manifests, flow)
         ]
-        _unlink(folder, gone)
+        _unlink(folder, gone, spares)
     return [file.path.name for file in gone]
 
 
@@ -339,10 +348,42 @@ def _contents(
     return files, {file.number: _read(file) for file in files if file.is_manifest}
 
 
-def _unlink(folder: Path, files: Collection[OwnFile]) -> None:
-    """Remove files, manifests first: without one, a checkpoint is not complete."""
+def _spares(
+    folder: Path,
+    manifests: Mapping[int, CheckpointManifest | Refusal],
+    going: Collection[int],
+    flow: str,
+) -> dict[str, Path]:
+    """Return spare files by what becomes one: parts that go, of slots that still have parts."""
+    own = {
+        number: manifest
+        for number, manifest in manifests.items()
+        if isinstance(manifest, CheckpointManifest) and manifest.facts.flow == flow
+    }
+    stay = own.keys() - going
+    slots = {part.slot for part in own[max(stay)].parts} if stay else set[str]()
+    parts = [part for number in sorted(own) for part in own[number].parts if part.slot in slots]
+    return {part.file: spare_path(folder, part.slot) for part in parts}
+
+
+def _unlink(
+    folder: Path,
+    files: Collection[OwnFile],
+    spares: Mapping[str, Path] = MappingProxyType({}),
+) -> None:
+    """Remove files, manifests first: without one, a checkpoint is not complete.
+
+    Args:
+        folder: folder of the checkpoints.
+        files: files to remove.
+        spares: {name of a file: path at which it stays as a spare file}.
+    """
     for file in sorted(files, key=lambda file: not file.is_manifest):
-        file.path.unlink(missing_ok=True)
+        if (spare := spares.get(file.path.name)) is None:
+            file.path.unlink(missing_ok=True)
+        else:
+            with suppress(FileNotFoundError):
+                file.path.rename(spare)
     if files:
         sync(folder)
 

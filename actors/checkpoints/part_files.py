@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 import pyarrow as pa
 
-from slackwater.actors.checkpoints.file_names import hidden_path, part_name
+from slackwater.actors.checkpoints.file_names import hidden_path, part_name, spare_path
 from slackwater.actors.checkpoints.refusals import refusals
 from slackwater.actors.kernel.plain_files import whole_file
 from slackwater.runtime.errors import CheckpointError
@@ -44,9 +44,9 @@ def write_part(folder: Path, part: SlotPart) -> PartEntry:
     record = pack(part._asdict())
     channels = {channel: _channel_entry(own) for channel, own in part.messages.items()}
     name = part_name(part.number, part.slot)
-    hidden = hidden_path(folder, name)
+    hidden, spare = hidden_path(folder, name), spare_path(folder, part.slot)
     what = f"checkpoint {part.number} of slot {part.slot!r} could not be written to"
-    with refusals(what, folder), whole_file(folder / name, hidden=hidden) as file:
+    with refusals(what, folder), whole_file(folder / name, hidden=hidden, spare=spare) as file:
         checked = _Checked(file)
         _write(record, checked)
     return PartEntry(

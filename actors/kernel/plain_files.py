@@ -26,20 +26,25 @@ def private(path: str | Path, flags: int) -> int:
 
 
 @contextmanager
-def whole_file(path: Path, *, hidden: Path, is_synced: bool = True) -> Iterator[BinaryIO]:
+def whole_file(
+    path: Path, *, hidden: Path, is_synced: bool = True, spare: Path | None = None
+) -> Iterator[BinaryIO]:
     """Write a private file, whole or not at all.
 
     Args:
         path: path of the file once it is whole; a file there is replaced.
         hidden: path of the file until then, in the same folder, of no other writer.
         is_synced: whether a power cut leaves the old file or the new one, too.
+        spare: a file that is not needed any more, if it is there: it is written over. The system
+            has memory and blocks for it already, and finding others takes most of a write's time.
 
     Raises:
         OSError: the system refuses; then no file stays at `hidden`.
     """
     try:
-        with open(hidden, "wb", opener=private) as file:
+        with _writable(hidden, spare) as file:
             yield file
+            file.truncate()  # what a spare file has after that
             file.flush()
             if is_synced:
                 os.fsync(file.fileno())
@@ -48,6 +53,20 @@ def whole_file(path: Path, *, hidden: Path, is_synced: bool = True) -> Iterator[
         hidden.unlink(missing_ok=True)
     if is_synced:
         sync(path.parent)
+
+
+def _writable(path: Path, spare: Path | None) -> BinaryIO:
+    """Return a file to be written from its beginning: new, or one that is spare."""
+    if spare is not None:
+        with suppress(OSError):
+            spare.rename(path)
+            descriptor = private(path, os.O_WRONLY | os.O_CLOEXEC)
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:  # no other name has it
+                return os.fdopen(descriptor, "wb")
+            os.close(descriptor)
+            path.unlink()
+    return open(path, "wb", opener=private)
 
 
 def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.actors.checkpoints.file_names import hidden_path, manifest_name, part_name
+from slackwater.actors.checkpoints.file_names import (
+    hidden_path,
+    manifest_name,
+    part_name,
+    spare_path,
+)
 from slackwater.actors.checkpoints.folder import (
     commit,
     division_in,
@@ -224,14 +229,46 @@ def test_the_last_three_stay_and_those_that_are_referred_to(tmp_path: Path) -> N
         taken(tmp_path, number)
     gone = prune(tmp_path, "city", refers=[2])
     assert len(gone) == 3 * 3
-    assert sorted({int(name.split(".")[0].split("-")[1]) for name in names(tmp_path)}) == [
-        2,
-        5,
-        6,
-        7,
-    ]
+    left = {name.split(".")[0].split("-")[1] for name in names(tmp_path) if name[0] != "."}
+    assert sorted(map(int, left)) == [2, 5, 6, 7]
     assert looked_up(tmp_path).checkpoint is not None
     assert prune(tmp_path, "city", refers=[2]) == []
+
+
+def test_a_part_that_goes_is_written_over_by_the_next_of_its_slot(tmp_path: Path) -> None:
+    for number in range(1, 5):
+        taken(tmp_path, number)
+    prune(tmp_path, "city")
+    spares = [spare_path(tmp_path, slot) for slot in SLOTS]
+    room = [path.stat().st_ino for path in spares]
+    spares[0].write_bytes(b"x" * 10**6)  # longer than what comes
+    manifest = taken(tmp_path, 5)
+    assert not any(path.exists() for path in spares)
+    for part, own in zip(manifest.parts, room, strict=True):
+        path = tmp_path / part.file
+        assert (path.stat().st_ino, stat.S_IMODE(path.stat().st_mode)) == (own, 0o600)
+        assert are_same(read_part(tmp_path, part)._asdict(), part_of(part.slot, 5)._asdict())
+
+
+def test_a_spare_file_with_another_name_is_not_written_over(tmp_path: Path) -> None:
+    spare, kept = spare_path(tmp_path, "node-1"), tmp_path / "kept"
+    spare.write_bytes(b"of a copy by links")
+    kept.hardlink_to(spare)
+    entry = write_part(tmp_path, part_of("node-1", 1))
+    assert kept.read_bytes() == b"of a copy by links"
+    assert are_same(read_part(tmp_path, entry)._asdict(), part_of("node-1", 1)._asdict())
+
+
+def test_spare_files_go_with_their_slot_and_with_the_job(tmp_path: Path) -> None:
+    gone, stays = spare_path(tmp_path, "node-9"), spare_path(tmp_path, "node-1")
+    for path in (gone, stays):
+        path.touch()
+    taken(tmp_path, 1)
+    stays.touch()
+    assert prune(tmp_path, "city") == [gone.name]
+    assert stays.exists()
+    remove(tmp_path, "city")
+    assert names(tmp_path) == set()
 
 
 def test_what_dead_writers_left_goes_and_what_is_written_now_stays(tmp_path: Path) -> None:
