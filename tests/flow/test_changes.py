@@ -442,12 +442,29 @@ def test_explain_says_which_rows_change_and_why() -> None:
     assert "shows    change = insert or delete\n" in text
 
 
+def with_words(*words: str) -> dict[str, Any]:
+    """Return a log of equal rows with these words, after insertions of them."""
+    every = ["+I", "+I", *words]
+    same = {"t": 1, "id": "a", "n": 1, "list": [1]}
+    return {"op": every, **{name: [value] * len(every) for name, value in same.items()}}
+
+
+def test_halves_of_updates_may_stand_in_runs() -> None:
+    report, rows = outcome(lambda stream: stream, with_words("-U", "-U", "+U", "+U"))
+    assert kinds(rows, "id") == [("insert", "a")] * 2 + [("update", "a")] * 2
+    assert report.ledger.filtered == 2
+
+
 @pytest.mark.parametrize(
     ("log", "message"),
     [
         ({**LOG, "op": ["x", *LOG["op"][1:]]}, "'op' is 'x', which names no change"),
         ({**LOG, "op": [None, *LOG["op"][1:]]}, "'op' is None, which names no change"),
         ({**LOG, "op": ["u", *LOG["op"][1:]]}, "'op' is 'u', an update without the row"),
+        (with_words("-U", "+I"), r"a row is old \('-U'\), and the next one, '\+I', does not replace"),
+        (with_words("-U", "-U", "+U", "-D"), r"is old \('-U'\), and the next one, '\+U', does not"),
+        (with_words("+I", "+U"), r"'op' is '\+U', an update without the row that it replaces"),
+        (with_words("-U", "+U", "+U"), r"'op' is '\+U', an update without the row"),
     ],
 )
 def test_kinds_that_cannot_be_used_are_refused(log: dict[str, Any], message: str) -> None:

@@ -27,9 +27,11 @@ from slackwater.runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from slackwater.runtime.model import Batch, BoolArray
+from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.nullable import valid_bits
+from slackwater.runtime.model.ranges import starts_of_runs
 from slackwater.runtime.model.row_marks import (
+    CHANGE_BITS,
     CHANGES,
     RETRACTED,
     REVISED,
@@ -118,6 +120,11 @@ class ChangesMachine(PlainStateless):
         marks = self._marks(batch)
         if self._step.images:
             return self._of_images(batch, marks, *self._step.images)
+        is_old, is_new = are_old_halves(marks), (marks & CHANGE_BITS) == REVISED.bit
+        if len(lone := _lone_halves(is_old, is_new)):
+            self._refuse_lone(batch, int(lone[0]))
+        if not self._step.upserts and len(lone := _lone_halves(is_new[::-1], is_old[::-1])):
+            self._refuse_update(batch, len(batch) - 1 - int(lone[0]))
         columns = {n: each for n, each in batch.columns.items() if n != self._step.column}
         return batch.with_(columns=columns, marks=marks if marks.any() else None)
 
@@ -166,6 +173,25 @@ class ChangesMachine(PlainStateless):
             f"{sample_of(batch, at, at + 1)}"
         )
 
+    def _refuse_update(self, batch: Batch, at: int) -> None:
+        """Raise the error of an update that lacks its old row."""
+        word = batch.columns[self._step.column][at : at + 1].tolist()[0]
+        raise OperatorError(
+            f"step {self._step.name!r}: {self._step.column!r} is {shown(word)}, an update without "
+            "the row that it replaces; write upserts=True, and .to_table(…) by its key after it\n"
+            f"{sample_of(batch, max(at - 1, 0), at + 1)}"
+        )
+
+    def _refuse_lone(self, batch: Batch, at: int) -> None:
+        """Raise the error of an old row that no new row replaces."""
+        words = batch.columns[self._step.column][at : at + 2].tolist()
+        raise OperatorError(
+            f"step {self._step.name!r}: a row is old ({shown(words[0])}), and the next one, "
+            f"{shown(words[1])}, does not replace it; give both halves of an update the same event "
+            "time and one writer, one after the other, or name a row that goes for good a deletion "
+            f"(-D)\n{sample_of(batch, at, at + 2)}"
+        )
+
     def _kind(self, word: str) -> str:
         kind = self._step.words.get(word, "")
         is_alone = not self._step.upserts and self._step.images is None
@@ -178,14 +204,27 @@ class ChangesMachine(PlainStateless):
         word = words.tolist()[at]
         who = f"step {self._step.name!r}: {self._step.column!r} is {shown(word)}"
         if self._step.words.get(word) == "update":
-            raise OperatorError(
-                f"{who}, an update without the row that it replaces; write upserts=True, and "
-                f".to_table(…) by its key after it\n{sample_of(batch, at, at + 1)}"
-            )
+            self._refuse_update(batch, at)
         raise OperatorError(
             f"{who}, which names no change; there are {', '.join(self._step.words)}; for "
             f"others write words={{'…': 'insert'}}\n{sample_of(batch, at, at + 1)}"
         )
+
+
+def _lone_halves(is_half: BoolArray, is_other: BoolArray) -> Int64Array:
+    """Return places of halves of updates that lack the other, the last of their run; ascending.
+
+    A run of halves is followed by as many others, as far as rows are here: a run at the end may be
+    followed by the next batch.
+    """
+    begins = starts_of_runs(is_half.astype(np.int64))
+    ends = np.append(begins[1:], len(is_half))
+    of_half = is_half.take(begins) & (ends < len(is_half))
+    last, length = ends[of_half], (ends - begins)[of_half]
+    others = np.append(0, is_other.cumsum())
+    until = np.minimum(last + length, len(is_half))
+    lone: Int64Array = last[others.take(until) - others.take(last) < until - last] - 1
+    return lone
 
 
 @dataclass(frozen=True, kw_only=True)
