@@ -384,7 +384,29 @@ class SourceNode(Node):
                 self._release(self._order.rest(), self._arrived_ns)
             else:
                 return self._without_rows(now_ns)
+        else:
+            rows_read = self._fill(limit - len(self._ready), now_ns)
         return self._hand_over(limit, now_ns, rows_read)
+
+    def _fill(self, limit: int, now_ns: int) -> int:
+        """Take rows beside those that are ready, of the same block; return how many were read.
+
+        A slice that releases more rows than it may hand over leaves some. Alone they would be a
+        short slice, each second time. Where steps close by arrivals these are told in between, so
+        rows that are ready leave alone.
+        """
+        block = self._block
+        if limit < 1 or self._teller is not None:
+            return 0
+        if not isinstance(block, JudgedBlock) or block.refused_row is not None:
+            return 0
+        start, stop = self._position, self._due_until(block, now_ns, limit)
+        if stop <= start:
+            return 0
+        rows_read = block.rows_read(start, stop)
+        self.taken += rows_read
+        self._consume(block, stop, now_ns)
+        return rows_read
 
     def leaves_without_rows(self, now_ns: int) -> bool:
         """Whether diverted rows are due, or the last read found none that can be used.

@@ -461,7 +461,10 @@ def test_halves_of_updates_may_stand_in_runs() -> None:
         ({**LOG, "op": ["x", *LOG["op"][1:]]}, "'op' is 'x', which names no change"),
         ({**LOG, "op": [None, *LOG["op"][1:]]}, "'op' is None, which names no change"),
         ({**LOG, "op": ["u", *LOG["op"][1:]]}, "'op' is 'u', an update without the row"),
-        (with_words("-U", "+I"), r"a row is old \('-U'\), and the next one, '\+I', does not replace"),
+        (
+            with_words("-U", "+I"),
+            r"row is old \('-U'\), and the next one, '\+I', does not",
+        ),
         (with_words("-U", "-U", "+U", "-D"), r"is old \('-U'\), and the next one, '\+U', does not"),
         (with_words("+I", "+U"), r"'op' is '\+U', an update without the row that it replaces"),
         (with_words("-U", "+U", "+U"), r"'op' is '\+U', an update without the row"),

@@ -18,6 +18,8 @@ from slackwater.runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20
 """Panes that are looked up at once."""
+_ROOM_BITS = 3
+"""Bits of a key's code beyond those of the keys that stay, at most."""
 _LONG_RUN = 512
 """A run of so many rows of one pane is worth a look-up of its own."""
 
@@ -110,9 +112,11 @@ class Cells:
 
     def derive(self) -> None:
         """Number the cells again, as if all had appeared at once."""
-        panes, codes = self.panes, self.codes
+        panes, codes, bits = self.panes, self.codes, self._bits
         self._clear()
-        self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
+        keys = int(codes.max(initial=0)) + 1
+        self._bits = min(bits, keys.bit_length() + _ROOM_BITS)  # more keys are about to come
+        self.of(panes, codes, keys=keys)
 
     def _find(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         """Return the existing cells among pairs of pane and code; shape (found,)."""

@@ -33,8 +33,9 @@ from slackwater.runtime.model import (
 from slackwater.runtime.model.divided import keep, keep_keys
 from slackwater.runtime.model.hashes import key_hashes
 from slackwater.runtime.model.nullable import nulled
-from slackwater.runtime.model.ranges import unfold
+from slackwater.runtime.model.ranges import starts_of_runs, unfold
 from slackwater.runtime.model.row_marks import REVISED, Marks, marked
+from slackwater.runtime.model.stable_order import stable_order
 from slackwater.runtime.model.state import OWNER, Field, Fields
 from slackwater.runtime.operators.aggregate.accumulating import Accumulating
 from slackwater.runtime.operators.aggregate.accumulators import Pairs
@@ -457,7 +458,7 @@ class AggregateMachine(Accumulating):
     ) -> Batch:
         """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
         if np.count_nonzero(places[1:] < places[:-1]):
-            order = places.argsort(kind="stable")  # by window, in it by first appearance
+            order = stable_order(places)  # by window, in it by first appearance
             cells, places = cells.take(order), places.take(order)
         if self._windows.are_disjoint:
             pairs = Pairs(cells, np.arange(len(cells)), len(cells), are_single=True)
@@ -504,12 +505,16 @@ class AggregateMachine(Accumulating):
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
         """Return the first entry of each (window, key), and all its entries in pane order."""
         both = self._pairs_of(cells, places)
-        _, first, groups = np.unique(both, return_index=True, return_inverse=True)
-        by_appearance = first.argsort()
+        order = stable_order(both)
+        starts = starts_of_runs(both.take(order))
+        first = order.take(starts)
+        by_appearance = stable_order(first)
         rank = np.empty_like(by_appearance)  # {group in order of keys: in order of appearance}
         rank[by_appearance] = np.arange(len(rank))
-        by_pane = self._cells.panes.take(cells).argsort(kind="stable")
-        pairs = Pairs(cells.take(by_pane), rank.take(groups).take(by_pane), len(first))
+        groups = np.empty_like(order)
+        groups[order] = rank.repeat(np.diff(starts, append=len(order)))
+        by_pane = stable_order(self._cells.panes.take(cells))
+        pairs = Pairs(cells.take(by_pane), groups.take(by_pane), len(first))
         return first.take(by_appearance), pairs
 
     def _forget(self, last: int) -> None:

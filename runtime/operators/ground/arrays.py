@@ -55,8 +55,9 @@ class GrowableArray:
     def resize(self, size: int) -> None:
         """Grow to `size` values; the new ones are `fill`."""
         if size > len(self._data):
-            grown = np.full(max(size, 2 * len(self._data)), self._fill, dtype=self._data.dtype)
+            grown = np.empty(max(size, 2 * len(self._data)), dtype=self._data.dtype)
             grown[: self._size] = self._data[: self._size]
+            grown[self._size :] = self._fill
             self._data = grown
         self._size = size
 

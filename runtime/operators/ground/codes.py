@@ -138,12 +138,16 @@ class IntCodes:
         codes = self.find(values)
         if np.minimum.reduce(codes) >= 0:
             return codes
-        if self._sparse is None and not self._covers(values):
-            self._cover(values[codes < 0])
+        rows = (codes < 0).nonzero()[0]
+        new = values.take(rows)
+        if self._sparse is None and not self._covers(new):
+            self._cover(new)
         if self._sparse is None:
-            return self._codes_in(self._table, values - self._base, self._base)
-        new = (codes < 0).nonzero()[0]
-        codes[new] = self._enter_sparse(self._sparse, values.take(new))
+            new -= self._base
+            self._enter_all(self._table, new, self._base)
+            codes[rows] = self._table.take(new)
+        else:
+            codes[rows] = self._enter_sparse(self._sparse, new)
         return codes
 
     def _enter_sparse(self, sparse: OpenTable, new: Int64Array) -> Int64Array:
