@@ -86,7 +86,7 @@ def hidden_path(folder: Path, name: str) -> Path:
 
 
 def spare_path(folder: Path, slot: str) -> Path:
-    """Return the path of a file that the slot's next part is written over, if one is there.
+    """Return the path of a slot's spare file: its next part is written over it.
 
     Slots with names that are alike may have the same: it is renamed before it is used.
     """

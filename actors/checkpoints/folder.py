@@ -354,7 +354,7 @@ def _spares(
     going: Collection[int],
     flow: str,
 ) -> dict[str, Path]:
-    """Return spare files by what becomes one: parts that go, of slots that still have parts."""
+    """Return paths of spare files, by parts that become one: of slots that go on."""
     own = {
         number: manifest
         for number, manifest in manifests.items()
@@ -375,7 +375,7 @@ def _unlink(
 
     Args:
         folder: folder of the checkpoints.
-        files: files to remove.
+        files: files of checkpoints that are removed.
         spares: {name of a file: path at which it stays as a spare file}.
     """
     for file in sorted(files, key=lambda file: not file.is_manifest):

@@ -16,7 +16,6 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
 from slackwater.runtime.patterns.naming import Match
-from slackwater.runtime.patterns.rules import Roles
 from slackwater.runtime.patterns.scopes import Within
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.waiting import What
@@ -65,8 +64,12 @@ class ReachMatcher(KeyMatcher):
         matches = self.decided(time_ns) if self._waits else []
         if not fits:
             return matches
-        roles = self._settings.roles(fits)
-        has_lists = self._made_chains is not None or self._needs_lists(roles)
+        roles, before = self._settings.roles(fits), len(self.log.numbers)
+        has_lists = (
+            self._made_chains is not None
+            or before >= MANY_EVENTS
+            or before >= self._settings.ends_after(fits)
+        )
         chains = self._chains if has_lists else []  # of the events before this one
         self.log.add(number, time_ns, turn, fits, values)
         ended = self._add(number, roles, values) if has_lists else []
@@ -79,14 +82,6 @@ class ReachMatcher(KeyMatcher):
             if 0 in self._used:
                 self._used[0] = {one for one in self._used[0] if one >= low}
         return matches
-
-    def _needs_lists(self, roles: list[Roles]) -> bool:
-        """Return whether an event may end a match, or many came before it."""
-        before = len(self.log.numbers)
-        return before >= MANY_EVENTS or any(
-            rules.last in own.asked and before >= rules.last
-            for rules, own in zip(self._settings.rules, roles, strict=True)
-        )
 
     def _in_reach(
         self, number: int, time_ns: int, turn: int, ended: list[tuple[int, int]]

@@ -16,6 +16,10 @@ HoldsOfMany: TypeAlias = Callable[[int, int, str, list[int]], "list[bool] | None
 """The same for many events of one name; None: they must be asked for one by one."""
 
 
+NEVER = 1 << 62
+"""More events than any key has."""
+
+
 class Found(NamedTuple):
     """A match that is decided.
 
@@ -108,6 +112,24 @@ class Settings:
     limit: Limit | None = None
     worked: Worked | None = None
     _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
+    _ends_after: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def ends_after(self, fits: tuple[int, ...]) -> int:
+        """Return after how many events one may end a match; `NEVER` if it stands at no last place.
+
+        Computed once for each `fits`.
+        """
+        after = self._ends_after.get(fits)
+        if after is None:
+            if len(self._ends_after) >= MOST_ROLES:
+                self._ends_after.clear()
+            ends = [
+                rules.last
+                for rules, own in zip(self.rules, self.roles(fits), strict=True)
+                if rules.last in own.asked
+            ]
+            after = self._ends_after[fits] = min(ends, default=NEVER)
+        return after
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:
         """Return an event's roles in each alternative; computed once for each `fits`."""
