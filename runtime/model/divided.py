@@ -118,11 +118,7 @@ def _picked(value: Any, staying: StayingNumbers) -> Any:
             pairs = zip(staying.moved(codes).tolist(), value.values(), strict=True)
             return {code: own for code, own in pairs if code >= 0}
         case np.ndarray() | Batch():
-            return (
-                value.take(staying.stay)
-                if isinstance(value, Batch)
-                else _taken(value, staying.stay)
-            )
+            return _elements_at(value, staying.stay)
         case tuple():  # a record of arrays
             return type(value)(*(_picked(own, staying) for own in value))
         case list():
@@ -158,12 +154,12 @@ def _new_codes(codes: Int64Array, staying: StayingNumbers) -> tuple[Int64Array, 
     moved = staying.moved(codes)
     rows = np.flatnonzero(moved >= 0)
     moved.flags.writeable = codes.flags.writeable
-    return _taken(moved, rows), StayingNumbers(rows)
+    return _elements_at(moved, rows), StayingNumbers(rows)
 
 
-def _taken(value: Any, places: Int64Array) -> Any:
+def _elements_at(value: Any, places: Int64Array) -> Any:
     """Return the elements at some places, of an array that is read-only as read-only, too."""
-    taken = value.take(places)
-    if isinstance(taken, np.ndarray):
-        taken.flags.writeable = value.flags.writeable
-    return taken
+    elements = value.take(places)
+    if isinstance(elements, np.ndarray):
+        elements.flags.writeable = value.flags.writeable
+    return elements

@@ -115,9 +115,9 @@ class Settings:
     _ends_after: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def ends_after(self, fits: tuple[int, ...]) -> int:
-        """Return after how many events one may end a match; `NEVER` if it stands at no last place.
+        """Return the number of events after which one may end a match.
 
-        Computed once for each `fits`.
+        `NEVER` if it stands at no last place. Computed once for each `fits`.
         """
         after = self._ends_after.get(fits)
         if after is None:

@@ -389,7 +389,7 @@ class SourceNode(Node):
         return self._hand_over(limit, now_ns, rows_read)
 
     def _fill(self, limit: int, now_ns: int) -> int:
-        """Take rows beside those that are ready, of the same block; return how many were read.
+        """Take rows beside those that are ready; return the number of rows read.
 
         A slice that releases more rows than it may hand over leaves some. Alone they would be a
         short slice, each second time. Where steps close by arrivals these are told in between, so

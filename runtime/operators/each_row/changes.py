@@ -212,7 +212,7 @@ class ChangesMachine(PlainStateless):
 
 
 def _lone_halves(is_half: BoolArray, is_other: BoolArray) -> Int64Array:
-    """Return places of halves of updates that lack the other, the last of their run; ascending.
+    """Return places of halves that lack the other, the last of their runs; ascending.
 
     A run of halves is followed by as many others, as far as rows are here: a run at the end may be
     followed by the next batch.
