@@ -12,6 +12,7 @@ Used only from the slot's loop, once it runs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ import zmq
 from slackwater.actors.slot.peers import codec_of
 from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
 from slackwater.actors.wire.frames import MAX_BYTES, FrameTooLongError
-from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.actors.wire.local_sockets import SCHEME, host_identity
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.measure.report import ChannelReport
@@ -30,6 +31,10 @@ from slackwater.runtime.schedule import Slot
 from slackwater.runtime.shown import shown
 
 __all__ = ["ChannelEnds", "Passed", "is_drained"]
+
+FIRST_WAIT_S = 0.5
+"""Wait for a connection before another is asked for: half of the time after which the system sends
+a lost packet again."""
 
 
 class Passed(NamedTuple):
@@ -107,21 +112,64 @@ class ChannelEnds:
             bound[channel.name] = receiver.endpoint
         return bound
 
-    def connect(self, stages: Iterable[Stage], endpoints: Mapping[str, str]) -> None:
-        """Connect every channel to another slot; {channel: its receiver's endpoint}."""
-        for channel in [c for stage in stages for c in stage.outputs]:
-            if channel.name in endpoints and channel.name not in self.receivers:
-                self.senders[channel.name] = Sender(
-                    endpoints[channel.name],
-                    keys=self._keys,
-                    codec=codec_of(channel),
-                    context=self._context,
-                    heartbeat_timeout_s=self._lost_s,
-                )
+    def connect(
+        self,
+        stages: Iterable[Stage],
+        endpoints: Mapping[str, str],
+        *,
+        asks_again: bool = False,
+    ) -> None:
+        """Connect every channel to another slot.
+
+        Args:
+            stages: stages of the slot.
+            endpoints: {channel: its receiver's endpoint}.
+            asks_again: whether to wait for connections between hosts, and ask again for those that
+                are not made: a link may have been cut, and be mended meanwhile.
+        """
+        new = [
+            channel
+            for stage in stages
+            for channel in stage.outputs
+            if channel.name in endpoints and channel.name not in self.receivers
+        ]
+        for channel in new:
+            self.senders[channel.name] = self._sender(channel, endpoints[channel.name])
+        if asks_again:
+            between = [c for c in new if not endpoints[c.name].startswith(SCHEME)]
+            self._ask_again(between, endpoints)
         for end in self._retired:  # by now no slot polls the other ends
             end.close(linger_s=0)
         self._retired.clear()
         self.poller = ChannelPoller(self.all, waker=self._waker)
+
+    def _sender(self, channel: Channel, endpoint: str) -> Sender:
+        return Sender(
+            endpoint,
+            keys=self._keys,
+            codec=codec_of(channel),
+            context=self._context,
+            heartbeat_timeout_s=self._lost_s,
+        )
+
+    def _ask_again(self, channels: list[Channel], endpoints: Mapping[str, str]) -> None:
+        """Wait for connections, and ask for others in place of those that are not made.
+
+        Each wait is twice as long as the one before, as the way may be long. After half of the time
+        after which a peer counts as lost the rest is left to the system.
+        """
+        begun_s, wait_s = time.monotonic(), FIRST_WAIT_S
+        while channels and time.monotonic() - begun_s < self._lost_s / 2:
+            until_s = time.monotonic() + wait_s
+            channels = [
+                channel
+                for channel in channels
+                if not self.senders[channel.name].has_connected(max(until_s - time.monotonic(), 0))
+            ]
+            for channel in channels:
+                self.senders[channel.name].close(linger_s=0)
+                self.senders[channel.name] = self._sender(channel, endpoints[channel.name])
+            wait_s *= 2
 
     def had_ended(self, channels: Iterable[str]) -> None:
         """Take note of streams that had ended at the checkpoint.

@@ -195,9 +195,9 @@ class SlotHost(MovingStages, CuttingSlot):
         Raises:
             CheckpointError: the slot's part of the checkpoint cannot be read.
         """
-        self._ends.connect(self._stages, endpoints)
-        self._saved = None if saved is None else saved.read(self._plan)
         self._recovers = saved is not None and saved.recovers
+        self._ends.connect(self._stages, endpoints, asks_again=self._recovers)
+        self._saved = None if saved is None else saved.read(self._plan)
         at = {} if self._saved is None else self._saved.positions
         try:
             self._sinks.open(

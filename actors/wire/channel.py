@@ -59,7 +59,7 @@ from slackwater.runtime.model import NO_PROGRESS, Mark, Message
 
 __all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 
-CONNECT_MS = 10_000
+CONNECT_S = 10.0
 """Wait for libzmq's thread to connect on one host, at most; it takes less than 1 ms."""
 _NEVER_MS = 86_400_000
 """A day until libzmq retries a broken connection, which the receiver would refuse. libzmq's own
@@ -105,8 +105,7 @@ class Sender(End):
         self._socket.setsockopt(zmq.CONNECT_TIMEOUT, within_ms)  # heartbeats begin after both
         self._socket.setsockopt(zmq.HANDSHAKE_IVL, within_ms)
         losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # broken; never made
-        events = losses | zmq.EVENT_CONNECTED if is_local else losses
-        self._losses = self._socket.get_monitor_socket(events)
+        self._events = self._socket.get_monitor_socket(losses | zmq.EVENT_CONNECTED)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as problem:
@@ -116,7 +115,7 @@ class Sender(End):
                 "endpoint, tcp://host:port or ipc://path"
             ) from problem
         if is_local:
-            self._is_lost = not self._has_connected()
+            self._is_lost = not self.has_connected(CONNECT_S) or self._is_lost
             if not self._is_lost:
                 path = endpoint.removeprefix(local_sockets.SCHEME)
                 self._shared = SharedOut.at(local_sockets.memory_link(path))
@@ -142,13 +141,30 @@ class Sender(End):
         Call it regularly: a loss does not end a `wait`.
         """
         if not (self._is_lost or self._is_settled or self._is_closed):
-            self._is_lost = bool(self._losses.poll(0))
+            while not self._is_lost and self._events.poll(0):
+                self._is_lost = self._event() != zmq.EVENT_CONNECTED
+
+    def has_connected(self, within_s: float) -> bool:
+        """Wait for the connection; return whether it was made, or refused.
+
+        Args:
+            within_s: longest wait, in seconds. A connection that is not made by then may come
+                later: a packet that a cut link has lost is sent again after a second.
+        """
+        if not self._events.poll(round(within_s * 1_000)):
+            return False
+        self._is_lost = self._event() != zmq.EVENT_CONNECTED
+        return True
+
+    def _event(self) -> int:
+        event: int = recv_monitor_message(self._events)["event"]
+        return event
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
         """Close this end: when it `is_settled`, or the job has failed; see `End.close`."""
         if not self._is_closed:
             self._socket.disable_monitor()
-            self._losses.close(linger=0)
+            self._events.close(linger=0)
             if self._shared is not None:
                 self._shared.close()
         super().close(linger_s=linger_s)
@@ -215,12 +231,6 @@ class Sender(End):
             except FrameError as problem:
                 self._refuse(problem)
         return granted
-
-    def _has_connected(self) -> bool:
-        if not self._losses.poll(CONNECT_MS):
-            return False
-        event: int = recv_monitor_message(self._losses)["event"]
-        return event == zmq.EVENT_CONNECTED
 
 
 class Receiver(End):

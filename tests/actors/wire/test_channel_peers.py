@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from slackwater.actors.wire.channel import ChannelKeys, Sender
 from slackwater.runtime.errors import ClusterError, WorkerDied
 from tests.actors.wire.links import (
     KEYS,
+    PATIENCE_S,
     ROOT,
     Link,
     codec,
@@ -157,6 +159,30 @@ def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
     receiver.close(linger_s=0)
     sender = link.sender(receiver)
     until(lambda: is_lost(sender), [sender])
+
+
+def test_a_connection_that_is_not_made_yet_is_no_loss(tcp_link: Link) -> None:
+    with socket.socket() as full, socket.socket() as first:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        first.connect(full.getsockname())  # the system drops packets of others from now on
+        endpoint = f"tcp://127.0.0.1:{full.getsockname()[1]}"
+        sender = Sender(endpoint, keys=KEYS, codec=codec(), context=tcp_link.context)
+        assert not sender.has_connected(0.05)
+        assert not is_lost(sender)
+        sender.close(linger_s=0)
+
+
+def test_whether_a_connection_was_made_or_refused_is_known(tcp_link: Link) -> None:
+    receiver = tcp_link.receiver()
+    made = tcp_link.sender(receiver)
+    assert made.has_connected(PATIENCE_S)
+    assert not is_lost(made)
+    receiver.close(linger_s=0)
+    until(lambda: is_lost(made), [made])
+    refused = tcp_link.sender(receiver)
+    assert refused.has_connected(PATIENCE_S)
+    assert is_lost(refused)
 
 
 FROZEN = """
