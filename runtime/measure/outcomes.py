@@ -288,7 +288,7 @@ LATE = registered(
         "Came after newer rows had been released, and was still used.",
         heading="late, used",
         of_job="late_used",
-        note="came late and still counted",
+        note="came late and went on",
         is_usual=True,
     )
 )

@@ -197,7 +197,7 @@ def test_rows_passed_late_by_a_source_are_in_the_printed_ledger() -> None:
     job.wait()
     ledger = job.report().ledger
     assert ledger.late_used > 0
-    assert str(ledger).endswith(f"; 60 results; {ledger.late_used} came late and still counted")
+    assert str(ledger).endswith(f"; 60 results; {ledger.late_used} came late and went on")
     assert f"at the sources, {ledger.late_used} passed on late" in ledger_line(job.report()).plain
     assert "at the gates" not in ledger_line(job.report()).plain
 

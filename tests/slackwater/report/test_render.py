@@ -148,7 +148,7 @@ def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
     line = ledger_line(city_report()).plain
     said = "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight; 100 results  balanced"
     assert said in line
-    assert "2 came late and still counted, 7 did not wait" in line
+    assert "2 came late and went on, 7 did not wait" in line
 
 
 @pytest.mark.parametrize(
@@ -285,5 +285,5 @@ def test_what_gates_relaxed_is_said_of_the_gates_for_two_of_them_count_a_row_twi
     counts[LATE], counts[SLACK_READY] = 3, 2 * report.ledger.entered
     relaxed = replace(report.ledger, counts=counts)
     told = ledger_line(replace(report, ledger=relaxed)).plain
-    assert "at the gates, 3 came late and still counted, " in told
+    assert "at the gates, 3 came late and went on, " in told
     assert "of those out" not in told
