@@ -170,6 +170,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("WindowShedding", "_places"): ("a way to look up what events are", _nothing),
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
     ("Settings", "_roles"): ("a way to look up what events are", _nothing),
+    ("Settings", "_ends_after"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("ReachMatcher", "_made_chains"): ("made when they are asked for", _lists),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
