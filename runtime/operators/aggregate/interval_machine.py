@@ -182,11 +182,8 @@ class IntervalMachine(Accumulating):
             self._cells, batch, codes, held, over_ns=self._over_ns
         )
         until = batch.event_time_ns if until is None else until
-        if self._notes_ends and batch.event_time_ns.item(0) < self._over_ns:
-            self._miss(batch, codes, late, opens_none)
-        if late is not None:
-            done_ns = self._over_ns - (until - batch.event_time_ns)[late]
-            self._missed.drop(batch.keep(late), done_ns)
+        if late is not None or (self._notes_ends and batch.event_time_ns.item(0) < self._over_ns):
+            self._miss(batch, codes, until, late, opens_none)
         if rows is not None:
             batch, until = batch.take(rows), until.take(rows)
         return batch, cells, until
@@ -195,22 +192,39 @@ class IntervalMachine(Accumulating):
         self,
         batch: Batch,
         codes: Int64Array,
+        until: Int64Array,
         late: BoolArray | None,
         opens_none: BoolArray | None,
     ) -> None:
-        """Keep the rows that count, and have missed an interval of their key."""
-        self._ended.resize(max(len(self._keys), len(self._ended)))
-        ended_ns = self._ended.values.take(codes)
-        if opens_none is not None:
-            ended_ns[opens_none] = np.maximum(ended_ns[opens_none], self._over_ns)
-        missed = batch.event_time_ns < ended_ns
-        if late is not None:
-            missed &= ~late
-        places = missed.nonzero()[0]
-        if len(places):
-            rows = batch.take(places)
-            late_by_ns = ended_ns.take(places) - rows.event_time_ns
-            self._missed.add([LateRows(0, rows, late_by_ns, np.zeros(len(rows), dtype=np.bool_))])
+        """Count rows that are too late for all, and keep these and those that missed an interval.
+
+        Args:
+            batch: rows, ascending by event time.
+            codes: shape (rows,), codes of their keys.
+            until: shape (rows,), time until which each holds its interval open.
+            late: as of `InCells`.
+            opens_none: as of `InCells`.
+        """
+        is_dropped = np.zeros(len(batch), dtype=np.bool_) if late is None else late
+        self._missed.dropped += int(np.count_nonzero(is_dropped))
+        if not self._missed.keeps:
+            return
+        times_ns = batch.event_time_ns
+        done_ns = self._over_ns - (until - times_ns)
+        misses = is_dropped
+        if self._notes_ends:
+            self._ended.resize(max(len(self._keys), len(self._ended)))
+            ended_ns = self._ended.values.take(codes)
+            if opens_none is not None:
+                ended_ns[opens_none] = np.maximum(ended_ns[opens_none], self._over_ns)
+            misses = is_dropped | (times_ns < ended_ns)
+            ends_ns = ended_ns - (self._rule.past_end_ns or 0)
+            done_ns = np.where(is_dropped, done_ns, ends_ns)
+        places = misses.nonzero()[0]
+        if not len(places):
+            return
+        late_by_ns = np.maximum(done_ns - times_ns, 1).take(places)
+        self._missed.add([LateRows(0, batch.take(places), late_by_ns, is_dropped.take(places))])
 
     def _extend(self, batch: Batch, cells: Int64Array, until: Int64Array) -> None:
         """Add rows to their cells."""
