@@ -196,14 +196,14 @@ class IntervalMachine(Accumulating):
         late: BoolArray | None,
         opens_none: BoolArray | None,
     ) -> None:
-        """Count rows that are too late for all, and keep these and those that missed an interval.
+        """Count rows that are too late for all intervals, and keep rows that missed one.
 
         Args:
             batch: rows, ascending by event time.
             codes: shape (rows,), codes of their keys.
             until: shape (rows,), time until which each holds its interval open.
-            late: as of `InCells`.
-            opens_none: as of `InCells`.
+            late: rows that count nowhere; see `InCells`.
+            opens_none: rows that open no interval of their own; see `InCells`.
         """
         is_dropped = np.zeros(len(batch), dtype=np.bool_) if late is None else late
         self._missed.dropped += int(np.count_nonzero(is_dropped))
