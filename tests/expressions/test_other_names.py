@@ -348,3 +348,9 @@ def test_a_word_in_any_style_is_one_word() -> None:
 def test_python_still_finds_out_what_a_stream_is_not(beside: dict[str, Any]) -> None:
     assert not hasattr(beside["stream"], "__array__")
     assert not isinstance(beside["stream"], Mapping)
+
+
+def test_a_chosen_value_is_said_to_be_of_a_window() -> None:
+    for word, ours in {"max_by": "arg_max", "min_by": "arg_min"}.items():
+        with pytest.raises(AttributeError, match=f"in windows write sw.{ours}\\('key', 'x'\\)"):
+            getattr(sw, word)

@@ -70,5 +70,5 @@ def test_a_restored_limit_goes_on_where_it_was() -> None:
 
 
 def test_no_rows_at_all_are_refused() -> None:
-    with pytest.raises(SettingError, match="rows=0 rows leave; write 1 or more"):
+    with pytest.raises(SettingError, match=r"'limit-1': limit\(0\) leaves no row; write 1"):
         run(lambda s: s.limit(0))

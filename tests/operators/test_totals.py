@@ -331,6 +331,38 @@ def test_keys_without_rows_are_forgotten_and_others_are_limited() -> None:
         machine.work(gate_read([rows], [None], 10_001, 0, 10_001), 0)
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"retracts": False}, ["give it a window=", "keep='30d'", "most_kept_rows=…"]),
+        (
+            {"retracts": False, "keep_ns": 5},
+            ["give it a window=", "a shorter keep=", "most_kept_rows=…"],
+        ),
+        ({"retracts": False, "keys": ()}, ["give it a window=", "most_kept_rows=…"]),
+        ({"retracts": True}, ["keep='30d'", "most_kept_rows=…"]),
+        ({"retracts": True, "keys": ()}, ["most_kept_rows=…"]),
+    ],
+)
+def test_too_many_keys_and_values_are_refused_with_ways_out_that_work(
+    change: dict[str, Any], says: list[str]
+) -> None:
+    values = pa.schema({"n": pa.int64()})
+    distinct = {"n": Aggregate("count_distinct", "n")}
+    keys = change.get("keys", STEP.keys)
+    schema = pa.schema(dict.fromkeys([*keys, "n"], pa.int64()))
+    step = replace(STEP, schema=schema, aggregates=distinct, of_input=values, **change)
+    numbers = np.arange(20)
+    rows = batch_of([1] * 20, {"k": numbers, "n": numbers, "x": numbers / 2})
+    with pytest.raises(OperatorError) as problem:
+        TotalsMachine(step, most_kept_rows=10).work(gate_read([rows], [None], 1, 0, 1), 0)
+    fact, detail, way_out = str(problem.value).splitlines()
+    assert "keys and values are kept, more than most_kept_rows=10" in fact
+    assert "to the end of the input" in detail
+    ways = ["give it a window=", "keep='30d'", "a shorter keep=", "most_kept_rows=…"]
+    assert [way for way in ways if way in way_out] == says
+
+
 LOG = {
     "t": [1, 1, 2, 2, 3, 4],
     "op": ["+I", "+I", "-U", "+U", "+I", "-D"],
@@ -409,7 +441,13 @@ def test_rows_are_taken_back_and_results_of_results_too() -> None:
         (
             lambda s: s.aggregate(m=sw.median("amount")),
             FlowError,
-            "give it a window=, such as sw.everything()",
+            "give it a window=, such as sw.tumbling('1h'), or sw.everything() for one result at "
+            "the end; or use all, any, count",
+        ),
+        (
+            lambda s: s.changes("op").aggregate(m=sw.median("amount")),
+            FlowError,
+            "as the input takes rows back; aggregate before rows change, or use all, any, count",
         ),
         (
             lambda s: s.changes("op").aggregate(l=sw.last("amount")),

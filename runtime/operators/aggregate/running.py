@@ -63,7 +63,7 @@ def refuse_unscanned(aggregates: Mapping[str, Aggregate], way_out: str, *, step:
         if aggregate.kind not in SCANNED:
             raise FlowError(
                 f"step {step!r}: {name}={aggregate.text} needs all rows of its key again for each "
-                f"row, and without a window they are never fewer; {way_out}, or use "
+                f"row, and without a window they are never fewer; {way_out}; or use "
                 f"{', '.join(sorted(SCANNED))}"
             )
 

@@ -272,11 +272,14 @@ class TotalsMachine(LateOperator):
         if len(self._keys) > 2 * self._tidied + 1024 or self.rows_held > self._most_rows:
             self._tidy()
         if self.rows_held > self._most_rows:
+            # Windows take no changes, and the one key of all rows never goes.
+            ways = [] if self._step.retracts else ["give it a window="]
+            ways += [f"write {self._untouched.way_out}"] if self._step.keys else []
             raise OperatorError(
                 f"step {self._step.name!r}: {self.rows_held:,} keys and values are kept, more than "
                 f"{most_text(self._step, self._most_rows)}\nwithout window= each key stays to the "
-                f"end of the input, or for keep=; give it a window=, write "
-                f"{self._untouched.way_out}, or allow more with limits=sw.Limits(most_kept_rows=…)"
+                "end of the input, or for keep=\n"
+                f"{', '.join([*ways, 'allow more with limits=sw.Limits(most_kept_rows=…)'])}"
             )
 
     def _tidy(self) -> None:

@@ -146,11 +146,12 @@ def totals_step(
     fields = [*zip(keys, key_types(schema, keys, step=name), strict=True), *types.items()]
     way_out = "give the aggregate, or the key before it (.rename), another name"
     unique_columns([column for column, _ in fields], step=name, way_out=way_out)
-    refuse_unscanned(aggregates, "give it a window=, such as sw.everything()", step=name)
-    if not retracts:
-        none_missing(on_missing, step=name)
-    else:
+    if retracts:
         refuse_unretracted(aggregates, step=name)
+    else:
+        way_out = "give it a window=, such as sw.tumbling('1h'), or sw.everything() for one result"
+        refuse_unscanned(aggregates, f"{way_out} at the end", step=name)
+        none_missing(on_missing, step=name)
     every_ns = None
     if every is not None:
         every_ns = duration_ns(every, what=f"step {name!r}: every", positive=True)

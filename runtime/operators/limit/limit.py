@@ -104,7 +104,7 @@ class Limiting(AnyStream):
         """
         name = self.flow.name_for("limit", name)
         if rows < 1:
-            raise SettingError(f"step {name!r}: rows={rows} rows leave; write 1 or more")
+            raise SettingError(f"step {name!r}: limit({rows}) leaves no row; write 1 or more")
         return self._add(
             LimitStep(
                 name=name,
