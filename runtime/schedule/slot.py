@@ -659,7 +659,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.subject.name!r}: {problem}") from None
 
 
-VERSION = 45
+VERSION = 46
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
